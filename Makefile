@@ -1,0 +1,57 @@
+# Two commands matter: `make demo` and `make test`. Each does all of its own set-up in .venv/.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(shell find core/src -name '*.rs') core/Cargo.toml core/Cargo.lock
+EXTRAS := server,kafka,postgres,fhir
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: setup demo test bench lint format docs serve clean
+.DEFAULT_GOAL := setup
+
+setup: $(VENV)/.core
+
+$(VENV)/.deps: pyproject.toml constraints.txt
+	@scripts/check-toolchain $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet --no-deps --group peer
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.deps $(CORE)
+	@scripts/check-toolchain $(PYTHON)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
+	@touch $@
+
+demo: setup
+	$(BIN)/reticent demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python -m bench
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cargo fmt --check --manifest-path core/Cargo.toml
+	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets -- -D warnings
+
+format: setup
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format --quiet .
+	cargo fmt --manifest-path core/Cargo.toml
+
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+serve: setup
+	$(BIN)/reticent serve --demo
+
+clean:
+	rm -rf $(VENV) core/target site dist demo-out .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,15 @@
+//! The hot loops of Reticent: integer codes in, integer codes out.
+//!
+//! Nothing here knows a string, a policy or a file. Each kernel lives in its own module and is
+//! registered as a Python submodule (`reticent._core.table`, `reticent._core.stream`, ...); each has an
+//! obvious Python twin in `tests/` that it must equal.
+
+use pyo3::prelude::*;
+
+mod table;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    table::register(m)?;
+    Ok(())
+}

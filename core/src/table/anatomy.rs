@@ -1,0 +1,138 @@
+//! Anatomy (Xiao and Tao, VLDB 2006): groups of l records with l different sensitive values.
+//!
+//! Buckets hold the rows of one sensitive value in random order. As long as l buckets are non-empty,
+//! one group takes one row from each of the l largest. What is left over, at most one row per
+//! bucket, joins a group that lacks its value.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// Draws an index below `n` without bias.
+fn below(rng: &mut ChaCha20Rng, n: usize) -> usize {
+    let n = n as u64;
+    let zone = u64::MAX - u64::MAX % n;
+    loop {
+        let x = rng.next_u64();
+        if x < zone {
+            return (x % n) as usize;
+        }
+    }
+}
+
+fn shuffle<T>(items: &mut [T], rng: &mut ChaCha20Rng) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, below(rng, i + 1));
+    }
+}
+
+/// Groups the rows; `-1` marks a row that no group can take.
+pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>, i64) {
+    let mut rng = ChaCha20Rng::from_seed(key);
+    let mut buckets: Vec<Vec<u32>> = vec![Vec::new(); domain];
+    for (row, &code) in codes.iter().enumerate() {
+        buckets[code as usize].push(row as u32);
+    }
+    for bucket in &mut buckets {
+        shuffle(bucket, &mut rng);
+    }
+    let mut groups = vec![-1i64; codes.len()];
+    let made = form(&mut buckets, l, &mut groups, &mut rng);
+    place_rest(codes, &buckets, made, &mut groups, &mut rng);
+    (groups, made)
+}
+
+/// Takes one row from each of the l largest buckets until fewer than l are left.
+///
+/// `by_size[s]` lists the buckets with s rows; each round takes the l largest and moves each down by one, so the
+/// cost of a group is O(l) whatever the domain. Ties are broken at random.
+fn form(
+    buckets: &mut [Vec<u32>],
+    l: usize,
+    groups: &mut [i64],
+    rng: &mut ChaCha20Rng,
+) -> i64 {
+    let top = buckets.iter().map(Vec::len).max().unwrap_or(0);
+    let mut by_size: Vec<Vec<usize>> = vec![Vec::new(); top + 1];
+    for (value, bucket) in buckets.iter().enumerate() {
+        by_size[bucket.len()].push(value);
+    }
+    let mut filled = buckets.iter().filter(|b| !b.is_empty()).count();
+    let (mut size, mut made) = (top, 0i64);
+    let mut taken = Vec::with_capacity(l);
+    while filled >= l {
+        let mut from = size;
+        while taken.len() < l {
+            while by_size[from].is_empty() {
+                from -= 1;
+            }
+            let pick = below(rng, by_size[from].len());
+            taken.push((by_size[from].swap_remove(pick), from));
+        }
+        for (value, was) in taken.drain(..) {
+            let row = buckets[value].pop().expect("a bucket listed as filled has a row");
+            groups[row as usize] = made;
+            by_size[was - 1].push(value);
+            filled -= usize::from(was == 1);
+        }
+        made += 1;
+        while size > 0 && by_size[size].is_empty() {
+            size -= 1;
+        }
+    }
+    made
+}
+
+/// Puts each left-over row into a random group that does not hold its value yet.
+fn place_rest(
+    codes: &[i32],
+    buckets: &[Vec<u32>],
+    made: i64,
+    groups: &mut [i64],
+    rng: &mut ChaCha20Rng,
+) {
+    if made == 0 {
+        return;
+    }
+    for (value, bucket) in buckets.iter().enumerate() {
+        if bucket.is_empty() {
+            continue;
+        }
+        let mut has = vec![false; made as usize];
+        for (row, &code) in codes.iter().enumerate() {
+            if code as usize == value && groups[row] >= 0 {
+                has[groups[row] as usize] = true;
+            }
+        }
+        let mut free: Vec<i64> = (0..made).filter(|&g| !has[g as usize]).collect();
+        for &row in bucket {
+            if free.is_empty() {
+                break;
+            }
+            groups[row as usize] = free.swap_remove(below(rng, free.len()));
+        }
+    }
+}
+
+/// Anatomy's grouping of sensitive codes: one group number per row (-1: no group can take it) and the number of groups.
+#[pyfunction]
+#[pyo3(signature = (codes, *, domain, l, key))]
+pub fn anatomize<'py>(
+    py: Python<'py>,
+    codes: PyReadonlyArray1<'py, i32>,
+    domain: usize,
+    l: usize,
+    key: [u8; 32],
+) -> PyResult<(Bound<'py, PyArray1<i64>>, i64)> {
+    let codes = codes.as_slice()?;
+    if l == 0 {
+        return Err(PyValueError::new_err("l must be at least 1"));
+    }
+    if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
+        return Err(PyValueError::new_err("a code lies outside the domain"));
+    }
+    let (groups, made) = py.detach(|| group(codes, domain, l, key));
+    Ok((groups.into_pyarray(py), made))
+}

@@ -1,0 +1,1 @@
+"""Reticent: releases health data that keeps changing, without telling who has what."""

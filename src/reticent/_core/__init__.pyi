@@ -1,0 +1,1 @@
+from . import table as table
