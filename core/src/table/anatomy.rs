@@ -8,25 +8,9 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 
-/// Draws an index below `n` without bias.
-fn below(rng: &mut ChaCha20Rng, n: usize) -> usize {
-    let n = n as u64;
-    let zone = u64::MAX - u64::MAX % n;
-    loop {
-        let x = rng.next_u64();
-        if x < zone {
-            return (x % n) as usize;
-        }
-    }
-}
-
-fn shuffle<T>(items: &mut [T], rng: &mut ChaCha20Rng) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, below(rng, i + 1));
-    }
-}
+use crate::random::{below, shuffle};
 
 /// Groups the rows; `-1` marks a row that no group can take.
 pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>, i64) {
@@ -86,6 +70,8 @@ fn form(
 }
 
 /// Puts each left-over row into a random group that does not hold its value yet.
+///
+/// At most l - 1 values have rows left, so one pass over the rows per such value is cheap.
 fn place_rest(
     codes: &[i32],
     buckets: &[Vec<u32>],
@@ -93,17 +79,11 @@ fn place_rest(
     groups: &mut [i64],
     rng: &mut ChaCha20Rng,
 ) {
-    if made == 0 {
-        return;
-    }
-    for (value, bucket) in buckets.iter().enumerate() {
-        if bucket.is_empty() {
-            continue;
-        }
+    for (value, bucket) in buckets.iter().enumerate().filter(|(_, b)| !b.is_empty()) {
         let mut has = vec![false; made as usize];
-        for (row, &code) in codes.iter().enumerate() {
-            if code as usize == value && groups[row] >= 0 {
-                has[groups[row] as usize] = true;
+        for (&code, &group) in codes.iter().zip(groups.iter()) {
+            if code as usize == value && group >= 0 {
+                has[group as usize] = true;
             }
         }
         let mut free: Vec<i64> = (0..made).filter(|&g| !has[g as usize]).collect();
