@@ -4,11 +4,13 @@
 //! one group takes one row from each of the l largest. What is left over, at most one row per
 //! bucket, joins a group that lacks its value.
 
+use std::collections::BinaryHeap;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
-use rand_core::SeedableRng;
+use rand_core::{Rng, SeedableRng};
 
 use crate::random::{below, shuffle};
 
@@ -28,43 +30,27 @@ pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>
     (groups, made)
 }
 
-/// Takes one row from each of the l largest buckets until fewer than l are left.
-///
-/// `by_size[s]` lists the buckets with s rows; each round takes the l largest and moves each down by one, so the
-/// cost of a group is O(l) whatever the domain. Ties are broken at random.
-fn form(
-    buckets: &mut [Vec<u32>],
-    l: usize,
-    groups: &mut [i64],
-    rng: &mut ChaCha20Rng,
-) -> i64 {
-    let top = buckets.iter().map(Vec::len).max().unwrap_or(0);
-    let mut by_size: Vec<Vec<usize>> = vec![Vec::new(); top + 1];
-    for (value, bucket) in buckets.iter().enumerate() {
-        by_size[bucket.len()].push(value);
-    }
-    let mut filled = buckets.iter().filter(|b| !b.is_empty()).count();
-    let (mut size, mut made) = (top, 0i64);
+/// Takes one row from each of the l largest buckets until fewer than l are left; ties fall at random.
+fn form(buckets: &mut [Vec<u32>], l: usize, groups: &mut [i64], rng: &mut ChaCha20Rng) -> i64 {
+    let mut heap: BinaryHeap<(usize, u32, usize)> = buckets
+        .iter()
+        .enumerate()
+        .filter(|(_, bucket)| !bucket.is_empty())
+        .map(|(value, bucket)| (bucket.len(), rng.next_u32(), value))
+        .collect();
+    let mut made = 0i64;
     let mut taken = Vec::with_capacity(l);
-    while filled >= l {
-        let mut from = size;
-        while taken.len() < l {
-            while by_size[from].is_empty() {
-                from -= 1;
+    while heap.len() >= l {
+        taken.extend((0..l).filter_map(|_| heap.pop()));
+        for (size, _, value) in taken.drain(..) {
+            if let Some(row) = buckets[value].pop() {
+                groups[row as usize] = made;
             }
-            let pick = below(rng, by_size[from].len());
-            taken.push((by_size[from].swap_remove(pick), from));
-        }
-        for (value, was) in taken.drain(..) {
-            let row = buckets[value].pop().expect("a bucket listed as filled has a row");
-            groups[row as usize] = made;
-            by_size[was - 1].push(value);
-            filled -= usize::from(was == 1);
+            if size > 1 {
+                heap.push((size - 1, rng.next_u32(), value));
+            }
         }
         made += 1;
-        while size > 0 && by_size[size].is_empty() {
-            size -= 1;
-        }
     }
     made
 }
