@@ -1,4 +1,4 @@
-"""Dictionary: the distinct values of one column, in order of first appearance, and their codes.
+"""Dictionary: the distinct values of one column, in the order the batches bring them, and their codes.
 
 Codes are stable: a value keeps its code in every later batch. A missing value is a value of its own.
 """

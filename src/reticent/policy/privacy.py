@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from reticent.policy.section import Section, unknown
@@ -42,6 +42,7 @@ class LSpec(Section):
             raise PydanticCustomError("l", "l must be a whole number for {kind} diversity.", {"kind": self.kind})
         return self
 
+    @model_serializer
     def plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         number: float = int(self.l) if self.l == int(self.l) else self.l
@@ -66,6 +67,7 @@ class TSpec(Section):
         kind, number = _only_entry(value, T_KINDS)
         return {"kind": kind, "t": number}
 
+    @model_serializer
     def plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         return {self.kind: self.t}
