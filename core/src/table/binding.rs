@@ -11,7 +11,7 @@ use super::check::{Checker, Hubs};
 use super::collapse::{self, SensitiveColumn};
 use super::grouping::Scratch;
 use super::loss::{Kind, Scorer};
-use super::model::{Distance, Diversity, Model, Ratio};
+use super::model::{Distance, Diversity, MOST_ROWS, Model, Ratio};
 use super::optimal::{self, Task};
 use super::space::{Attribute, Space};
 
@@ -121,6 +121,9 @@ impl Collapsed {
             .map(|c| Ok(c.as_slice()?))
             .collect::<PyResult<Vec<_>>>()?;
         let rows = columns[0].len();
+        if rows >= MOST_ROWS {
+            return Err(refuse("the table has too many rows for one release"));
+        }
         for (column, attribute) in columns.iter().zip(&space.attributes) {
             in_domain(column, attribute.domain(), rows)?;
         }

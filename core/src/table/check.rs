@@ -6,6 +6,7 @@ use super::grouping::{Grouping, Scratch};
 use super::loss::Tally;
 use super::model::{Model, Sensitive};
 use super::space::{Levels, Space, covers};
+use super::witness::Witness;
 
 /// The collapsed table: distinct quasi-identifier combinations with their sensitive histograms.
 pub struct Table {
@@ -27,7 +28,7 @@ pub struct Hubs {
 const SHRINK: f64 = 0.7;
 /// Bytes of kept groupings, as a multiple of the finest one (at least `ROOM_FLOOR`).
 const ROOM: usize = 4;
-const ROOM_FLOOR: usize = 16 << 20;
+const ROOM_FLOOR: usize = 32 << 20;
 
 impl Hubs {
     pub fn new(table: &Table) -> Self {
@@ -96,7 +97,7 @@ impl Checker<'_> {
         levels: &[u8],
         scratch: &mut Scratch,
         most: usize,
-    ) -> (Tally, Vec<Vec<u32>>) {
+    ) -> (Tally, Vec<Witness>) {
         let (tally, bad, source) = self.judged(levels, scratch, |_| true);
         let mut found: Vec<usize> = (0..bad.len()).filter(|&g| bad[g]).collect();
         // Small classes violate at many finer nodes, large ones at many coarser.
@@ -104,15 +105,19 @@ impl Checker<'_> {
         let last = found.len().saturating_sub(1);
         let chosen = (0..most.min(found.len()))
             .map(|i| found[if i % 2 == 0 { i / 2 } else { last - i / 2 }]);
-        let codes = |group: usize| {
+        let witness = |group: usize| {
             let at = scratch
                 .ids
                 .iter()
                 .position(|&id| id as usize == group)
                 .expect("no group is empty");
-            source.columns.iter().map(|column| column[at]).collect()
+            let by_size = scratch.counts[group] < self.model.smallest();
+            Witness {
+                codes: source.columns.iter().map(|column| column[at]).collect(),
+                by_size,
+            }
         };
-        let witnesses = chosen.map(codes).collect();
+        let witnesses = chosen.map(witness).collect();
         (tally, witnesses)
     }
 
@@ -144,7 +149,7 @@ impl Checker<'_> {
         scratch.count(&source.counts, groups);
         let mut tally = self.sizes(scratch, groups);
         let mut bad = vec![false; groups];
-        if !keep_on(tally.implausible) {
+        if !keep_on(tally.lost) {
             return (tally, bad, source);
         }
         if self.model.counts_only() {
@@ -175,7 +180,7 @@ impl Checker<'_> {
         };
         for &n in &scratch.counts {
             tally.all_squares += u128::from(n) * u128::from(n);
-            tally.implausible += u64::from(if n < smallest { n } else { 0 });
+            tally.lost += u64::from(if n < smallest { n } else { 0 });
         }
         tally
     }
@@ -187,14 +192,13 @@ impl Checker<'_> {
             *bad = n < self.model.smallest();
             if !*bad {
                 scratch.load(source, group, table.domain);
-                let plausible = self
-                    .model
-                    .plausible(&scratch.histogram, n, &table.sensitive);
-                tally.implausible += if plausible { 0 } else { u64::from(n) };
-                *bad = !plausible
-                    || !self
-                        .model
-                        .holds(&scratch.histogram, n, table.rows, &table.sensitive);
+                let class = &scratch.histogram;
+                *bad = !self.model.plausible(class, n, &table.sensitive)
+                    || !self.model.holds(class, n, table.rows, &table.sensitive);
+                if *bad {
+                    tally.lost +=
+                        u64::from(self.model.lost(class, n, table.rows, &table.sensitive));
+                }
             }
         }
     }

@@ -73,11 +73,6 @@ impl Histogram {
         }
         *slot += number;
     }
-
-    #[inline]
-    pub fn remove(&mut self, value: u32, number: u32) {
-        self.counts[value as usize] -= number;
-    }
 }
 
 /// Direct addressing is used up to this many keys per group; beyond it a hash table touches less memory.

@@ -36,22 +36,14 @@ impl Kind {
             _ => return None,
         })
     }
-
-    /// Whether the score without suppression depends on the levels alone.
-    pub fn known_from_levels(self) -> bool {
-        !matches!(
-            self,
-            Self::Discernibility | Self::DiscernibilityStar | Self::ClassSize
-        )
-    }
 }
 
 /// What one node's check counted.
 #[derive(Default, Clone)]
 pub struct Tally {
     pub suppressed: u64,
-    /// Records in classes that fail the monotone part of the model.
-    pub implausible: u64,
+    /// Records that are lost here and at every finer node.
+    pub lost: u64,
     pub classes: u64,
     pub all_classes: u64,
     pub squares: u128,

@@ -49,11 +49,6 @@ impl Model {
         self.diversity.is_none() && self.closeness.is_none()
     }
 
-    /// Whether a violating class has only violating parts: then suppression grows towards finer nodes.
-    pub fn monotone(&self) -> bool {
-        self.closeness.is_none() && matches!(self.diversity, None | Some(Diversity::Distinct(_)))
-    }
-
     /// Fewest records of a class that can satisfy the model.
     pub fn smallest(&self) -> u32 {
         self.k.max(self.fewest_values()).max(1)
@@ -80,6 +75,41 @@ impl Model {
         sensitive
             .iter()
             .all(|s| self.diverse(class, n, s) && self.close(class, n, rows, s))
+    }
+
+    /// Records of a violating class that are lost here and at every finer node.
+    ///
+    /// All of them where the monotone part fails. Under t-closeness with equal distance: the classes published at a finer
+    /// node are each within t of the whole table, hence so is their union (the distance is convex); so at most
+    /// `largest_close` records of this class can ever be published. The hierarchical distance is at least the equal one
+    /// divided by the height of the tree.
+    pub fn lost(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> u32 {
+        if !self.plausible(class, n, sensitive) {
+            return n;
+        }
+        let Some((distance, t)) = self.closeness else {
+            return 0;
+        };
+        let stretch = |s: &Sensitive| match distance {
+            Distance::Equal => 1,
+            Distance::Hierarchical => s.tree.len().saturating_sub(1) as u64,
+            Distance::Ordered => s.totals.len().saturating_sub(1) as u64,
+        };
+        let most = |s: &Sensitive| {
+            largest_close(
+                class,
+                n,
+                rows,
+                s,
+                Ratio {
+                    num: t.num * stretch(s),
+                    den: t.den,
+                },
+                self.smallest(),
+            )
+        };
+        let kept = sensitive.iter().map(most).min().unwrap_or(n);
+        if kept < self.smallest() { n } else { n - kept }
     }
 
     fn diverse(&self, class: &Histogram, n: u32, s: &Sensitive) -> bool {
@@ -138,9 +168,12 @@ fn recursive(mut counts: Vec<u32>, c: Ratio, l: u32) -> bool {
     u128::from(first) * u128::from(c.den) < u128::from(c.num) * u128::from(tail)
 }
 
+/// Tables have fewer rows than this, so that twice a product of two counts fits 64 bits.
+pub const MOST_ROWS: usize = 1 << 30;
+
 /// Twice the mass to move, by the values of the class alone: the others are all missing.
 fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
-    let (n, rows) = (i128::from(n), i128::from(rows));
+    let (n, rows) = (i64::from(n), i64::from(rows));
     let end = s.start + s.totals.len();
     let inside = class
         .touched
@@ -148,10 +181,10 @@ fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
         .map(|&v| v as usize)
         .filter(|&v| v >= s.start && v < end);
     let shift = inside.map(|v| {
-        let reference = i128::from(s.totals[v - s.start]) * n;
-        (i128::from(class.counts[v]) * rows - reference).abs() - reference
+        let reference = i64::from(s.totals[v - s.start]) * n;
+        (i64::from(class.counts[v]) * rows - reference).abs() - reference
     });
-    n * rows + shift.sum::<i128>()
+    i128::from(n * rows + shift.sum::<i64>())
 }
 
 fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
@@ -191,4 +224,30 @@ fn hierarchical(s: &Sensitive, surplus: impl Fn(usize) -> i128) -> (i128, i128) 
         parent_of.clone_from(table);
     }
     (moved, s.tree.len().saturating_sub(1) as i128)
+}
+
+/// Most records of a class that can lie within `t` (equal distance) of the whole table; 0 if fewer than `least`.
+///
+/// Of m records, those missing to the table's share of each value cannot be made up: sum of max(0, q_v m - f_v) <= t m.
+fn largest_close(class: &Histogram, n: u32, rows: u32, s: &Sensitive, t: Ratio, least: u32) -> u32 {
+    let counts = &class.counts[s.start..s.start + s.totals.len()];
+    let fits = |m: u32| {
+        let (m, rows) = (i64::from(m), i64::from(rows));
+        let gap = |(&total, &f): (&u32, &u32)| (i64::from(total) * m - i64::from(f) * rows).max(0);
+        let missing: i64 = s.totals.iter().zip(counts).map(gap).sum();
+        i128::from(missing) * i128::from(t.den) <= i128::from(t.num) * i128::from(m * rows)
+    };
+    if !fits(least) {
+        return 0;
+    }
+    let (mut low, mut high) = (least, n);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
 }

@@ -218,7 +218,7 @@ impl Search<'_> {
                     let tally = self
                         .checker
                         .check(at, &mut scratch, |lost| !self.ruled_out(at, lost));
-                    let lost = tally.implausible;
+                    let lost = tally.lost;
                     let scored = !self.ruled_out(at, lost);
                     found.push((at.clone(), tally, scored));
                     lost
@@ -257,7 +257,7 @@ impl Search<'_> {
     }
 
     fn record(&mut self, levels: &Levels, tally: &Tally) {
-        self.seen.insert(levels.clone(), tally.implausible);
+        self.seen.insert(levels.clone(), tally.lost);
         if tally.suppressed > self.task.limit {
             return;
         }
@@ -274,7 +274,7 @@ impl Search<'_> {
     }
 
     fn learn(&mut self, levels: Levels, tally: &Tally) {
-        let lost = tally.implausible;
+        let lost = tally.lost;
         self.seen.insert(levels.clone(), lost);
         let floor = self.task.scorer.bound_above(tally);
         if floor > 0.0 {

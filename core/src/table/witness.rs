@@ -25,11 +25,27 @@ fn width(table: &Table, model: &Model) -> usize {
     }
 }
 
-/// The living nodes at which the class of the record `codes` (one code per pack) violates the model.
-pub fn refuted(table: &Table, model: &Model, codes: &[u32], alive: &[bool]) -> Vec<u32> {
-    let width = width(table, model);
+/// A record (one code per pack) whose class violates the model, by its size alone or by its values.
+pub struct Witness {
+    pub codes: Vec<u32>,
+    pub by_size: bool,
+}
+
+/// The living nodes at which the class of the witness violates the model.
+pub fn refuted(table: &Table, model: &Model, witness: &Witness, alive: &[bool]) -> Vec<u32> {
+    // Sizes alone are much cheaper to add up, and refute nearly as much when the class is too small.
+    let width = if witness.by_size {
+        1
+    } else {
+        width(table, model)
+    };
     let mut cells = vec![0u32; table.space.nodes * width];
-    fill(table, &offsets(&table.space, codes), width, &mut cells);
+    fill(
+        table,
+        &offsets(&table.space, &witness.codes),
+        width,
+        &mut cells,
+    );
     accumulate(&table.space, width, &mut cells);
     let mut histogram = Histogram {
         counts: vec![0; table.domain],
