@@ -37,14 +37,23 @@ def init(
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
     say(f"Written to {output}. Read it, correct it, then: reticent policy check {output}")
     if json:
-        emit({"policy": str(output), "person": person, "columns": {g.column: {"role": g.role, "why": g.why} for g in guesses}})
+        emit(
+            {
+                "policy": str(output),
+                "person": person,
+                "columns": {g.column: {"role": g.role, "why": g.why} for g in guesses},
+            }
+        )
 
 
 def render(guesses: list[Guess], person: str | None) -> str:
     """The policy as text, each guess with its reason."""
     import json
 
-    lines = ["# Guessed from the data: read every line and correct it. When in doubt a column is a quasi-identifier.", "version: 1"]
+    lines = [
+        "# Guessed from the data: read every line and correct it. When in doubt a column is a quasi-identifier.",
+        "version: 1",
+    ]
     if person:
         lines.append(f"person: {json.dumps(person)}   # the same person across records; never released")
     lines.append("columns:")

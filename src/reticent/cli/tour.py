@@ -47,4 +47,6 @@ def _table(folder: Path, data: Path) -> None:
     release.to_dir(folder / "anatomy")
     describe(release, time.perf_counter() - start)
     verdict = verify([Release.from_dir(folder / "anatomy")], policy)
-    say(f"  The judge read {folder / 'anatomy'} and finds that the guarantee {'holds' if verdict.holds else 'DOES NOT HOLD'}.")
+    say(
+        f"  The judge read {folder / 'anatomy'} and finds that the guarantee {'holds' if verdict.holds else 'DOES NOT HOLD'}."
+    )
