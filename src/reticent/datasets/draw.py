@@ -63,17 +63,18 @@ class Choice:
         table = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         self.shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
         cumulative = np.cumsum(self.shares, axis=1)
-        cumulative[:, -1] = 1.0
+        cumulative /= cumulative[:, -1:]
         # Row p lives in (p, p + 1]: one flat array serves all profiles.
         self._flat = (cumulative + np.arange(len(table))[:, None]).ravel()
         self._width = table.shape[1]
+        self._last = self._width - 1 - (table[:, ::-1] > 0).argmax(axis=1)
 
     def draw(self, rng: np.random.Generator, profile: NDArray[np.int64] | int, count: int = 0) -> NDArray[np.int64]:
         """One value per row of ``profile``; with a single profile, ``count`` values."""
         rows = np.asarray(profile) if np.ndim(profile) else np.full(count, profile)
         at = np.searchsorted(self._flat, rows + rng.random(len(rows)), side="right")
-        # Rounding may carry the last draw of a profile one step too far.
-        return np.clip(at - rows * self._width, 0, self._width - 1)
+        # Rounding may carry a draw past the end of its profile: never to a value that has no share.
+        return np.minimum(at - rows * self._width, self._last[rows])
 
 
 def strings(values: Sequence[str], codes: NDArray[np.int64]) -> pa.Array:
