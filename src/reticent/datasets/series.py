@@ -97,7 +97,7 @@ def generate(n: int, releases: int = 5, seed: int = 0) -> list[pa.Table]:
 
 def updates() -> pa.Table:
     """The update graph as a table of value, next, probability; the probabilities of a value sum to one."""
-    rows = [(VALUES[i], VALUES[j], float(p)) for i, j, p in _edges()]
+    rows = [(VALUES[i], VALUES[j], p) for i, j, p in _edges()]
     value, following, probability = zip(*rows, strict=True)
     return pa.table({"value": value, "next": following, "probability": probability})
 
@@ -105,7 +105,7 @@ def updates() -> pa.Table:
 def _edges() -> Iterator[tuple[int, int, float]]:
     shares = _progress().shares
     for i, row in enumerate(shares):
-        yield from ((i, int(j), row[j]) for j in np.flatnonzero(row))
+        yield from ((i, int(j), round(float(row[j]), 6)) for j in np.flatnonzero(row))
 
 
 @cache
@@ -151,9 +151,7 @@ def _history(n: int, releases: int, seed: int, number: int) -> Iterator[tuple[in
     for release in range(1, releases + 1):
         if release > 1:
             _live(rng, persons, release)
-        present = persons.present & (entry <= release)
-        if present.any():
-            yield release, _table(ids, persons, present)
+        yield release, _table(ids, persons, persons.present & (entry <= release))
 
 
 def _arrive(rng: np.random.Generator, entry: NDArray[np.int64]) -> _Persons:

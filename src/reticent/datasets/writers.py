@@ -137,8 +137,9 @@ class _Ndjson:
         for key, column in zip(self._keys, table.columns, strict=True):
             parts += [pa.scalar(key), _json(column.combine_chunks())]
         lines = pc.binary_join_element_wise(*parts, pa.scalar("}\n"), "")
-        for chunk in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
-            self._file.write("".join(chunk.to_pylist()).encode())
+        # The characters of a string column lie one after another in memory: the file as it should be.
+        _, _, characters = lines.buffers()
+        self._file.write(memoryview(characters)[: pc.sum(pc.binary_length(lines)).as_py() or 0] if len(lines) else b"")
 
     def close(self) -> None:
         """Nothing is held back."""
