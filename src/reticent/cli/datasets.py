@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,13 +12,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Make synthetic data, with a policy beside it.")
+from reticent.cli.options import Json
+
+app = typer.Typer(help="Make synthetic data, with a policy beside it.", no_args_is_help=True, rich_markup_mode=None)
 
 Rows = Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows (series: persons in the first release).")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable; without it each call differs.")]
 Out = Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .parquet, .arrow or .ndjson.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 
 
 class Layout(StrEnum):
@@ -30,19 +30,19 @@ class Layout(StrEnum):
 
 
 @app.command()
-def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, as_json: Json = False) -> None:
+def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
     """Admissions of one year, one per person, with an ICD-10 diagnosis."""
     from reticent.datasets.files import write_hospital
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
         files = write_hospital(output, rows, seed, on_rows=heard)
-    _report(files, heard.rows, seed, start, as_json=as_json)
+    _report(files, heard.rows, seed, start, json=json)
 
 
 @app.command()
 def census(
-    output: Out, rows: Rows = 100_000, seed: Seed = None, layout: Layout = Layout.EVOLVING, as_json: Json = False
+    output: Out, rows: Rows = 100_000, seed: Seed = None, layout: Layout = Layout.EVOLVING, json: Json = False
 ) -> None:
     """The tables of the papers on evolving tables and on m-Distinct, redrawn."""
     from reticent.datasets.files import write_census
@@ -50,18 +50,18 @@ def census(
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
         files = write_census(output, rows, seed, layout=layout.value, on_rows=heard)
-    _report(files, heard.rows, seed, start, as_json=as_json)
+    _report(files, heard.rows, seed, start, json=json)
 
 
 @app.command()
-def feed(output: Out, rows: Rows = 100_000, seed: Seed = None, as_json: Json = False) -> None:
+def feed(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
     """Admissions with their time, some of persons who were here before; prior.csv comes with it."""
     from reticent.datasets.files import write_feed
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
         files = write_feed(output, rows, seed, on_rows=heard)
-    _report(files, heard.rows, seed, start, as_json=as_json)
+    _report(files, heard.rows, seed, start, json=json)
 
 
 @app.command()
@@ -70,7 +70,7 @@ def series(
     rows: Rows = 10_000,
     seed: Seed = None,
     releases: Annotated[int, typer.Option(min=1, help="How many releases.")] = 5,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """The same persons over several releases, with the update graph of their diagnoses."""
     from reticent.datasets.files import write_series
@@ -78,7 +78,7 @@ def series(
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows * releases) as heard:
         files = write_series(output, rows, seed, releases=releases, on_rows=heard)
-    _report(files, heard.rows, seed, start, as_json=as_json)
+    _report(files, heard.rows, seed, start, json=json)
 
 
 class _Heard:
@@ -113,21 +113,13 @@ def _progress(total: int) -> Iterator[_Heard]:
         yield _Heard(lambda rows: progress.advance(task, rows))
 
 
-def _report(files: tuple[Path, ...], rows: int, seed: int, start: float, *, as_json: bool) -> None:
+def _report(files: tuple[Path, ...], rows: int, seed: int, start: float, *, json: bool) -> None:
+    from reticent.cli.output import emit, say
+
     seconds = round(time.perf_counter() - start, 3)
-    typer.echo(f"{rows:,} rows in {seconds:.1f} s (seed {seed}):", err=True)
+    say(f"{rows:,} rows in {seconds:.1f} s (seed {seed}):")
     for path in files:
-        typer.echo(f"  {path}", err=True)
-    if as_json:
-        result = {
-            "rows_in": 0,
-            "rows_out": rows,
-            "held": 0,
-            "suppressed": 0,
-            "seconds": seconds,
-            "guarantee": None,
-            "metrics": {},
-            "seed": seed,
-            "files": [str(path) for path in files],
-        }
-        typer.echo(json.dumps(result))
+        say(f"  {path}")
+    if json:
+        figures = {"rows_in": 0, "rows_out": rows, "held": 0, "suppressed": 0, "seconds": seconds}
+        emit({**figures, "guarantee": None, "metrics": {}, "seed": seed, "files": [str(path) for path in files]})

@@ -6,6 +6,6 @@
     census    the tables of the papers on evolving tables and on m-Distinct
     adult     a loader for the public Adult set, which is not shipped
 
-Each generator has ``generate(n, seed)`` for one table and ``batches(n, seed, size)`` for a stream of tables with the very
-same rows; ``series`` has one such pair per release.
+Each generator has ``generate(n, seed)`` for one table and ``batches(n, seed, size)`` for a stream of tables with the
+very same rows; ``series`` gives one table per release.
 """

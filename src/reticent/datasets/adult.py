@@ -1,7 +1,7 @@
 """The public Adult set, read from a folder the user has: it cannot be shipped.
 
-Two files are understood: ``adult_30162.csv`` (semicolons, a header, no missing values) and ``adult.data`` (the original:
-commas, no header, ``?`` for a missing value).
+Two files are understood: ``adult_30162.csv`` (semicolons, a header, no missing values) and ``adult.data`` (the
+original: commas, no header, ``?`` for a missing value).
 """
 
 from __future__ import annotations

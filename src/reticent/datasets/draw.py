@@ -74,7 +74,7 @@ class Choice:
         rows = np.asarray(profile) if np.ndim(profile) else np.full(count, profile)
         at = np.searchsorted(self._flat, rows + rng.random(len(rows)), side="right")
         # Rounding may carry a draw past the end of its profile: never to a value that has no share.
-        return np.minimum(at - rows * self._width, self._last[rows])
+        return np.asarray(np.minimum(at - rows * self._width, self._last[rows]))
 
 
 def strings(values: Sequence[str], codes: NDArray[np.int64]) -> pa.Array:

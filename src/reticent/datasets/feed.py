@@ -1,4 +1,4 @@
-"""Admissions in the order of time: about 1,200 a day, busy mornings, quiet nights, one in four a person who was here before.
+"""Admissions in the order of time: about 1,200 a day, busy mornings, quiet nights, one in four by a person seen before.
 
 A returning person keeps id, sex and home; in two visits of five also the diagnosis. Sixty diagnoses, the most frequent
 below one in fifteen, so that a stream with l = 10 can be met. ``prior`` counts the diagnoses of an earlier time, made
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 # Only women (f), only men (m), only children (c), only the old (o), only adults (a); no mark: anyone.
 _DIAGNOSES = """
 heart failure:a, pneumonia, atrial fibrillation:a, gallstones:a, stroke:a, hip fracture:o, concussion, appendicitis,
-childbirth:f, chronic bronchitis:a, urinary tract infection, myocardial infarction:a, gastroenteritis, alcohol dependence:a,
-depression, type 2 diabetes:a, inguinal hernia, knee arthrosis:a, forearm fracture, asthma, sepsis, lung cancer:a,
-breast cancer:f, prostate cancer:m, colon cancer:a, epilepsy, back pain:a, influenza, dehydration, tonsillitis,
-schizophrenia:a, anxiety disorder, migraine, kidney stones:a, kidney failure:a, cirrhosis:a, pancreatitis:a, diverticulitis:a,
-gastric ulcer:a, anaemia, psoriasis, cellulitis, cataract:o, glaucoma:o, dementia:o, parkinson disease:o,
-multiple sclerosis:a, pulmonary embolism:a, deep vein thrombosis:a, hypertension:a, thyroid disease, crohn disease, leukaemia,
-lymphoma, hiv infection:a, tuberculosis, hepatitis c:a, threatened miscarriage:f, bronchiolitis:c, febrile convulsion:c
+childbirth:f, chronic bronchitis:a, urinary tract infection, myocardial infarction:a, gastroenteritis, alcohol
+dependence:a, depression, type 2 diabetes:a, inguinal hernia, knee arthrosis:a, forearm fracture, asthma, sepsis,
+lung cancer:a, breast cancer:f, prostate cancer:m, colon cancer:a, epilepsy, back pain:a, influenza, dehydration,
+tonsillitis, schizophrenia:a, anxiety disorder, migraine, kidney stones:a, kidney failure:a, cirrhosis:a,
+pancreatitis:a, diverticulitis:a, gastric ulcer:a, anaemia, psoriasis, cellulitis, cataract:o, glaucoma:o,
+dementia:o, parkinson disease:o, multiple sclerosis:a, pulmonary embolism:a, deep vein thrombosis:a, hypertension:a,
+thyroid disease, crohn disease, leukaemia, lymphoma, hiv infection:a, tuberculosis, hepatitis c:a, threatened
+miscarriage:f, bronchiolitis:c, febrile convulsion:c
 """
 _MARKED = [entry.strip().partition(":")[::2] for entry in _DIAGNOSES.replace("\n", " ").split(",")]
 VALUES: tuple[str, ...] = tuple(name for name, _ in _MARKED)
@@ -93,7 +94,7 @@ def _block(seed: int, number: int) -> pa.Table:
 def _who(rng: np.random.Generator, number: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A person number for each admission, and whether it is the first visit.
 
-    Each block brings the same number of new persons, so a block knows whom earlier blocks have seen without making them.
+    Each block brings the same number of new persons, so a block knows who came before it without making them.
     """
     new = np.zeros(BLOCK, dtype=np.bool_)
     new[0] = True

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pyarrow as pa
-
     Heard = Callable[[int], None] | None
 
 
@@ -43,9 +41,7 @@ def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> t
     return path, past, _policy(path, "feed")
 
 
-def write_series(
-    folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None
-) -> tuple[Path, ...]:
+def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
     """Writes release_1.csv and so on, updates.csv and policy.yaml into a folder; says which files were written.
 
     All releases grow together, one block of persons at a time, so memory does not depend on ``n``.

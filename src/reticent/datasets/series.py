@@ -1,8 +1,8 @@
 """The same persons over several releases: illness progresses, people move, age, leave, come back, arrive.
 
-Diagnoses come in families. In some an illness only gets worse (mild, moderate, severe), in others it comes and goes. The
-update graph says for each value what it may be in the next release and how probably; it is transitive and every value
-may stay, so whoever misses some releases still comes back with a value the graph allows.
+Diagnoses come in families. In some an illness only gets worse (mild, moderate, severe), in others it comes and goes.
+The update graph says for each value what it may be in the next release and how probably; it is transitive and every
+value may stay, so whoever misses some releases still comes back with a value the graph allows.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _progress() -> Choice:
 
 @cache
 def _onset() -> Choice:
-    """What people arrive with: families in a long tail, the first stage most often; the very old have other illnesses."""
+    """What people arrive with: families in a long tail, the first stage most often; the old have other illnesses."""
     order = np.random.default_rng(11).permutation(len(FAMILIES))
     family = zipf(len(FAMILIES), 0.5)[order]
     stages = [0.5 ** np.arange(len(values)) for values in FAMILIES]

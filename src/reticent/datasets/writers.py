@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -63,22 +64,20 @@ class TableFile(AbstractContextManager["TableFile"]):
 
 def write(batches: Iterable[pa.Table], path: Path, *, on_rows: Callable[[int], None] | None = None) -> int:
     """Writes all batches to one file and says how many rows there were; ``on_rows`` hears of each batch."""
-    total, file = 0, None
+    total = 0
     incoming = iter(batches)
     first = next(incoming)
     with TableFile(path, first.schema) as file:
-        batch: pa.Table | None = first
-        while batch is not None:
+        for batch in chain([first], incoming):
             file.write(batch)
             total += batch.num_rows
             if on_rows:
                 on_rows(batch.num_rows)
-            batch = next(incoming, None)
     return total
 
 
 def write_csv(batches: Iterable[pa.Table], path: Path) -> int:
-    """Writes all batches to one CSV file, whatever its suffix should say, and says how many rows there were."""
+    """Writes all batches to one CSV file and says how many rows there were."""
     if path.suffix != ".csv":
         raise PolicyError("A CSV file must end in .csv.", hint="Give the file the suffix .csv.")
     return write(batches, path)
@@ -107,7 +106,9 @@ def _create(path: Path) -> IO[bytes]:
 
 def _cannot_write(path: Path, error: OSError) -> ConnectorError:
     reason = (error.strerror or "input/output error").lower()
-    return ConnectorError(f"Cannot write to {path.parent}: {reason}.", hint="Choose a folder with space and write access.")
+    return ConnectorError(
+        f"Cannot write to {path.parent}: {reason}.", hint="Choose a folder with space and write access."
+    )
 
 
 class _Csv:
