@@ -6,10 +6,12 @@
 
 use pyo3::prelude::*;
 
+mod random;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    random::register(m)?;
     table::register(m)?;
     Ok(())
 }
