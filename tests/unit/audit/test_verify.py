@@ -32,7 +32,11 @@ DATA = {
     "ward": ["a"] * 8,
     "ill": ["flu", "asthma", "ulcer", "colitis"] * 2,
 }
-CLAIMS = {"k": 4, "l": {"distinct": 4, "entropy": 4, "recursive": [2, 2], "frequency": 4}, "t": {"equal": 0, "ordered": 0}}
+CLAIMS = {
+    "k": 4,
+    "l": {"distinct": 4, "entropy": 4, "recursive": [2, 2], "frequency": 4},
+    "t": {"equal": 0, "ordered": 0},
+}
 
 
 def generalised(data=None, claims=None, counts=None, **other):
@@ -118,10 +122,15 @@ def test_t_is_measured_against_the_whole_input_when_the_manifest_gives_it():
     assert not verdict.holds
     assert next(f for f in verdict.refuted).measured == pytest.approx(0.15)
     assert "whole input" in verdict.notes[0]
-    assert verify(release.__class__(**{**vars(release), "guarantee": Guarantee({"t": 0.15}, "")}), policy(suppression=0.5)).holds
+    assert verify(
+        release.__class__(**{**vars(release), "guarantee": Guarantee({"t": 0.15}, "")}), policy(suppression=0.5)
+    ).holds
 
 
-@pytest.mark.parametrize("whole", [{"flu": 10}, {"flu": 4, "asthma": 2, "ulcer": 2, "colitis": 3}, {"flu": 3, "asthma": 1, "ulcer": 3, "colitis": 3}])
+@pytest.mark.parametrize(
+    "whole",
+    [{"flu": 10}, {"flu": 4, "asthma": 2, "ulcer": 2, "colitis": 3}, {"flu": 3, "asthma": 1, "ulcer": 3, "colitis": 3}],
+)
 def test_a_reference_the_release_cannot_come_from_is_refuted(whole):
     release = generalised(claims={"t": 1}, counts=Counts(10, 8, 0, 2), explain={"reference": {"ill": whole}})
     assert "reference distribution" in refuted(release, policy(suppression=0.5))
@@ -181,7 +190,11 @@ def test_a_good_anatomy_holds(tmp_path):
         (QIT | {"group": [0, 0, 0, 1]}, ST | {"count": [2, 1, 1, 0]}, "no value above 1/2"),
         (QIT | {"id": list("1234")}, None, "only columns the policy releases"),
         (QIT | {"ill": list("1234")}, None, "only columns the policy releases"),
-        ({**QIT, "group": [0, 0, 1, 1]}, {"group": [0, 0, 1], "value": ["flu", "ulcer", "flu"], "count": [1, 1, 2]}, "l = 2 (distinct)"),
+        (
+            {**QIT, "group": [0, 0, 1, 1]},
+            {"group": [0, 0, 1], "value": ["flu", "ulcer", "flu"], "count": [1, 1, 2]},
+            "l = 2 (distinct)",
+        ),
     ],
 )
 def test_a_planted_bug_in_anatomy_is_refuted(qit, st, claim):
