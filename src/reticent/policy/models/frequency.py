@@ -31,7 +31,7 @@ class FrequencyL(Model):
     (True, False)
     """
 
-    l: Number  # noqa: E741
+    l: Number
 
     def __post_init__(self) -> None:
         if exact(self.l, "l") < 1:

@@ -43,7 +43,7 @@ class DistinctL(Model):
     True
     """
 
-    l: int  # noqa: E741
+    l: int
 
     def __post_init__(self) -> None:
         whole(self.l, "l")
@@ -60,7 +60,7 @@ class EntropyL(Model):
     (True, False)
     """
 
-    l: Number  # noqa: E741
+    l: Number
 
     def __post_init__(self) -> None:
         if exact(self.l, "l") < 1:
@@ -87,7 +87,7 @@ class RecursiveL(Model):
     """
 
     c: Number
-    l: int  # noqa: E741
+    l: int
 
     def __post_init__(self) -> None:
         whole(self.l, "l")
