@@ -10,7 +10,7 @@ use super::space::Space;
 pub enum Kind {
     /// Geometric mean of the share of leaves a value stands for.
     Loss,
-    /// Arithmetic mean of the same share, a leaf costing nothing.
+    /// Arithmetic mean of the same share.
     Ncp,
     Discernibility,
     /// Sum of squared class sizes, suppression ignored.
@@ -84,7 +84,7 @@ impl<'a> Scorer<'a> {
             .zip(&leaf_counts)
             .map(|(attribute, counts)| {
                 (0..attribute.levels())
-                    .map(|level| column(kind, attribute, counts, level))
+                    .map(|level| column(attribute, counts, level))
                     .collect()
             });
         Self {
@@ -156,9 +156,9 @@ impl<'a> Scorer<'a> {
         let values = self.space.attributes.iter().enumerate().map(|(j, a)| {
             let (n, size) = (self.rows as f64, a.size as f64);
             let value = match self.kind {
-                Kind::Ncp => total(j) as f64 / (n * size),
                 _ if a.size <= 1 => 0.0,
-                _ => floor10(((total(j) - self.rows) as f64 / (n * (size - 1.0))).max(0.0)),
+                Kind::Ncp => (total(j) - self.rows) as f64 / (n * (size - 1.0)),
+                _ => floor10((total(j) - self.rows) as f64 / (n * (size - 1.0))),
             };
             self.weights[j] * value
         });
@@ -199,7 +199,7 @@ impl<'a> Scorer<'a> {
                     let (a, level) = (&self.space.attributes[member.0], levels[member.0] as usize);
                     let leaves =
                         a.leaves[level][a.tables[level][self.space.leaf(member, code)] as usize];
-                    lost[member.0] += n * (a.size - cost(self.kind, leaves));
+                    lost[member.0] += n * (a.size - leaves);
                 }
             }
         }
@@ -235,16 +235,7 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// Leaves a value is charged for: NCP lets a single leaf go free.
-fn cost(kind: Kind, leaves: u64) -> u64 {
-    if kind == Kind::Ncp && leaves <= 1 {
-        0
-    } else {
-        leaves
-    }
-}
-
-fn column(kind: Kind, a: &super::space::Attribute, counts: &[u64], level: usize) -> Column {
+fn column(a: &super::space::Attribute, counts: &[u64], level: usize) -> Column {
     let mut nodes = vec![0u64; a.widths[level]];
     for (leaf, &n) in counts.iter().enumerate() {
         nodes[a.tables[level][leaf] as usize] += n;
@@ -252,7 +243,7 @@ fn column(kind: Kind, a: &super::space::Attribute, counts: &[u64], level: usize)
     let leaves = nodes
         .iter()
         .zip(&a.leaves[level])
-        .map(|(&n, &l)| n * cost(kind, l))
+        .map(|(&n, &l)| n * l)
         .sum();
     let parts = counts.iter().enumerate().filter(|&(_, &n)| n > 0);
     let bits = parts.map(|(leaf, &n)| {
@@ -262,7 +253,7 @@ fn column(kind: Kind, a: &super::space::Attribute, counts: &[u64], level: usize)
     let mut room: Vec<(u64, u64)> = nodes
         .iter()
         .zip(&a.leaves[level])
-        .map(|(&n, &l)| (a.size - cost(kind, l), n))
+        .map(|(&n, &l)| (a.size - l, n))
         .collect();
     room.sort_unstable();
     Column {
