@@ -34,3 +34,12 @@ class Collapsed:
         self, model: Model, levels: list[int], *, loss: str, weights: list[float]
     ) -> tuple[float, int, int]: ...
     def classes(self, model: Model, levels: list[int]) -> npt.NDArray[np.int32]: ...
+    def localize(
+        self,
+        model: Model,
+        *,
+        loss: str,
+        weights: list[float],
+        limit: int,
+        values: npt.NDArray[np.int32] | None = None,
+    ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]: ...

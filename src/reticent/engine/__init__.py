@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
+    ("table", "local"): "reticent.engine.table.local:Local",
 }
 
 

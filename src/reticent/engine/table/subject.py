@@ -33,8 +33,7 @@ class Subject:
         ladders: their hierarchies.
         collapsed: distinct combinations with sensitive histograms.
         model: what every class must satisfy.
-        limit: most records that may be suppressed.
-        weights: importance of each quasi-identifier.
+        values: codes of the sensitive column, where the model looks at exactly one.
     """
 
     policy: Policy
@@ -44,6 +43,7 @@ class Subject:
     collapsed: _core.table.Collapsed
     model: _core.table.Model
     rows: int
+    values: npt.NDArray[np.int32] | None = None
 
     @property
     def limit(self) -> int:
@@ -78,12 +78,14 @@ def subject(policy: Policy, table: pa.Table) -> Subject:
     encoded = encode_table(table, [*policy.quasi, *policy.sensitive])
     known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
     guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
+    sensitive = [_sensitive(policy, encoded, name) for name in guarded]
     collapsed = _core.table.Collapsed(
         [encoded.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
-        [_sensitive(policy, encoded, name) for name in guarded],
+        sensitive,
     )
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), table.num_rows)
+    values = sensitive[0][0] if len(sensitive) == 1 else None
+    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), table.num_rows, values)
 
 
 def model(policy: Policy) -> _core.table.Model:
