@@ -43,3 +43,11 @@ class Collapsed:
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
     ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]: ...
+
+def mondrian(
+    axes: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]],
+    sensitive: list[_Sensitive],
+    model: Model,
+    *,
+    relaxed: bool,
+) -> tuple[npt.NDArray[np.int64], bool]: ...

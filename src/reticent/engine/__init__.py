@@ -18,6 +18,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
     ("table", "local"): "reticent.engine.table.local:Local",
+    ("table", "mondrian"): "reticent.engine.table.mondrian:Mondrian",
 }
 
 

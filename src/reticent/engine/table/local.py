@@ -26,7 +26,7 @@ import numpy as np
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.subject import Subject, subject
+from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -61,4 +61,4 @@ def recode(given: Subject, method: str) -> Outcome:
         )
     nodes = np.unique(np.stack(levels), axis=1).shape[1]
     explain = {"loss": settings.loss, "nodes": {"lattice": given.collapsed.nodes, "used": nodes}}
-    return Outcome(method, dict(zip(given.quasi, levels, strict=True)), gone, explain)
+    return Outcome(method, by_levels(given, levels), gone, explain)
