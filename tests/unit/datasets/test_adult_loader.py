@@ -7,7 +7,7 @@ from reticent.datasets import adult
 from reticent.errors import DataError
 
 ORIGINAL = """\
-39, State-gov, 1, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K
+39, State-gov, 1, Bachelors, 13, Never-married, Adm-clerical, Unmarried, White, Male, 2174, 0, 40, United-States, <=50K
 50, ?, 2, HS-grad, 9, Divorced, ?, Husband, Black, Female, 0, 0, 13, United-States, >50K
 38, Private, 3, HS-grad, 9, Divorced, Sales, Husband, White, Male, 0, 0, 40, ?, <=50K
 

@@ -88,3 +88,10 @@ def test_zipf_falls_and_sums_to_one():
 
 def test_numbered_pads_with_zeros():
     assert numbered("P", np.array([0, 7, 1_234]), 5).to_pylist() == ["P00000", "P00007", "P01234"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_block_repeats_another(kind):
+    table = joined(KINDS[kind](2 * BLOCK, 1))
+    last = table.column_names[-1]
+    assert not table[last].slice(0, BLOCK).combine_chunks().equals(table[last].slice(BLOCK).combine_chunks())

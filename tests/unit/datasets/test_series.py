@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -63,9 +64,7 @@ def test_every_change_is_in_the_graph_even_after_an_absence(releases, graph):
 
 def test_changes_follow_the_probabilities(releases, graph):
     pairs = [
-        (old[p]["diagnosis"], new[p]["diagnosis"])
-        for old, new in zip(releases, releases[1:], strict=False)
-        for p in old.keys() & new.keys()
+        (old[p]["diagnosis"], new[p]["diagnosis"]) for old, new in pairwise(releases) for p in old.keys() & new.keys()
     ]
     mild = [new for old, new in pairs if old == "mild asthma"]
     assert mild.count("mild asthma") / len(mild) == pytest.approx(graph["mild asthma"]["mild asthma"], abs=0.08)
@@ -74,7 +73,7 @@ def test_changes_follow_the_probabilities(releases, graph):
 def test_people_age_move_leave_return_and_arrive(releases):
     moved = left = returned = arrived = 0
     seen: set[str] = set()
-    for old, new in zip(releases, releases[1:], strict=False):
+    for old, new in pairwise(releases):
         seen |= old.keys()
         left += len(old.keys() - new.keys())
         returned += len((new.keys() - old.keys()) & seen)
