@@ -6,10 +6,12 @@
 
 use pyo3::prelude::*;
 
+mod stream;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    stream::register(m)?;
     table::register(m)?;
     Ok(())
 }
