@@ -1,1 +1,2 @@
+from . import random as random
 from . import table as table
