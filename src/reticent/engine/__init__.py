@@ -1,0 +1,1 @@
+"""One engine per kind of data: table, evolving, series, stream."""
