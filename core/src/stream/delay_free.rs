@@ -117,7 +117,7 @@ impl DelayFree {
         let shard = u64::from(shard);
         let orders = Draw::new(derive(key, 2), shard);
         let pool = Pool::new(kind, l, weights, orders).map_err(PyValueError::new_err)?;
-        let mut slots = Slots::default();
+        let mut slots = Slots::new(l);
         slots.grow(domain);
         Ok(DelayFree {
             slots,

@@ -1,6 +1,7 @@
 //! An epoch of a sealed stream: its classes, how values draw them, and which pairs it has seen.
 
 use super::bytes::{Read, Reader, Writer};
+use super::draw::scaled;
 
 /// Sets of (person, value) marks as a blocked Bloom filter: one cache line per look, memory fixed in advance.
 ///
@@ -148,12 +149,9 @@ impl Epoch {
     pub fn draw(&self, code: u32, random: impl Fn(u64) -> u64) -> u32 {
         let cells = self.of(code);
         let total = cells[cells.len() - 1].1;
-        let zone = u64::MAX - u64::MAX % total;
         let point = (0..)
-            .map(random)
-            .find(|&x| x < zone)
-            .expect("an endless supply")
-            % total;
+            .find_map(|attempt| scaled(random(attempt), total))
+            .expect("an endless supply");
         cells[cells.partition_point(|&(_, sum)| sum <= point)].0
     }
 

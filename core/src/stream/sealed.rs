@@ -12,6 +12,9 @@ use super::placed::{Ids, Placed, PlacedArrays};
 use super::sip::Sip;
 use super::slots::Slots;
 
+/// Tuples whose classes are drawn together: their looks into the filter then overlap in time.
+const AHEAD: usize = 64;
+
 /// The state of one stream under `sealed`.
 #[pyclass(module = "reticent._core.stream")]
 pub struct Sealed {
@@ -63,21 +66,11 @@ impl Sealed {
         self.memo.words([person, u64::from(code), u64::MAX])
     }
 
-    fn place(
-        &mut self,
-        seq: u64,
-        qi: u64,
-        person: u64,
-        code: u32,
-        out: &mut Placed,
-    ) -> Result<(), &'static str> {
+    fn place(&mut self, seq: u64, qi: u64, list: u32, out: &mut Placed) {
         if self.retire_after > 0 {
             self.retired += self.slots.retire(seq.saturating_sub(self.retire_after));
         }
         self.draw.at(seq);
-        let list = self
-            .cell(person, code)
-            .ok_or("a value lies outside the design")?;
         let class = list as usize / self.width;
         self.arrived[class] += 1;
         self.stock(class, seq, out);
@@ -89,9 +82,7 @@ impl Sealed {
             }
         };
         self.tuples += 1;
-        self.seen[code as usize] += 1;
         out.groups.push(group);
-        Ok(())
     }
 
     fn open(
@@ -142,7 +133,7 @@ impl Sealed {
             return Err(PyValueError::new_err("a class needs a slot"));
         }
         Ok(Sealed {
-            slots: Slots::default(),
+            slots: Slots::new(width),
             width,
             epochs: Vec::new(),
             arrived: Vec::new(),
@@ -230,8 +221,17 @@ impl Sealed {
         }
         let placed = py.detach(|| {
             let mut out = Placed::with_capacity(rows);
-            for i in 0..rows {
-                self.place(seqs[i], qis[i], persons[i], codes[i] as u32, &mut out)?;
+            let mut lists = [0; AHEAD];
+            for start in (0..rows).step_by(AHEAD) {
+                let chunk = start..rows.min(start + AHEAD);
+                for i in chunk.clone() {
+                    let list = self.cell(persons[i], codes[i] as u32);
+                    lists[i - start] = list.ok_or("a value lies outside the design")?;
+                    self.seen[codes[i] as usize] += 1;
+                }
+                for i in chunk {
+                    self.place(seqs[i], qis[i], lists[i - start], &mut out);
+                }
             }
             Ok(out)
         });

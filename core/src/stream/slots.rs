@@ -14,20 +14,22 @@ const TRIES: usize = 16;
 /// Longest list that is looked at entry by entry; beyond it a tuple gives up after as many tries and opens a group.
 const SCAN: usize = 1024;
 const GONE: u32 = u32::MAX;
+const BAD: &str = "the snapshot contradicts itself";
 
-#[derive(Clone)]
+#[derive(Clone, Copy, Default)]
 struct Cell {
     list: u32,
     at: u32,
     left: u32,
 }
 
-#[derive(Default)]
+/// A group's numbers; its cells and members lie in the shared arrays, `stride` places per group.
+#[derive(Clone, Copy, Default)]
 struct Group {
     id: u64,
     free: u32,
-    cells: Vec<Cell>,
-    members: Vec<u64>,
+    cells: u32,
+    members: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +40,10 @@ struct Entry {
 
 #[derive(Default)]
 pub struct Slots {
+    stride: usize,
     groups: Vec<Group>,
+    cells: Vec<Cell>,
+    members: Vec<u64>,
     spare: Vec<u32>,
     lists: Vec<Vec<Entry>>,
     ages: VecDeque<(u64, u32, u64)>,
@@ -46,6 +51,13 @@ pub struct Slots {
 }
 
 impl Slots {
+    pub fn new(stride: usize) -> Self {
+        Slots {
+            stride,
+            ..Slots::default()
+        }
+    }
+
     pub fn open_groups(&self) -> u64 {
         self.open
     }
@@ -60,6 +72,15 @@ impl Slots {
         }
     }
 
+    fn members(&self, group: u32) -> &[u64] {
+        let first = group as usize * self.stride;
+        &self.members[first..first + self.groups[group as usize].members as usize]
+    }
+
+    fn cell(&mut self, entry: Entry) -> &mut Cell {
+        &mut self.cells[entry.group as usize * self.stride + entry.cell as usize]
+    }
+
     /// Joins a random group that has a free cell of this list and lacks these quasi-identifiers; gives its id.
     pub fn join(&mut self, list: u32, qi: u64, draw: &mut Draw) -> Option<u64> {
         let entries = &self.lists[list as usize];
@@ -71,7 +92,7 @@ impl Slots {
         if entries.is_empty() {
             return None;
         }
-        let lacks = |e: &Entry| !self.groups[e.group as usize].members.contains(&qi);
+        let lacks = |e: &Entry| !self.members(e.group).contains(&qi);
         let tries = if entries.len() > SCAN { SCAN } else { TRIES };
         for _ in 0..tries {
             let entry = entries[draw.index(entries.len())];
@@ -92,10 +113,11 @@ impl Slots {
 
     fn fill(&mut self, entry: Entry, qi: u64) -> u64 {
         let group = &mut self.groups[entry.group as usize];
-        group.members.push(qi);
+        self.members[entry.group as usize * self.stride + group.members as usize] = qi;
+        group.members += 1;
         group.free -= 1;
         let (id, full) = (group.id, group.free == 0);
-        let cell = &mut group.cells[entry.cell as usize];
+        let cell = self.cell(entry);
         cell.left -= 1;
         if cell.left == 0 {
             self.unlist(entry);
@@ -107,19 +129,16 @@ impl Slots {
     }
 
     fn unlist(&mut self, entry: Entry) {
-        let cell = &mut self.groups[entry.group as usize].cells[entry.cell as usize];
+        let cell = self.cell(entry);
         let (list, at) = (cell.list as usize, std::mem::replace(&mut cell.at, GONE));
         self.lists[list].swap_remove(at as usize);
-        if let Some(moved) = self.lists[list].get(at as usize) {
-            self.groups[moved.group as usize].cells[moved.cell as usize].at = at;
+        if let Some(&moved) = self.lists[list].get(at as usize) {
+            self.cell(moved).at = at;
         }
     }
 
     fn drop_group(&mut self, number: u32) {
-        let group = &mut self.groups[number as usize];
-        group.cells.clear();
-        group.members.clear();
-        group.free = 0;
+        self.groups[number as usize] = Group::default();
         self.spare.push(number);
         self.open -= 1;
     }
@@ -133,28 +152,27 @@ impl Slots {
         member: Option<(usize, u64)>,
         aging: bool,
     ) {
-        let number = self.spare.pop().unwrap_or_else(|| {
-            self.groups.push(Group::default());
-            (self.groups.len() - 1) as u32
-        });
-        let group = &mut self.groups[number as usize];
-        group.id = id;
+        let free = cells.iter().map(|&(_, left)| left).sum::<u32>();
+        self.widen(free as usize);
+        let number = self.spare.pop().unwrap_or_else(|| self.add());
+        self.groups[number as usize] = Group {
+            id,
+            free,
+            cells: cells.len() as u32,
+            members: 0,
+        };
         for (i, &(list, left)) in cells.iter().enumerate() {
-            let entries = &mut self.lists[list as usize];
-            group.cells.push(Cell {
-                list,
-                at: entries.len() as u32,
-                left,
-            });
-            group.free += left;
-            entries.push(Entry {
+            let entry = Entry {
                 group: number,
                 cell: i as u32,
-            });
+            };
+            let at = self.lists[list as usize].len() as u32;
+            *self.cell(entry) = Cell { list, at, left };
+            self.lists[list as usize].push(entry);
         }
         self.open += 1;
         if aging {
-            self.ages.push_back((seq, number, id));
+            self.note_age(seq, number, id);
         }
         if let Some((cell, qi)) = member {
             self.fill(
@@ -167,6 +185,39 @@ impl Slots {
         }
     }
 
+    fn add(&mut self) -> u32 {
+        self.groups.push(Group::default());
+        self.cells
+            .resize(self.groups.len() * self.stride, Cell::default());
+        self.members.resize(self.groups.len() * self.stride, 0);
+        (self.groups.len() - 1) as u32
+    }
+
+    /// Makes room for groups of `size` slots; only the paper's literal generation ever needs more than at first.
+    fn widen(&mut self, size: usize) {
+        if size <= self.stride {
+            return;
+        }
+        let (old, new) = (self.stride, size.next_power_of_two());
+        let mut cells = vec![Cell::default(); self.groups.len() * new];
+        let mut members = vec![0; self.groups.len() * new];
+        for g in 0..self.groups.len() {
+            cells[g * new..g * new + old].copy_from_slice(&self.cells[g * old..(g + 1) * old]);
+            members[g * new..g * new + old].copy_from_slice(&self.members[g * old..(g + 1) * old]);
+        }
+        (self.stride, self.cells, self.members) = (new, cells, members);
+    }
+
+    /// Queues a group for retirement; entries of groups that are long full are swept out when they prevail.
+    fn note_age(&mut self, seq: u64, number: u32, id: u64) {
+        if self.ages.len() as u64 > 2 * self.open + 1024 {
+            let groups = &self.groups;
+            self.ages
+                .retain(|&(_, g, id)| groups[g as usize].cells > 0 && groups[g as usize].id == id);
+        }
+        self.ages.push_back((seq, number, id));
+    }
+
     /// Retires the groups opened before `seq`: nobody joins them any more.
     pub fn retire(&mut self, seq: u64) -> u64 {
         let mut retired = 0;
@@ -175,16 +226,17 @@ impl Slots {
                 break;
             }
             self.ages.pop_front();
-            let group = &self.groups[number as usize];
-            if group.id != id || group.cells.is_empty() {
+            let group = self.groups[number as usize];
+            if group.id != id || group.cells == 0 {
                 continue;
             }
-            for cell in 0..group.cells.len() as u32 {
-                if self.groups[number as usize].cells[cell as usize].at != GONE {
-                    self.unlist(Entry {
-                        group: number,
-                        cell,
-                    });
+            for cell in 0..group.cells {
+                let entry = Entry {
+                    group: number,
+                    cell,
+                };
+                if self.cell(entry).at != GONE {
+                    self.unlist(entry);
                 }
             }
             self.drop_group(number);
@@ -194,16 +246,17 @@ impl Slots {
     }
 
     pub fn write(&self, out: &mut Writer) {
+        out.u64(self.stride as u64);
         out.u64(self.groups.len() as u64);
-        for group in &self.groups {
+        for (number, group) in self.groups.iter().enumerate() {
             out.u64(group.id);
-            out.u64(group.cells.len() as u64);
-            for cell in &group.cells {
+            out.u64(u64::from(group.cells));
+            for cell in &self.cells[number * self.stride..][..group.cells as usize] {
                 out.u32(cell.list);
                 out.u32(cell.at);
                 out.u32(cell.left);
             }
-            out.u64s(&group.members);
+            out.u64s(self.members(number as u32));
         }
         out.u32s(&self.spare);
         out.u64(self.lists.len() as u64);
@@ -223,25 +276,38 @@ impl Slots {
     }
 
     pub fn read(input: &mut Reader) -> Read<Self> {
-        let mut slots = Slots::default();
-        for _ in 0..input.len(16)? {
+        let stride = input.u64()? as usize;
+        let count = input.len(24)?;
+        if count.checked_mul(stride).is_none_or(|n| n > 1 << 32) {
+            return Err(BAD);
+        }
+        let mut slots = Slots::new(stride);
+        for number in 0..count {
+            slots.add();
             let id = input.u64()?;
+            let cells = input.len(12)?;
             let mut group = Group {
                 id,
+                cells: cells as u32,
                 ..Group::default()
             };
-            for _ in 0..input.len(12)? {
-                let cell = Cell {
+            for cell in 0..cells.min(stride) {
+                let read = Cell {
                     list: input.u32()?,
                     at: input.u32()?,
                     left: input.u32()?,
                 };
-                group.free += cell.left;
-                group.cells.push(cell);
+                group.free += read.left;
+                slots.cells[number * stride + cell] = read;
             }
-            group.members = input.u64s()?;
-            slots.open += u64::from(!group.cells.is_empty());
-            slots.groups.push(group);
+            let members = input.u64s()?;
+            if cells > stride || members.len() + group.free as usize > stride {
+                return Err(BAD);
+            }
+            group.members = members.len() as u32;
+            slots.members[number * stride..][..members.len()].copy_from_slice(&members);
+            slots.open += u64::from(cells > 0);
+            slots.groups[number] = group;
         }
         slots.spare = input.u32s()?;
         for _ in 0..input.len(8)? {
@@ -264,29 +330,25 @@ impl Slots {
 
     /// Every reference points at something and back: a damaged snapshot is refused before it can panic later.
     fn check(&self) -> Read<()> {
-        const BAD: &str = "the snapshot contradicts itself";
         let known = |g: u32| (g as usize) < self.groups.len();
         if !self.spare.iter().all(|&g| known(g)) || !self.ages.iter().all(|&(_, g, _)| known(g)) {
             return Err(BAD);
         }
         for (number, list) in self.lists.iter().enumerate() {
             for (at, entry) in list.iter().enumerate() {
-                let cell = self
-                    .groups
-                    .get(entry.group as usize)
-                    .and_then(|g| g.cells.get(entry.cell as usize));
-                if !cell
-                    .is_some_and(|c| c.list as usize == number && c.at as usize == at && c.left > 0)
-                {
+                if !known(entry.group) || entry.cell >= self.groups[entry.group as usize].cells {
+                    return Err(BAD);
+                }
+                let cell = self.cells[entry.group as usize * self.stride + entry.cell as usize];
+                if cell.list as usize != number || cell.at as usize != at || cell.left == 0 {
                     return Err(BAD);
                 }
             }
         }
         let listed: usize = self.lists.iter().map(Vec::len).sum();
-        let free = self
-            .groups
-            .iter()
-            .flat_map(|g| &g.cells)
+        let in_use = |g: usize| &self.cells[g * self.stride..][..self.groups[g].cells as usize];
+        let free = (0..self.groups.len())
+            .flat_map(in_use)
             .filter(|c| c.at != GONE)
             .count();
         if listed == free { Ok(()) } else { Err(BAD) }
