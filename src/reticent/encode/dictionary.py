@@ -1,4 +1,4 @@
-"""Dictionary: the distinct values of one column, in order of first appearance, and their codes.
+"""Dictionary: the distinct values of one column, in the order the batches bring them, and their codes.
 
 Codes are stable: a value keeps its code in every later batch. A missing value is a value of its own.
 """
@@ -63,7 +63,7 @@ class Dictionary:
         table = self._codes_of(self._as_mine(coded.dictionary))
         indices = coded.indices
         if indices.null_count == 0:
-            return table[indices.to_numpy(zero_copy_only=False)]
+            return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
         null_code = self._code(None)
         filled = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
         codes = table[filled] if len(table) else np.zeros(len(indices), dtype=np.int32)

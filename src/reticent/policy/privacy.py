@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from reticent.policy.section import Section, unknown
@@ -24,7 +24,9 @@ class LSpec(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError("l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}.")
+            raise PydanticCustomError(
+                "l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}."
+            )
         if not isinstance(value, dict):
             return {"kind": "distinct", "l": value}
         if "kind" in value:
@@ -42,6 +44,7 @@ class LSpec(Section):
             raise PydanticCustomError("l", "l must be a whole number for {kind} diversity.", {"kind": self.kind})
         return self
 
+    @model_serializer
     def plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         number: float = int(self.l) if self.l == int(self.l) else self.l
@@ -58,7 +61,9 @@ class TSpec(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError("t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}.")
+            raise PydanticCustomError(
+                "t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}."
+            )
         if not isinstance(value, dict):
             return {"kind": "equal", "t": value}
         if "kind" in value:
@@ -66,6 +71,7 @@ class TSpec(Section):
         kind, number = _only_entry(value, T_KINDS)
         return {"kind": kind, "t": number}
 
+    @model_serializer
     def plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         return {self.kind: self.t}
@@ -83,9 +89,13 @@ def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any
 class Privacy(Section):
     """What every published group must satisfy."""
 
-    k: int | None = Field(default=None, ge=2, description="k-anonymity: at least k records share every published combination")
+    k: int | None = Field(
+        default=None, ge=2, description="k-anonymity: at least k records share every published combination"
+    )
     l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
-    t: TSpec | None = Field(default=None, description="t-closeness of a group's sensitive values to those of the whole table")
+    t: TSpec | None = Field(
+        default=None, description="t-closeness of a group's sensitive values to those of the whole table"
+    )
     suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be left out")
 
     @field_validator("k", mode="before")
