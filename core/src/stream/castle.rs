@@ -69,6 +69,8 @@ pub struct Castle {
     pub published: VecDeque<Region>,
     pub losses: VecDeque<f64>,
     pub arrived: u64,
+    /// Sums over published tuples: their number, loss of the quasi-identifiers, spread of the sensitive value.
+    pub published_sums: (u64, f64, f64),
     pub draw: Draw,
 }
 
@@ -212,6 +214,7 @@ impl Castle {
             .collect();
         if !fit.is_empty() {
             let region = self.published[fit[self.draw.index(fit.len())]].clone();
+            self.note(&region, self.settings.l, 1);
             return self.release_one(number, Some(region), out);
         }
         let size = cluster.members.len();
@@ -283,6 +286,7 @@ impl Castle {
             if self.losses.len() > self.settings.mu {
                 self.losses.pop_front();
             }
+            self.note(&part.region, part.values.0.len(), part.members.len());
             for &member in &part.members {
                 let tuple = self.held[member as usize].take().expect("a member is held");
                 self.spare.push(member);
@@ -298,6 +302,13 @@ impl Castle {
                 }
             }
         }
+    }
+
+    fn note(&mut self, region: &Region, values: usize, tuples: usize) {
+        let n = tuples as f64;
+        self.published_sums.0 += tuples as u64;
+        self.published_sums.1 += n * self.space.loss(region);
+        self.published_sums.2 += n * (values - 1) as f64 / values as f64;
     }
 
     /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.

@@ -68,6 +68,7 @@ impl Castle {
             published: VecDeque::new(),
             losses: VecDeque::new(),
             arrived: 0,
+            published_sums: (0, 0.0, 0.0),
             draw: Draw::new(key, u64::from(shard)),
         }))
     }
@@ -164,6 +165,11 @@ impl Castle {
         )
     }
 
+    /// Over the published tuples: their number, the loss of their quasi-identifiers, the spread of their values.
+    fn losses(&self) -> (u64, f64, f64) {
+        self.0.published_sums
+    }
+
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut out = Writer(Vec::new());
         write(&self.0, &mut out);
@@ -240,6 +246,10 @@ fn read_region(input: &mut Reader) -> Read<Region> {
 
 fn write(core: &Core, out: &mut Writer) {
     out.u64(core.arrived);
+    let (tuples, loss, spread) = core.published_sums;
+    out.u64(tuples);
+    out.f64(loss);
+    out.f64(spread);
     for &x in core.space.low.iter().chain(&core.space.high) {
         out.f64(x);
     }
@@ -289,6 +299,7 @@ fn write(core: &Core, out: &mut Writer) {
 
 fn read(core: &mut Core, input: &mut Reader) -> Read<()> {
     core.arrived = input.u64()?;
+    core.published_sums = (input.u64()?, input.f64()?, input.f64()?);
     for x in core.space.low.iter_mut().chain(&mut core.space.high) {
         *x = input.f64()?;
     }

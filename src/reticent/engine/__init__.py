@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+    ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
+    ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
+    ("stream", "castle"): "reticent.engine.stream.castle:Castle",
 }
 
 
