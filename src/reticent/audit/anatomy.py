@@ -11,7 +11,7 @@ Differences from the paper: none.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -95,7 +95,7 @@ def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, lis
     """Rows per group of the first table, histograms of the second, and what is malformed."""
     both = pa.chunked_array(qit["group"].chunks + st["group"].chunks, pa.string())
     numbers, names = codes(both)
-    counts = np.array([_whole(count) for count in st["count"].to_pylist()], dtype=np.int64)
+    counts = _whole(st["count"])
     value, values = codes(st["value"])
     in_qit, in_st = numbers[: qit.num_rows], numbers[qit.num_rows :]
     order = np.lexsort((value, in_st))
@@ -123,8 +123,9 @@ def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeit
     return findings
 
 
-def _whole(count: Any) -> int:
+def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The counts as numbers; -1 for what is none."""
     try:
-        return int(count)
-    except (TypeError, ValueError):
-        return -1
+        return np.asarray(column.cast(pa.int64()).fill_null(-1).to_numpy(), dtype=np.int64)
+    except pa.ArrowInvalid:
+        return np.array([int(x) if x and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)

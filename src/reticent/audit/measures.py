@@ -156,7 +156,7 @@ def _entropy_reaches(counts: tuple[int, ...], bound: Fraction) -> bool:
     size = sum(counts)
     if size <= 5000:
         spent: int = math.prod(count**count for count in counts)
-        return (size * bound.denominator) ** size >= bound.numerator**size * spent
+        return bool((size * bound.denominator) ** size >= bound.numerator**size * spent)
     with localcontext() as context:
         context.prec = 120
         logs = sum((count * Decimal(count).ln() for count in counts), Decimal(0))
