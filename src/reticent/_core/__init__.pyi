@@ -1,3 +1,3 @@
 from . import random as random
-from . import table as table
 from . import stream as stream
+from . import table as table
