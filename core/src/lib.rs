@@ -7,11 +7,13 @@
 use pyo3::prelude::*;
 
 mod random;
+mod stream;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(m)?;
+    stream::register(m)?;
     table::register(m)?;
     Ok(())
 }

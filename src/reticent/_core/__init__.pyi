@@ -1,2 +1,3 @@
 from . import random as random
+from . import stream as stream
 from . import table as table
