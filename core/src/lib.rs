@@ -6,10 +6,12 @@
 
 use pyo3::prelude::*;
 
+mod evolving;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    evolving::register(m)?;
     table::register(m)?;
     Ok(())
 }

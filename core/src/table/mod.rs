@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-mod anatomy;
+pub(crate) mod anatomy;
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "table")?;

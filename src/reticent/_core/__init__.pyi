@@ -1,1 +1,2 @@
+from . import evolving as evolving
 from . import table as table
