@@ -7,11 +7,13 @@
 use pyo3::prelude::*;
 
 mod evolving;
+mod random;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     evolving::register(m)?;
+    random::register(m)?;
     table::register(m)?;
     Ok(())
 }

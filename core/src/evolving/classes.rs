@@ -4,17 +4,13 @@ use std::collections::BTreeSet;
 
 pub const NONE: i32 = -1;
 
-/// A member carries the hash of its record (row and tuple), so that a scan need not touch the row itself.
-#[derive(Clone, Copy)]
-pub struct Member {
-    pub tuple: u64,
-    pub row: u32,
-}
-
 /// One class: its members and how often each value occurs among them.
+///
+/// `tuples` holds the hash of each member (row and tuple) in one run of memory, so that a scan touches nothing else.
 #[derive(Clone, Default)]
 pub struct Class {
-    pub members: Vec<Member>,
+    pub tuples: Vec<u64>,
+    pub rows: Vec<u32>,
     pub values: Vec<(i32, u32)>,
 }
 
@@ -108,7 +104,7 @@ impl Table {
     }
 
     pub fn size(&self, class: u32) -> u32 {
-        self.classes[class as usize].members.len() as u32
+        self.classes[class as usize].rows.len() as u32
     }
 
     /// Puts a row into a class and keeps the list of satisfied classes right.
@@ -116,10 +112,8 @@ impl Table {
         self.satisfied.remove(&(self.size(class), class));
         let at = row as usize;
         let entry = &mut self.classes[class as usize];
-        entry.members.push(Member {
-            tuple: self.tuple[at],
-            row,
-        });
+        entry.tuples.push(self.tuple[at]);
+        entry.rows.push(row);
         entry.count(self.value[at]);
         self.class_of[at] = class as i32;
         self.held.remove(&row);
@@ -135,11 +129,12 @@ impl Table {
         self.satisfied.remove(&(self.size(class), class));
         let entry = &mut self.classes[class as usize];
         let at = entry
-            .members
+            .rows
             .iter()
-            .position(|m| m.row == row)
+            .position(|&r| r == row)
             .expect("the row is a member");
-        entry.members.swap_remove(at);
+        entry.tuples.swap_remove(at);
+        entry.rows.swap_remove(at);
         entry.discount(self.value[row as usize]);
         self.class_of[row as usize] = NONE;
         self.seen.push(class);
@@ -153,7 +148,7 @@ impl Table {
         self.satisfied.remove(&(self.size(class), class));
         let entry = std::mem::take(&mut self.classes[class as usize]);
         self.free.push(class);
-        let rows: Vec<u32> = entry.members.iter().map(|m| m.row).collect();
+        let rows = entry.rows;
         for &row in &rows {
             self.class_of[row as usize] = NONE;
         }

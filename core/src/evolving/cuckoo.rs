@@ -52,96 +52,70 @@ fn lane(bucket: u64, slot: usize) -> u64 {
     (bucket >> (16 * slot)) & 0xffff
 }
 
-/// The filter itself, small enough to keep one per class.
-#[derive(Clone, Default)]
-pub struct Filter {
-    buckets: Vec<u64>,
+/// How many buckets hold so many keys: above 95% load insertions start to fail.
+pub fn buckets_for(keys: usize) -> usize {
+    let wanted = (keys as f64 / 0.95 / SLOTS as f64).ceil() as usize;
+    wanted.max(1).next_power_of_two()
 }
 
-impl Filter {
-    pub fn with_capacity(keys: usize) -> Self {
-        // Above 95% load insertions start to fail, so one bucket more than needed and then a power of two.
-        let wanted = (keys as f64 / 0.95 / SLOTS as f64).ceil() as usize;
-        Filter {
-            buckets: vec![0; wanted.max(1).next_power_of_two()],
-        }
-    }
+/// Where the key may be, in a filter of so many buckets.
+fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
+    let mask = buckets as u64 - 1;
+    let first = key.first & mask;
+    (first as usize, ((first ^ key.other) & mask) as usize)
+}
 
-    /// Whether it was never given any room.
-    pub fn is_unset(&self) -> bool {
-        self.buckets.is_empty()
-    }
+pub fn contains(buckets: &[u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    has(buckets[a], key.print) || has(buckets[b], key.print)
+}
 
-    fn mask(&self) -> u64 {
-        self.buckets.len() as u64 - 1
+/// Adds a key; false when the filter is full, and then nothing has changed.
+pub fn insert(buckets: &mut [u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    if put(&mut buckets[a], key.print) || put(&mut buckets[b], key.print) {
+        return true;
     }
-
-    fn pair(&self, key: Hashed) -> (usize, usize) {
-        let first = key.first & self.mask();
-        (first as usize, ((first ^ key.other) & self.mask()) as usize)
-    }
-
-    pub fn contains(&self, key: Hashed) -> bool {
-        if self.buckets.is_empty() {
-            return false;
-        }
-        let (a, b) = self.pair(key);
-        has(self.buckets[a], key.print) || has(self.buckets[b], key.print)
-    }
-
-    /// Adds a key; false when the filter is full and then nothing has changed.
-    pub fn insert(&mut self, key: Hashed) -> bool {
-        let (a, b) = self.pair(key);
-        if self.put(a, key.print) || self.put(b, key.print) {
+    let before = buckets.to_vec();
+    let (mut at, mut print) = (b, key.print);
+    for kick in 0..KICKS {
+        let slot = (mix(print + kick as u64) % SLOTS as u64) as usize;
+        let evicted = lane(buckets[at], slot);
+        buckets[at] ^= (evicted ^ print) << (16 * slot);
+        print = evicted;
+        at = ((at as u64 ^ (mix(print) & 0xffff_ffff)) & (buckets.len() as u64 - 1)) as usize;
+        if put(&mut buckets[at], print) {
             return true;
         }
-        let before = self.buckets.clone();
-        let (mut at, mut print) = (b, key.print);
-        for kick in 0..KICKS {
-            let slot = (mix(print + kick as u64) % SLOTS as u64) as usize;
-            let evicted = lane(self.buckets[at], slot);
-            self.buckets[at] ^= (evicted ^ print) << (16 * slot);
-            print = evicted;
-            at = ((at as u64 ^ (mix(print) & 0xffff_ffff)) & self.mask()) as usize;
-            if self.put(at, print) {
-                return true;
-            }
-        }
-        self.buckets = before;
-        false
     }
+    buckets.copy_from_slice(&before);
+    false
+}
 
-    fn put(&mut self, at: usize, print: u64) -> bool {
-        for slot in 0..SLOTS {
-            if lane(self.buckets[at], slot) == 0 {
-                self.buckets[at] |= print << (16 * slot);
-                return true;
-            }
-        }
-        false
+fn put(bucket: &mut u64, print: u64) -> bool {
+    let free = (0..SLOTS).find(|&slot| lane(*bucket, slot) == 0);
+    if let Some(slot) = free {
+        *bucket |= print << (16 * slot);
     }
+    free.is_some()
+}
 
-    pub fn delete(&mut self, key: Hashed) -> bool {
-        if self.buckets.is_empty() {
-            return false;
+/// Forgets a key that was added; false when no such fingerprint is there.
+pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    for at in [a, b] {
+        if let Some(slot) = (0..SLOTS).find(|&slot| lane(buckets[at], slot) == key.print) {
+            buckets[at] &= !(0xffff << (16 * slot));
+            return true;
         }
-        let (a, b) = self.pair(key);
-        for at in [a, b] {
-            for slot in 0..SLOTS {
-                if lane(self.buckets[at], slot) == key.print {
-                    self.buckets[at] &= !(0xffff << (16 * slot));
-                    return true;
-                }
-            }
-        }
-        false
     }
+    false
 }
 
 /// A cuckoo filter over 64-bit keys.
 #[pyclass(module = "reticent._core.evolving")]
 pub struct CuckooFilter {
-    filter: Filter,
+    buckets: Vec<u64>,
     held: usize,
 }
 
@@ -150,7 +124,7 @@ impl CuckooFilter {
     #[new]
     fn new(capacity: usize) -> Self {
         CuckooFilter {
-            filter: Filter::with_capacity(capacity),
+            buckets: vec![0; buckets_for(capacity)],
             held: 0,
         }
     }
@@ -166,12 +140,12 @@ impl CuckooFilter {
     }
 
     fn __contains__(&self, key: u64) -> bool {
-        self.filter.contains(Hashed::new(key))
+        contains(&self.buckets, Hashed::new(key))
     }
 
     /// Adds a key; raises when the filter is full.
     fn insert(&mut self, key: u64) -> PyResult<()> {
-        if !self.filter.insert(Hashed::new(key)) {
+        if !insert(&mut self.buckets, Hashed::new(key)) {
             return Err(PyValueError::new_err(
                 "the filter is full; make it with a larger capacity",
             ));
@@ -182,7 +156,7 @@ impl CuckooFilter {
 
     /// Forgets a key that was added; false when no such fingerprint is there.
     fn delete(&mut self, key: u64) -> bool {
-        let gone = self.filter.delete(Hashed::new(key));
+        let gone = delete(&mut self.buckets, Hashed::new(key));
         self.held -= usize::from(gone);
         gone
     }
@@ -196,7 +170,7 @@ impl CuckooFilter {
         let keys = keys.as_slice()?;
         let found: Vec<bool> = py.detach(|| {
             keys.iter()
-                .map(|&k| self.filter.contains(Hashed::new(k)))
+                .map(|&k| contains(&self.buckets, Hashed::new(k)))
                 .collect()
         });
         Ok(found.into_pyarray(py))

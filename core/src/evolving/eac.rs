@@ -63,8 +63,8 @@ impl Eac {
             self.bounds.resize(at + 1, Vec::new());
         }
         let mut bounds = vec![(i32::MAX, i32::MIN); self.scale.len()];
-        for member in &table.classes[at].members {
-            for (bound, &code) in bounds.iter_mut().zip(self.codes(member.row)) {
+        for &row in &table.classes[at].rows {
+            for (bound, &code) in bounds.iter_mut().zip(self.codes(row)) {
                 *bound = (bound.0.min(code), bound.1.max(code));
             }
         }
@@ -119,9 +119,9 @@ impl Eac {
         values.sort_unstable();
         let leaving: Vec<i32> = values.into_iter().skip(1).step_by(2).collect();
         let rows: Vec<u32> = table.classes[class as usize]
-            .members
+            .rows
             .iter()
-            .map(|m| m.row)
+            .copied()
             .filter(|&r| leaving.binary_search(&table.value[r as usize]).is_ok())
             .collect();
         let other = table.open();

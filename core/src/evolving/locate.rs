@@ -1,19 +1,127 @@
 //! Three ways to find the class of a record: the exact map, the scan of the paper, the scan over cuckoo filters.
 
-use super::classes::{NONE, Table};
-use super::cuckoo::{Filter, Hashed};
+use std::collections::HashMap;
 
-/// One class's pair of filters: its records, and its sensitive values.
-#[derive(Clone, Default)]
-pub struct Pair {
-    records: Filter,
-    values: Filter,
-}
+use super::classes::{NONE, Table};
+use super::cuckoo::{self, Hashed};
 
 pub enum Locator {
     Index,
     Scan,
-    Filters(Vec<Pair>),
+    Filters(Filters),
+}
+
+/// One cuckoo filter per class. Classes of the usual size lie side by side in one array, so that asking all of them is a walk
+/// through memory; the few that outgrow it have their own.
+pub struct Filters {
+    records: Vec<u64>,
+    values: Vec<u64>,
+    /// Buckets per filter in the two arrays.
+    stride: usize,
+    /// Record and value filters of the classes that outgrew the arrays.
+    large: HashMap<u32, [Vec<u64>; 2]>,
+}
+
+impl Filters {
+    pub fn new(l: usize) -> Self {
+        let stride = cuckoo::buckets_for(l + l / 4 + 1);
+        Filters {
+            records: Vec::new(),
+            values: Vec::new(),
+            stride,
+            large: HashMap::new(),
+        }
+    }
+
+    /// Classes whose record filter says "maybe".
+    fn candidates(&self, key: Hashed) -> impl Iterator<Item = u32> {
+        let usual = self.records.chunks_exact(self.stride).enumerate();
+        let large = self
+            .large
+            .iter()
+            .filter(move |(_, f)| cuckoo::contains(&f[0], key))
+            .map(|(&c, _)| c);
+        usual
+            .filter(move |(_, f)| cuckoo::contains(f, key))
+            .map(|(c, _)| c as u32)
+            .chain(large)
+    }
+
+    fn values(&self, class: u32) -> &[u64] {
+        match self.large.get(&class) {
+            Some(filters) => &filters[1],
+            None => &self.values[class as usize * self.stride..][..self.stride],
+        }
+    }
+
+    fn pair(&mut self, class: u32) -> (&mut [u64], &mut [u64]) {
+        let at = class as usize * self.stride;
+        if self.records.len() < at + self.stride {
+            self.records.resize(at + self.stride, 0);
+            self.values.resize(at + self.stride, 0);
+        }
+        match self.large.get_mut(&class) {
+            Some([records, values]) => (records, values),
+            None => (
+                &mut self.records[at..][..self.stride],
+                &mut self.values[at..][..self.stride],
+            ),
+        }
+    }
+
+    fn clear(&mut self, class: u32) {
+        self.large.remove(&class);
+        let (records, values) = self.pair(class);
+        records.fill(0);
+        values.fill(0);
+    }
+
+    /// Filters made anew from the members with room to grow, doubled until everything fits.
+    fn enlarge(&mut self, table: &Table, class: u32) {
+        self.clear(class);
+        let entry = &table.classes[class as usize];
+        let mut buckets = cuckoo::buckets_for(entry.rows.len() + 1).max(2 * self.stride);
+        loop {
+            let (mut records, mut values) = (vec![0; buckets], vec![0; buckets]);
+            let fits = entry
+                .tuples
+                .iter()
+                .all(|&t| cuckoo::insert(&mut records, Hashed::new(t)))
+                && entry
+                    .values
+                    .iter()
+                    .all(|&(v, _)| cuckoo::insert(&mut values, Hashed::new(v as u64)));
+            if fits {
+                self.large.insert(class, [records, values]);
+                return;
+            }
+            buckets *= 2;
+        }
+    }
+
+    fn added(&mut self, table: &Table, class: u32, row: u32) {
+        let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
+        let first = table.classes[class as usize]
+            .values
+            .iter()
+            .any(|&(v, n)| v == value && n == 1);
+        let (records, values) = self.pair(class);
+        let fits = cuckoo::insert(records, Hashed::new(tuple))
+            && (!first || cuckoo::insert(values, Hashed::new(value as u64)));
+        if !fits {
+            self.enlarge(table, class);
+        }
+    }
+
+    fn removed(&mut self, table: &Table, class: u32, row: u32) {
+        let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
+        let last = !table.classes[class as usize].holds(value);
+        let (records, values) = self.pair(class);
+        cuckoo::delete(records, Hashed::new(tuple));
+        if last {
+            cuckoo::delete(values, Hashed::new(value as u64));
+        }
+    }
 }
 
 impl Locator {
@@ -24,21 +132,18 @@ impl Locator {
                 class => Some(class as u32),
             },
             Locator::Scan => (0..table.classes.len() as u32).find(|&c| member(table, c, row)),
-            Locator::Filters(pairs) => {
+            // "Maybe" is checked against the members: a false positive costs time and nothing else.
+            Locator::Filters(filters) => {
                 let key = Hashed::new(table.tuple[row as usize]);
-                // "Maybe" is checked against the members: a false positive costs time and nothing else.
-                (0..pairs.len() as u32)
-                    .find(|&c| pairs[c as usize].records.contains(key) && member(table, c, row))
+                filters.candidates(key).find(|&c| member(table, c, row))
             }
         }
     }
 
-    /// Whether the class surely or really lacks a value; a filter's "no" is certain, its "maybe" is checked.
+    /// Whether the class lacks a value; a filter's "no" is certain, its "maybe" is checked.
     pub fn lacks(&self, table: &Table, class: u32, value: i32) -> bool {
-        if let Locator::Filters(pairs) = self
-            && !pairs[class as usize]
-                .values
-                .contains(Hashed::new(value as u64))
+        if let Locator::Filters(filters) = self
+            && !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
         {
             return true;
         }
@@ -46,74 +151,30 @@ impl Locator {
     }
 
     pub fn added(&mut self, table: &Table, class: u32, row: u32) {
-        let Locator::Filters(pairs) = self else {
-            return;
-        };
-        let at = class as usize;
-        if pairs.len() <= at {
-            pairs.resize(at + 1, Pair::default());
-        }
-        let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
-        let first = table.classes[at]
-            .values
-            .iter()
-            .any(|&(v, n)| v == value && n == 1);
-        let pair = &mut pairs[at];
-        let full = pair.records.is_unset()
-            || !pair.records.insert(Hashed::new(tuple))
-            || (first && !pair.values.insert(Hashed::new(value as u64)));
-        if full {
-            *pair = rebuilt(table, at);
+        if let Locator::Filters(filters) = self {
+            filters.added(table, class, row);
         }
     }
 
     pub fn removed(&mut self, table: &Table, class: u32, row: u32) {
-        let Locator::Filters(pairs) = self else {
-            return;
-        };
-        let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
-        let pair = &mut pairs[class as usize];
-        pair.records.delete(Hashed::new(tuple));
-        if !table.classes[class as usize].holds(value) {
-            pair.values.delete(Hashed::new(value as u64));
+        if let Locator::Filters(filters) = self {
+            filters.removed(table, class, row);
         }
     }
 
     pub fn dissolved(&mut self, class: u32) {
-        if let Locator::Filters(pairs) = self {
-            pairs[class as usize] = Pair::default();
+        if let Locator::Filters(filters) = self {
+            filters.clear(class);
         }
     }
 }
 
 fn member(table: &Table, class: u32, row: u32) -> bool {
     let tuple = table.tuple[row as usize];
-    table.classes[class as usize]
-        .members
+    let entry = &table.classes[class as usize];
+    entry
+        .tuples
         .iter()
-        .any(|m| m.tuple == tuple && m.row == row)
-}
-
-/// Filters made anew from the members, with room to grow; doubled until everything fits.
-fn rebuilt(table: &Table, class: usize) -> Pair {
-    let entry = &table.classes[class];
-    let mut capacity = table.l.max(entry.members.len() + 1);
-    loop {
-        let mut pair = Pair {
-            records: Filter::with_capacity(capacity),
-            values: Filter::with_capacity(capacity),
-        };
-        let fits = entry
-            .members
-            .iter()
-            .all(|m| pair.records.insert(Hashed::new(m.tuple)))
-            && entry
-                .values
-                .iter()
-                .all(|&(v, _)| pair.values.insert(Hashed::new(v as u64)));
-        if fits {
-            return pair;
-        }
-        capacity *= 2;
-    }
+        .position(|&t| t == tuple)
+        .is_some_and(|at| entry.rows[at] == row)
 }

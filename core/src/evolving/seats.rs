@@ -9,27 +9,12 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use std::collections::HashMap;
 
+use crate::random::shuffle;
+
 const STANDING: i32 = -1;
-
-fn below(rng: &mut ChaCha20Rng, n: usize) -> usize {
-    let n = n as u64;
-    let zone = u64::MAX - u64::MAX % n;
-    loop {
-        let x = rng.next_u64();
-        if x < zone {
-            return (x % n) as usize;
-        }
-    }
-}
-
-fn shuffle<T>(items: &mut [T], rng: &mut ChaCha20Rng) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, below(rng, i + 1));
-    }
-}
 
 /// Seats the records of one class; `rows` index into `values` and `groups`.
 fn seat_class(rows: &mut [u32], values: &[i32], groups: &mut [i32], rng: &mut ChaCha20Rng) {

@@ -1,2 +1,3 @@
 from . import evolving as evolving
+from . import random as random
 from . import table as table
