@@ -134,7 +134,7 @@ impl Eac {
 
     pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
         for &row in rows {
-            if let Some(class) = Locator::Scan.host(table, row) {
+            if let Some(class) = Locator::Index.host(table, row) {
                 table.remove(class, row);
                 self.measure(table, class);
                 if !table.is_satisfied(class) {

@@ -7,8 +7,64 @@ use super::cuckoo::{self, Hashed};
 
 pub enum Locator {
     Index,
-    Scan,
+    Scan(Runs),
     Filters(Filters),
+}
+
+/// The records of all classes side by side, a run of equal length per class, so that the scan is a walk through memory; 0 is an
+/// empty place. What does not fit the run of its class stands in `rest`.
+pub struct Runs {
+    tuples: Vec<u64>,
+    stride: usize,
+    rest: Vec<(u64, u32)>,
+}
+
+impl Runs {
+    pub fn new(l: usize) -> Self {
+        Runs {
+            tuples: Vec::new(),
+            stride: l + l / 4 + 1,
+            rest: Vec::new(),
+        }
+    }
+
+    fn find(&self, tuple: u64) -> Option<u32> {
+        let runs = self.tuples.chunks_exact(self.stride);
+        // Without an early exit inside a run the comparison is vectorised.
+        let found = runs
+            .into_iter()
+            .position(|run| run.iter().fold(false, |any, &t| any | (t == tuple)));
+        found
+            .map(|class| class as u32)
+            .or_else(|| self.rest.iter().find(|e| e.0 == tuple).map(|e| e.1))
+    }
+
+    fn run(&mut self, class: u32) -> &mut [u64] {
+        let at = class as usize * self.stride;
+        if self.tuples.len() < at + self.stride {
+            self.tuples.resize(at + self.stride, 0);
+        }
+        &mut self.tuples[at..][..self.stride]
+    }
+
+    fn added(&mut self, class: u32, tuple: u64) {
+        match self.run(class).iter_mut().find(|t| **t == 0) {
+            Some(place) => *place = tuple,
+            None => self.rest.push((tuple, class)),
+        }
+    }
+
+    fn removed(&mut self, class: u32, tuple: u64) {
+        match self.run(class).iter_mut().find(|t| **t == tuple) {
+            Some(place) => *place = 0,
+            None => self.rest.retain(|&e| e != (tuple, class)),
+        }
+    }
+
+    fn clear(&mut self, class: u32) {
+        self.run(class).fill(0);
+        self.rest.retain(|e| e.1 != class);
+    }
 }
 
 /// One cuckoo filter per class. Classes of the usual size lie side by side in one array, so that asking all of them is a walk
@@ -131,7 +187,9 @@ impl Locator {
                 NONE => None,
                 class => Some(class as u32),
             },
-            Locator::Scan => (0..table.classes.len() as u32).find(|&c| member(table, c, row)),
+            Locator::Scan(runs) => runs
+                .find(table.tuple[row as usize])
+                .filter(|&c| member(table, c, row)),
             // "Maybe" is checked against the members: a false positive costs time and nothing else.
             Locator::Filters(filters) => {
                 let key = Hashed::new(table.tuple[row as usize]);
@@ -151,20 +209,26 @@ impl Locator {
     }
 
     pub fn added(&mut self, table: &Table, class: u32, row: u32) {
-        if let Locator::Filters(filters) = self {
-            filters.added(table, class, row);
+        match self {
+            Locator::Index => {}
+            Locator::Scan(runs) => runs.added(class, table.tuple[row as usize]),
+            Locator::Filters(filters) => filters.added(table, class, row),
         }
     }
 
     pub fn removed(&mut self, table: &Table, class: u32, row: u32) {
-        if let Locator::Filters(filters) = self {
-            filters.removed(table, class, row);
+        match self {
+            Locator::Index => {}
+            Locator::Scan(runs) => runs.removed(class, table.tuple[row as usize]),
+            Locator::Filters(filters) => filters.removed(table, class, row),
         }
     }
 
     pub fn dissolved(&mut self, class: u32) {
-        if let Locator::Filters(filters) = self {
-            filters.clear(class);
+        match self {
+            Locator::Index => {}
+            Locator::Scan(runs) => runs.clear(class),
+            Locator::Filters(filters) => filters.clear(class),
         }
     }
 }

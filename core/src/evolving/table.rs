@@ -8,7 +8,7 @@ use super::classes::{NONE, Table, Tally};
 use super::cuckoo::mix;
 use super::eac::Eac;
 use super::enc::Enc;
-use super::locate::{Filters, Locator};
+use super::locate::{Filters, Locator, Runs};
 use super::red;
 
 /// Enough to find a class that lacks the value unless nearly all hold it, and few enough to keep a change cheap.
@@ -117,7 +117,7 @@ impl Classes {
         let strategy = match strategy {
             "red" => Strategy::Red,
             "eac" => Strategy::Eac(Eac::new(scale)),
-            "enc" => enc(Locator::Scan, usize::MAX),
+            "enc" => enc(Locator::Scan(Runs::new(l)), usize::MAX),
             "encc" => enc(Locator::Filters(Filters::new(l)), usize::MAX),
             "indexed" => enc(Locator::Index, PROBES),
             _ => return Err(PyValueError::new_err("unknown strategy")),
