@@ -53,7 +53,8 @@ pub struct Table {
     pub tuple: Vec<u64>,
     pub class_of: Vec<i32>,
     pub classes: Vec<Class>,
-    free: Vec<u32>,
+    /// Numbers of dissolved classes; the least is used again first, so that a restart goes on alike.
+    free: BTreeSet<u32>,
     /// Satisfied classes by size; the first is the smallest.
     pub satisfied: BTreeSet<(u32, u32)>,
     pub held: BTreeSet<u32>,
@@ -71,7 +72,7 @@ impl Table {
             tuple: Vec::new(),
             class_of: Vec::new(),
             classes: Vec::new(),
-            free: Vec::new(),
+            free: BTreeSet::new(),
             satisfied: BTreeSet::new(),
             held: BTreeSet::new(),
             moved: Vec::new(),
@@ -93,10 +94,20 @@ impl Table {
     }
 
     pub fn open(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
+        self.free.pop_first().unwrap_or_else(|| {
             self.classes.push(Class::default());
             self.classes.len() as u32 - 1
         })
+    }
+
+    /// Makes room for classes numbered below `count`; those that stay empty are free.
+    pub fn reserve(&mut self, count: usize, used: &[i32]) {
+        self.classes.resize(count, Class::default());
+        let mut taken = vec![false; count];
+        used.iter()
+            .filter(|&&c| c != NONE)
+            .for_each(|&c| taken[c as usize] = true);
+        self.free = (0..count as u32).filter(|&c| !taken[c as usize]).collect();
     }
 
     pub fn is_satisfied(&self, class: u32) -> bool {
@@ -147,8 +158,9 @@ impl Table {
     pub fn dissolve(&mut self, class: u32) -> Vec<u32> {
         self.satisfied.remove(&(self.size(class), class));
         let entry = std::mem::take(&mut self.classes[class as usize]);
-        self.free.push(class);
-        let rows = entry.rows;
+        self.free.insert(class);
+        let mut rows = entry.rows;
+        rows.sort_unstable();
         for &row in &rows {
             self.class_of[row as usize] = NONE;
         }

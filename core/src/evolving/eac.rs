@@ -124,6 +124,8 @@ impl Eac {
             .copied()
             .filter(|&r| leaving.binary_search(&table.value[r as usize]).is_ok())
             .collect();
+        let mut rows = rows;
+        rows.sort_unstable();
         let other = table.open();
         for row in rows {
             table.remove(class, row);

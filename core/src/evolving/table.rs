@@ -36,9 +36,10 @@ pub struct Classes {
 
 /// Identity of a record as the scans compare it. The row is part of it, so that equal tuples stay apart in the filters.
 fn hash(row: u32, codes: &[i32], value: i32) -> u64 {
-    codes.iter().chain([&value]).fold(u64::from(row), |h, &c| {
+    let mixed = codes.iter().chain([&value]).fold(u64::from(row), |h, &c| {
         mix(h ^ (c as u32 as u64).wrapping_add(0x9e37_79b9_7f4a_7c15))
-    })
+    });
+    mixed.max(1)
 }
 
 impl Classes {
@@ -186,25 +187,25 @@ impl Classes {
     ) -> PyResult<()> {
         let (rows, values, qi) = (rows.as_slice()?, values.as_slice()?, qi.as_slice()?);
         let classes = classes.as_slice()?;
-        if rows.len() != values.len() || rows.len() != classes.len() {
+        if rows.len() != values.len() || rows.len() != classes.len() || !self.table.value.is_empty()
+        {
             return Err(PyValueError::new_err(
-                "rows, values and classes must be equally long",
+                "an empty table; rows, values and classes equally long",
             ));
         }
         self.check(rows, false)?;
         py.detach(|| {
             self.admit(rows, values, qi);
-            let number = classes.iter().map(|&c| c + 1).max().unwrap_or(0);
-            let mut open: Vec<Option<u32>> = vec![None; number as usize];
+            let count = classes.iter().map(|&c| c + 1).max().unwrap_or(0);
+            self.table.reserve(count as usize, classes);
             for (&row, &class) in rows.iter().zip(classes) {
                 if class == NONE {
                     self.table.hold(row);
                     continue;
                 }
-                let class = *open[class as usize].get_or_insert_with(|| self.table.open());
-                self.table.add(class, row);
+                self.table.add(class as u32, row);
                 if let Strategy::Enc(enc) = &mut self.strategy {
-                    enc.locator.added(&self.table, class, row);
+                    enc.locator.added(&self.table, class as u32, row);
                 }
             }
             if let Strategy::Eac(eac) = &mut self.strategy {

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+    ("evolving", "sealed"): "reticent.engine.evolving.sealed:Sealed",
+    ("evolving", "indexed"): "reticent.engine.evolving.indexed:Indexed",
+    ("evolving", "enc"): "reticent.engine.evolving.enc:Enc",
+    ("evolving", "encc"): "reticent.engine.evolving.encc:Encc",
+    ("evolving", "eac"): "reticent.engine.evolving.eac:Eac",
+    ("evolving", "red"): "reticent.engine.evolving.red:Red",
 }
 
 
