@@ -27,7 +27,13 @@ def main() -> None:
         start = time.perf_counter()
         before = calibration()
         figures = importlib.import_module(f"bench.{area}").run(quick=args.quick)
-        result = {"area": area, "quick": args.quick, "calibration": before, "seconds": time.perf_counter() - start, "figures": figures}
+        result = {
+            "area": area,
+            "quick": args.quick,
+            "calibration": before,
+            "seconds": time.perf_counter() - start,
+            "figures": figures,
+        }
         target = HERE / "results" / f"{area}{'.quick' if args.quick else ''}.json"
         target.write_text(json.dumps(result, indent=2) + "\n")
         print(f"{area}: {result['seconds']:.0f} s, written to {target.relative_to(HERE.parent)}")

@@ -34,5 +34,7 @@ def anonymize(table: pa.Table, policy: Policy, *, method: str | None = None, see
     (release,) = engine.close()
     verdict = verify([release], policy)
     if not verdict.holds:
-        raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.findings if not f.holds)}).")
+        raise InternalError(
+            f"The judge refuted the release ({', '.join(f.claim for f in verdict.findings if not f.holds)})."
+        )
     return release

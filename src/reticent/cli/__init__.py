@@ -6,7 +6,6 @@ import sys
 from importlib import import_module
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -24,11 +23,11 @@ COMMANDS = {
 class Lazy(TyperGroup):
     """Imports a command's module only when that command, or the list of all, is asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """In the order a newcomer meets them."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """The click command behind a name."""
         if cmd_name not in COMMANDS:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,9 @@ def anonymize(
     data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON.", show_default=False)],
     policy: PolicyFile,
     output: OutputFolder,
-    method: Annotated[Optional[str], typer.Option(help="Instead of the policy's table.method.", show_default=False)] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Instead of the policy's table.method.", show_default=False)
+    ] = None,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,

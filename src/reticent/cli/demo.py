@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def demo(
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Where the files go; default: a new folder under demo-out/.", show_default=False)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where the files go; default: a new folder under demo-out/.", show_default=False
+        ),
+    ] = None,
     rows: Annotated[int, typer.Option(help="Size of the hospital.", min=1000)] = 20_000,
 ) -> None:
     """Make a hospital, release it in every way there is, verify each, and say what happened."""

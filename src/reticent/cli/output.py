@@ -54,7 +54,9 @@ def summary(release: Release, seconds: float) -> dict[str, Any]:
 def describe(release: Release, seconds: float) -> None:
     """A release in plain words."""
     counts = release.counts
-    say(f"{counts.published:,} of {counts.rows_in:,} records released with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed.")
+    say(
+        f"{counts.published:,} of {counts.rows_in:,} records released with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
+    )
     for line in claims_in_words(release.guarantee.claims):
         say(f"  - {line}")
     say(f"  Holds against {release.guarantee.against}.")
@@ -78,6 +80,9 @@ def claims_in_words(claims: Any) -> list[str]:
     if "k" in claims:
         said.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
     said += [words[kind].format(number) for kind, number in claims.get("l", {}).items() if kind in words]
-    said += [f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)" for kind, number in claims.get("t", {}).items()]
+    said += [
+        f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
+        for kind, number in claims.get("t", {}).items()
+    ]
     said += [f"{name}: {value}" for name, value in claims.items() if name not in ("k", "l", "t")]
     return said

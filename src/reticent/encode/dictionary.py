@@ -22,10 +22,10 @@ class Dictionary:
 
     Example:
         >>> words = Dictionary()
-        >>> words.encode(pa.array(["b", None, "a", "b"])).tolist()
-        [0, 1, 2, 0]
-        >>> words.decode(words.encode(pa.array(["a", "c"]))).to_pylist()
-        ['a', 'c']
+        >>> words.encode(pa.array(["b", "a", "b"])).tolist()
+        [0, 1, 0]
+        >>> words.decode(words.encode(pa.array(["c", None, "a"]))).to_pylist()
+        ['c', None, 'a']
     """
 
     def __init__(self, values: pa.Array | None = None) -> None:
@@ -63,7 +63,7 @@ class Dictionary:
         table = self._codes_of(self._as_mine(coded.dictionary))
         indices = coded.indices
         if indices.null_count == 0:
-            return table[indices.to_numpy(zero_copy_only=False)]
+            return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
         null_code = self._code(None)
         filled = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
         codes = table[filled] if len(table) else np.zeros(len(indices), dtype=np.int32)

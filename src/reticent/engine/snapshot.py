@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 _MAGIC = b"RTSN1\n"
 
 
-def pack(policy: Policy, rng: Rng, state: dict[str, Any], tables: dict[str, pa.Table] | None = None, blobs: dict[str, bytes] | None = None) -> bytes:
+def pack(
+    policy: Policy,
+    rng: Rng,
+    state: dict[str, Any],
+    tables: dict[str, pa.Table] | None = None,
+    blobs: dict[str, bytes] | None = None,
+) -> bytes:
     """Packs plain values, tables and blobs into one string of bytes."""
     parts = {name: _ipc(table) for name, table in (tables or {}).items()}
-    order = [("table", name, len(data)) for name, data in parts.items()] + [("blob", name, len(data)) for name, data in (blobs or {}).items()]
+    order = [("table", name, len(data)) for name, data in parts.items()] + [
+        ("blob", name, len(data)) for name, data in (blobs or {}).items()
+    ]
     header = {"policy": policy.hash, "secret": rng.secret.hex(), "seeded": rng.seeded, "state": state, "parts": order}
     text = json.dumps(header).encode()
     return b"".join([_MAGIC, struct.pack("<Q", len(text)), text, *parts.values(), *(blobs or {}).values()])
@@ -46,7 +54,9 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
         raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.") from None
     if header["policy"] != policy.hash:
-        raise StateError("The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew.")
+        raise StateError(
+            "The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew."
+        )
     return Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"]), header["state"], tables, blobs
 
 

@@ -31,7 +31,9 @@ def _tree(policy: Policy, name: str) -> Tree | None:
 def _files(policy: Policy) -> None:
     for place, path in policy.files().items():
         if not path.is_file():
-            raise PolicyError(f"{place}: there is no file {path.name}.", hint="Correct the path; it starts from the policy's folder.")
+            raise PolicyError(
+                f"{place}: there is no file {path.name}.", hint="Correct the path; it starts from the policy's folder."
+            )
 
 
 def _sensitive(policy: Policy, trees: dict[str, Tree]) -> None:
@@ -45,12 +47,18 @@ def _sensitive(policy: Policy, trees: dict[str, Tree]) -> None:
                 hint=f"Write a number of at most {trees[name].size}.",
             )
         if privacy.t and privacy.t.kind == "hierarchical" and policy.columns[name].hierarchy is None:
-            raise PolicyError(f"privacy.t: hierarchical distance needs a hierarchy for '{name}'.", hint="Add one, or write {equal: 0.2}.")
+            raise PolicyError(
+                f"privacy.t: hierarchical distance needs a hierarchy for '{name}'.",
+                hint="Add one, or write {equal: 0.2}.",
+            )
 
 
 def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     privacy = policy.privacy
-    notes = [f"quasi-identifiers: {', '.join(policy.quasi) or 'none'}", f"sensitive: {', '.join(policy.sensitive) or 'none'}"]
+    notes = [
+        f"quasi-identifiers: {', '.join(policy.quasi) or 'none'}",
+        f"sensitive: {', '.join(policy.sensitive) or 'none'}",
+    ]
     if policy.identifiers:
         notes.append(f"never released: {', '.join(policy.identifiers)}")
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
@@ -59,7 +67,9 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     if privacy.l:
         notes.append(f"l = {privacy.l.plain()}: every group keeps several sensitive values possible")
     if privacy.t:
-        notes.append(f"t = {privacy.t.plain()}: a group tells little more about the sensitive value than the whole table")
+        notes.append(
+            f"t = {privacy.t.plain()}: a group tells little more about the sensitive value than the whole table"
+        )
     if not (privacy.k or privacy.l or privacy.t):
         notes.append("privacy is empty: a table can be released only with k, l or t")
     if privacy.suppression:

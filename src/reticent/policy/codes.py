@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
 def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Keeps ever fewer leading characters; dropped ones become `*`. Longer codes do not fit."""
     longest = spec.prefix if isinstance(spec.prefix, int) else None
-    kept = range(longest - 1, 0, -1) if longest is not None else spec.prefix or ()
-    fits = [None if value is None or (longest is not None and len(str(value)) > longest) else str(value) for value in domain]
-    if not kept:   # codes of one character: nothing between the value and the root
+    kept = tuple(range(spec.prefix - 1, 0, -1)) if isinstance(spec.prefix, int) else spec.prefix or ()
+    fits = [
+        None if value is None or (longest is not None and len(str(value)) > longest) else str(value) for value in domain
+    ]
+    if not kept:  # codes of one character: nothing between the value and the root
         return []
     return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in kept]
 
@@ -27,7 +29,7 @@ def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str |
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Day, month, quarter, year: the levels the policy names, in that order."""
     days = [_day(value) for value in domain]
-    show = {
+    show: dict[str, Callable[[dt.date], str]] = {
         "day": lambda d: d.isoformat(),
         "month": lambda d: f"{d:%Y-%m}",
         "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
@@ -60,14 +62,14 @@ def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | 
 
 def block(category: str) -> str | None:
     """The block of a three-character category, as `A00-A09`."""
-    from reticent.policy.icd10 import BLOCKS  # noqa: PLC0415 - a table that few policies need
+    from reticent.policy.icd10 import BLOCKS
 
     return _range(category, BLOCKS)
 
 
 def chapter(category: str) -> str | None:
     """The chapter of a three-character category, as `I` to `XXII`."""
-    from reticent.policy.icd10 import CHAPTERS  # noqa: PLC0415
+    from reticent.policy.icd10 import CHAPTERS
 
     found = _range(category, [(first, last) for first, last, _ in CHAPTERS])
     return next((name for first, last, name in CHAPTERS if f"{first}-{last}" == found), None)

@@ -59,7 +59,12 @@ def guess(table: pa.Table) -> list[Guess]:
 def guess_person(guesses: Sequence[Guess]) -> str | None:
     """The identifier that most likely names the person."""
     names = [g.column for g in guesses if g.role == "identifier"]
-    strong = [n for n in names if re.search(r"(patient|person|subject|member|mrn|nhs|insur)", n, re.IGNORECASE) and not re.search("name", n, re.IGNORECASE)]
+    strong = [
+        n
+        for n in names
+        if re.search(r"(patient|person|subject|member|mrn|nhs|insur)", n, re.IGNORECASE)
+        and not re.search("name", n, re.IGNORECASE)
+    ]
     weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$", n, re.IGNORECASE)]
     return next(iter(strong + weak), None)
 
@@ -82,7 +87,13 @@ Found = tuple[str, str, dict[str, Any] | None] | None
 
 
 def _direct(c: _Column) -> Found:
-    for sign, word in (("email", "e-mail addresses"), ("url", "web addresses"), ("ip", "network addresses"), ("ssn", "social security numbers"), ("phone", "telephone numbers")):
+    for sign, word in (
+        ("email", "e-mail addresses"),
+        ("url", "web addresses"),
+        ("ip", "network addresses"),
+        ("ssn", "social security numbers"),
+        ("phone", "telephone numbers"),
+    ):
         if c.distinct and c.share(sign) > 0.8:
             return "identifier", f"the values look like {word}", None
     for pattern, what in IDENTIFYING_NAMES.items():
@@ -121,7 +132,11 @@ def _sensitive(c: _Column) -> Found:
 def _near_unique(c: _Column) -> Found:
     whole = all(looks_like("whole", v) for v in c.distinct[:1000])
     if len(c.values) >= 30 and len(c.distinct) > 0.9 * len(c.values) and (whole or not _is_number(c)):
-        return "identifier", f"nearly every record has a value of its own ({len(c.distinct):,} of {len(c.values):,})", None
+        return (
+            "identifier",
+            f"nearly every record has a value of its own ({len(c.distinct):,} of {len(c.values):,})",
+            None,
+        )
     return None
 
 
@@ -135,7 +150,11 @@ def _number(c: _Column) -> Found:
     numbers = [float(v) for v in c.distinct if looks_like("number", v)]
     width = nice((max(numbers) - min(numbers)) / 16)
     steps = [width, width * 2, width * 4, width * 8]
-    return "quasi", f"{len(c.distinct)} different numbers", {"intervals": [int(s) if float(s).is_integer() else s for s in steps]}
+    return (
+        "quasi",
+        f"{len(c.distinct)} different numbers",
+        {"intervals": [int(s) if float(s).is_integer() else s for s in steps]},
+    )
 
 
 def _text(c: _Column) -> Found:
@@ -159,6 +178,8 @@ def _one_sensitive(guesses: list[Guess]) -> list[Guess]:
         return guesses
     main = max(candidates, key=lambda g: (bool(g.hierarchy), g.distinct))
     return [
-        Guess(g.column, "quasi", f"{g.why}; '{main.column}' is protected as the sensitive one", g.hierarchy, g.distinct) if g in candidates and g is not main else g
+        Guess(g.column, "quasi", f"{g.why}; '{main.column}' is protected as the sensitive one", g.hierarchy, g.distinct)
+        if g in candidates and g is not main
+        else g
         for g in guesses
     ]

@@ -92,7 +92,11 @@ def _from_intervals(spec: HierarchySpec, values: pa.Array, domain: list[Any], co
     missing = np.array([value is None for value in domain], dtype=bool)
     _count_strangers(int((~np.isfinite(numbers) & ~missing).sum()), column, "intervals", "numbers")
     labels = intervals.interval_labels(numbers, spec)
-    return _assemble(values, [[None if gone else label for label, gone in zip(level, missing, strict=True)] for level in labels], numeric=numbers)
+    return _assemble(
+        values,
+        [[None if gone else label for label, gone in zip(level, missing, strict=True)] for level in labels],
+        numeric=numbers,
+    )
 
 
 def _from_tree(tree: Tree, values: pa.Array, domain: list[Any], column: str) -> Ladder:
@@ -106,7 +110,9 @@ def _from_tree(tree: Tree, values: pa.Array, domain: list[Any], column: str) -> 
 def _refuse_strangers(labels: Labels, domain: list[Any], column: str, kind: str) -> None:
     first = labels[0] if labels else []
     strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
-    _count_strangers(strangers, column, kind, {"dates": "dates", "icd10": "ICD-10 codes"}.get(kind, "codes of that length"))
+    _count_strangers(
+        strangers, column, kind, {"dates": "dates", "icd10": "ICD-10 codes"}.get(kind, "codes of that length")
+    )
 
 
 def _count_strangers(count: int, column: str, kind: str, wanted: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def _number(value: Any) -> float:
 def interval_labels(numbers: npt.NDArray[np.float64], spec: HierarchySpec) -> list[list[str | None]]:
     """Labels per level; refuses levels that are not nested in one another."""
     levels = [_cut(numbers, step, spec) for step in spec.intervals or ()]
-    for i, (fine, coarse) in enumerate(zip(levels, levels[1:], strict=False)):
+    for i, (fine, coarse) in enumerate(pairwise(levels)):
         pairs = {(low, up) for low, up in zip(fine, coarse, strict=True) if low is not None}
         if len(pairs) > len({low for low, _ in pairs}):
             raise PolicyError(

@@ -33,7 +33,9 @@ class Policy(Section):
     """
 
     version: Literal[1] = Field(description="of this format; write 1")
-    person: str | None = Field(default=None, description="column that names the same person across records; never released")
+    person: str | None = Field(
+        default=None, description="column that names the same person across records; never released"
+    )
     columns: dict[str, Column]
     privacy: Privacy = Privacy()
     table: TableSettings = TableSettings()
@@ -61,7 +63,11 @@ class Policy(Section):
             text = unknown(self.person, tuple(self.columns))
             raise PydanticCustomError("person", "person: {text}", {"text": text})
         if self.columns[self.person].role != "identifier":
-            raise PydanticCustomError("person", "person: the column '{name}' must have the role identifier, since it is never released.", {"name": self.person})
+            raise PydanticCustomError(
+                "person",
+                "person: the column '{name}' must have the role identifier, since it is never released.",
+                {"name": self.person},
+            )
         return self
 
     @classmethod
@@ -71,7 +77,9 @@ class Policy(Section):
         try:
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
-            raise PolicyError(f"{path}: cannot read the policy ({error.strerror}).", hint="Give the path of a policy file.") from None
+            raise PolicyError(
+                f"{path}: cannot read the policy ({error.strerror}).", hint="Give the path of a policy file."
+            ) from None
         except UnicodeDecodeError:
             raise PolicyError(f"{path}: the policy is not UTF-8 text.", hint="Save it as UTF-8.") from None
         data, lines = _parse(path, text)
@@ -88,7 +96,7 @@ class Policy(Section):
             policy = cls.model_validate(data)
         except ValidationError as error:
             raise PolicyError(_explain(error, name, lines)) from None
-        policy._base = base
+        policy._base = base  # noqa: SLF001 - its own class
         return policy
 
     @property
@@ -152,7 +160,10 @@ class Policy(Section):
             try:
                 content = path.read_bytes()
             except OSError as error:
-                raise PolicyError(f"{place}: cannot read {path.name} ({error.strerror}).", hint="Correct the path; it starts from the policy's folder.") from None
+                raise PolicyError(
+                    f"{place}: cannot read {path.name} ({error.strerror}).",
+                    hint="Correct the path; it starts from the policy's folder.",
+                ) from None
             digest.update(place.encode() + b"\0" + hashlib.sha256(content).digest())
         return digest.hexdigest()
 
@@ -182,7 +193,7 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[tuple[Any, ...], int]]:
     try:
         if path.suffix.lower() == ".toml":
             return tomllib.loads(text), {}
-        node = yaml.compose(text, Loader=yaml.SafeLoader)   # JSON is YAML too
+        node = yaml.compose(text, Loader=yaml.SafeLoader)  # JSON is YAML too
         return yaml.safe_load(text), dict(_lines(node, ()))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -228,7 +239,12 @@ def _advice(item: Any) -> str:
     match item["type"]:
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             bound = next(ctx[key] for key in ("ge", "gt", "le", "lt") if key in ctx)
-            word = {"greater_than_equal": "at least", "greater_than": "above", "less_than_equal": "at most", "less_than": "below"}[item["type"]]
+            word = {
+                "greater_than_equal": "at least",
+                "greater_than": "above",
+                "less_than_equal": "at most",
+                "less_than": "below",
+            }[item["type"]]
             return f"must be {word} {bound}; write such a number, or leave it out."
         case "literal_error":
             choices = tuple(part.strip("' ") for part in ctx["expected"].replace(" or ", ", ").split(","))

@@ -24,7 +24,9 @@ class LSpec(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError("l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}.")
+            raise PydanticCustomError(
+                "l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}."
+            )
         if not isinstance(value, dict):
             return {"kind": "distinct", "l": value}
         if "kind" in value:
@@ -59,7 +61,9 @@ class TSpec(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError("t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}.")
+            raise PydanticCustomError(
+                "t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}."
+            )
         if not isinstance(value, dict):
             return {"kind": "equal", "t": value}
         if "kind" in value:
@@ -85,9 +89,13 @@ def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any
 class Privacy(Section):
     """What every published group must satisfy."""
 
-    k: int | None = Field(default=None, ge=2, description="k-anonymity: at least k records share every published combination")
+    k: int | None = Field(
+        default=None, ge=2, description="k-anonymity: at least k records share every published combination"
+    )
     l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
-    t: TSpec | None = Field(default=None, description="t-closeness of a group's sensitive values to those of the whole table")
+    t: TSpec | None = Field(
+        default=None, description="t-closeness of a group's sensitive values to those of the whole table"
+    )
     suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be left out")
 
     @field_validator("k", mode="before")

@@ -21,4 +21,10 @@ def schema() -> dict[str, Any]:
 
 def _one_of(kinds: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}
-    return {"type": "object", "properties": dict.fromkeys(kinds, entry), "additionalProperties": False, "maxProperties": 1, "minProperties": 1}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(kinds, entry),
+        "additionalProperties": False,
+        "maxProperties": 1,
+        "minProperties": 1,
+    }

@@ -21,7 +21,9 @@ class Section(BaseModel):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
                 if key not in known:
-                    raise PydanticCustomError("unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)})
+                    raise PydanticCustomError(
+                        "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
+                    )
         return value
 
 

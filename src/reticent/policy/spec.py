@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -37,7 +38,10 @@ class HierarchySpec(Section):
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise PydanticCustomError("hierarchy", "a hierarchy is written as one entry, such as {{file: tree.csv}} or {{intervals: [5, 10]}}.")
+            raise PydanticCustomError(
+                "hierarchy",
+                "a hierarchy is written as one entry, such as {{file: tree.csv}} or {{intervals: [5, 10]}}.",
+            )
         return value
 
     @model_validator(mode="after")
@@ -51,7 +55,7 @@ class HierarchySpec(Section):
     def _check_numbers(self) -> None:
         for step in self.intervals or ():
             if isinstance(step, tuple):
-                if not step or any(a >= b for a, b in zip(step, step[1:], strict=False)):
+                if not step or any(a >= b for a, b in pairwise(step)):
                     raise PydanticCustomError("cuts", "cut points must rise, such as [18, 40, 65].")
             elif step <= 0:
                 raise PydanticCustomError("width", "an interval's width must be above 0, such as 5.")
@@ -94,10 +98,14 @@ class Column(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if value is None:
-            raise PydanticCustomError("role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)})
+            raise PydanticCustomError(
+                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
+            )
         role = value.get("role") if isinstance(value, dict) else value
         if role is None:
-            raise PydanticCustomError("role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)})
+            raise PydanticCustomError(
+                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
+            )
         if role not in ROLES:
             raise PydanticCustomError("role", "{text}", {"text": unknown(str(role), ROLES)})
         return value if isinstance(value, dict) else {"role": role}

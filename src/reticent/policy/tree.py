@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,15 @@ def read_tree(path: Path, *, column: str) -> Tree:
             delimiter = ";" if ";" in first else ","
             rows = [[cell.strip() for cell in row] for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
     except OSError as error:
-        raise _bad(column, f"cannot read {path.name} ({error.strerror})", "Correct the path; it starts from the policy's folder") from None
+        raise _bad(
+            column,
+            f"cannot read {path.name} ({error.strerror})",
+            "Correct the path; it starts from the policy's folder",
+        ) from None
     except (UnicodeDecodeError, csv.Error):
-        raise _bad(column, f"{path.name} is not a readable UTF-8 CSV file", "Write one line per leaf: leaf;...;root") from None
+        raise _bad(
+            column, f"{path.name} is not a readable UTF-8 CSV file", "Write one line per leaf: leaf;...;root"
+        ) from None
     return _from_rows(rows, column, path.name)
 
 
@@ -81,16 +88,26 @@ def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
     widths = {len(row) for row in rows}
     if len(widths) > 1 or 1 in widths:
         odd = next(i for i, row in enumerate(rows, 1) if len(row) != len(rows[0]) or len(row) < 2)
-        raise _bad(column, f"{name}, line {odd}: every line needs the same number of levels, at least two", "Repeat a label to fill a level")
+        raise _bad(
+            column,
+            f"{name}, line {odd}: every line needs the same number of levels, at least two",
+            "Repeat a label to fill a level",
+        )
     roots = {row[-1] for row in rows}
     if len(roots) > 1:
-        raise _bad(column, f"{name} has {len(roots)} roots", "Add a last column that is the same on every line, such as *")
+        raise _bad(
+            column, f"{name} has {len(roots)} roots", "Add a last column that is the same on every line, such as *"
+        )
     _refuse_two_parents(rows, column, name)
     _refuse_cycles(rows, column, name)
     paths: dict[str, tuple[str, ...]] = {}
     for line, row in enumerate(rows, 1):
         if paths.setdefault(row[0], tuple(row[1:])) != tuple(row[1:]):
-            raise _bad(column, f"{name}, line {line}: a leaf stands there a second time with other ancestors", "Keep one line per leaf")
+            raise _bad(
+                column,
+                f"{name}, line {line}: a leaf stands there a second time with other ancestors",
+                "Keep one line per leaf",
+            )
     depth = len(rows[0]) - 1
     counts = [dict(Counter(path[level] for path in paths.values())) for level in range(depth)]
     return Tree(paths, counts)
@@ -101,14 +118,16 @@ def _refuse_two_parents(rows: list[list[str]], column: str, name: str) -> None:
     for line, row in enumerate(rows, 1):
         for level in range(1, len(row) - 1):
             if parents.setdefault((level, row[level]), row[level + 1]) != row[level + 1]:
-                raise _bad(column, f"{name}, line {line}, level {level}: a node has two parents", "Give each node one parent")
+                raise _bad(
+                    column, f"{name}, line {line}, level {level}: a node has two parents", "Give each node one parent"
+                )
 
 
 def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
     """No node may be its own ancestor; a label repeated on neighbouring levels only fills a level."""
     above: dict[str, set[str]] = {}
     for row in rows:
-        for child, parent in zip(row, row[1:], strict=False):
+        for child, parent in pairwise(row):
             if child != parent:
                 above.setdefault(child, set()).add(parent)
     done: set[str] = set()
@@ -121,7 +140,11 @@ def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
                 open_now.discard(node)
                 done.add(node)
             elif node in open_now:
-                raise _bad(column, f"{name} has a cycle: a node is its own ancestor", "Give each node a path that ends at the root")
+                raise _bad(
+                    column,
+                    f"{name} has a cycle: a node is its own ancestor",
+                    "Give each node a path that ends at the root",
+                )
             elif node not in done:
                 open_now.add(node)
                 stack.append((node, True))

@@ -42,7 +42,7 @@ def write(release: Release, path: Path, form: str, now: dt.datetime | None) -> P
         draft.mkdir(mode=0o700)
         _fill(draft, release, form, now)
         if path.exists():
-            path.rmdir()   # empty, or refuse_taken had raised
+            path.rmdir()  # empty, or refuse_taken had raised
         draft.rename(path)
         _sync(path.parent)
     except (OSError, pa.ArrowException) as error:
@@ -108,7 +108,9 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         file = path / Path(name).name
         try:
             if _digest(file) != digest:
-                raise DataError(f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again.")
+                raise DataError(
+                    f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
+                )
             tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
         except (OSError, pa.ArrowException):
             raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
@@ -120,11 +122,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_text())
     except OSError:
-        raise DataError(f"{path} is not a release: it has no readable {MANIFEST}.", hint="Give the folder of a release.") from None
+        raise DataError(
+            f"{path} is not a release: it has no readable {MANIFEST}.", hint="Give the folder of a release."
+        ) from None
     except ValueError:
         raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
     if not isinstance(manifest, dict) or manifest.get("format") != 1:
-        raise DataError(f"{path}: {MANIFEST} has another format than this version reads.", hint="Read it with the version that wrote it.")
+        raise DataError(
+            f"{path}: {MANIFEST} has another format than this version reads.",
+            hint="Read it with the version that wrote it.",
+        )
     return manifest
 
 
@@ -133,8 +140,13 @@ def read_csv(file: Path) -> pa.Table:
     with file.open("rb") as head:
         names = pa.csv.open_csv(head).schema.names
     own = {"group": pa.int64(), "count": pa.int64()}
-    types = {name: own[name] if name in own and file.stem in ("qit", "st", "counterfeits", "data") else pa.string() for name in names}
-    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""])
+    types = {
+        name: own[name] if name in own and file.stem in ("qit", "st", "counterfeits", "data") else pa.string()
+        for name in names
+    }
+    options = pa.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+    )
     return pa.csv.read_csv(file, convert_options=options)
 
 

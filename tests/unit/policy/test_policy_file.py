@@ -147,7 +147,11 @@ def test_check_refuses_what_cannot_hold(tmp_path):
     with pytest.raises(PolicyError, match="sensitive"):
         check(Policy.from_dict({"version": 1, "columns": {"age": "quasi"}, "privacy": {"l": 2}}))
     with pytest.raises(PolicyError, match="hierarchical"):
-        check(Policy.from_dict({"version": 1, "columns": {"a": "quasi", "b": "sensitive"}, "privacy": {"t": {"hierarchical": 0.1}}}))
+        check(
+            Policy.from_dict(
+                {"version": 1, "columns": {"a": "quasi", "b": "sensitive"}, "privacy": {"t": {"hierarchical": 0.1}}}
+            )
+        )
 
 
 def test_schema_is_json_and_names_the_roles():

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.engine.base import check_values
 from reticent.engine.table.base import TablePublisher
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
@@ -49,12 +50,17 @@ class Anatomy(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Groups the rows, or refuses when too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
+        check_values(table, self.policy)
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         keep = self._eligible(codes, len(words), l)
-        groups, made = _core.table.anatomize(np.ascontiguousarray(codes[keep]), domain=len(words), l=l, key=self.rng.key("anatomy"))
+        groups, made = _core.table.anatomize(
+            np.ascontiguousarray(codes[keep]), domain=len(words), l=l, key=self.rng.key("anatomy")
+        )
         if made == 0 or (groups < 0).any():
-            raise GuaranteeError(f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy.")
+            raise GuaranteeError(
+                f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
+            )
         qit = self._qit(table, keep, groups)
         st = sensitive_table(groups, codes[keep], words)
         return self._wrap(qit, st, made, table.num_rows - len(keep), l)
@@ -111,7 +117,10 @@ class Anatomy(TablePublisher):
 def requirement(policy: Policy) -> tuple[int, str]:
     """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
     if len(policy.sensitive) != 1:
-        raise PolicyError(f"Anatomy needs exactly one sensitive column; the policy has {len(policy.sensitive)}.", hint="Give one column the role sensitive.")
+        raise PolicyError(
+            f"Anatomy needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+            hint="Give one column the role sensitive.",
+        )
     privacy = policy.privacy
     if privacy.l is None:
         raise PolicyError("Anatomy needs l.", hint="Write privacy: {l: 5}.")
@@ -121,7 +130,9 @@ def requirement(policy: Policy) -> tuple[int, str]:
             hint="Take k and t out of the policy, or use --method optimal.",
         )
     if privacy.l.kind == "recursive" and (privacy.l.c or 0) <= 1:
-        raise PolicyError("Anatomy meets recursive (c, l) only for c above 1.", hint="Raise c, or use --method optimal.")
+        raise PolicyError(
+            "Anatomy meets recursive (c, l) only for c above 1.", hint="Raise c, or use --method optimal."
+        )
     return int(np.ceil(privacy.l.l)), policy.sensitive[0]
 
 
