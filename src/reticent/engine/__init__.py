@@ -20,6 +20,12 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
     ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
     ("stream", "castle"): "reticent.engine.stream.castle:Castle",
+    ("evolving", "sealed"): "reticent.engine.evolving.sealed:Sealed",
+    ("evolving", "indexed"): "reticent.engine.evolving.indexed:Indexed",
+    ("evolving", "enc"): "reticent.engine.evolving.enc:Enc",
+    ("evolving", "encc"): "reticent.engine.evolving.encc:Encc",
+    ("evolving", "eac"): "reticent.engine.evolving.eac:Eac",
+    ("evolving", "red"): "reticent.engine.evolving.red:Red",
 }
 
 
