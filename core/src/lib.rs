@@ -6,10 +6,12 @@
 
 use pyo3::prelude::*;
 
+mod series;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    series::register(m)?;
     table::register(m)?;
     Ok(())
 }
