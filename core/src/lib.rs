@@ -6,11 +6,13 @@
 
 use pyo3::prelude::*;
 
+mod random;
 mod series;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    random::register(m)?;
     series::register(m)?;
     table::register(m)?;
     Ok(())

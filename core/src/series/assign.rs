@@ -7,9 +7,9 @@ use rand_chacha::ChaCha20Rng;
 use super::bucket::{Bucket, Slot};
 use super::flow::{Balance, balance};
 use super::knowledge::Knowledge;
-use super::random::{below, shuffle};
 use super::space::Space;
 use super::split::Entries;
+use crate::random::{below, shuffle};
 
 /// Gaps looked at for one new record: enough to find a near one, few enough to stay linear.
 const TRIES: usize = 48;
@@ -39,7 +39,10 @@ pub struct Past<'a> {
 
 impl Past<'_> {
     fn signature(&self, knowledge: &Knowledge, group: i32) -> Vec<u32> {
-        let (a, b) = (self.offsets[group as usize], self.offsets[group as usize + 1]);
+        let (a, b) = (
+            self.offsets[group as usize],
+            self.offsets[group as usize + 1],
+        );
         let values = &self.values[a as usize..b as usize];
         let mut key: Vec<u32> = values.iter().map(|&v| knowledge.id[v as usize]).collect();
         key.sort_unstable();
@@ -84,9 +87,14 @@ struct Region {
 
 impl Region {
     fn new(bucket: &Bucket, space: &Space) -> Self {
-        let mut region =
-            Self { low: vec![f32::INFINITY; space.axes], high: vec![f32::NEG_INFINITY; space.axes] };
-        bucket.rows.iter().for_each(|&row| region.add(space.point(row)));
+        let mut region = Self {
+            low: vec![f32::INFINITY; space.axes],
+            high: vec![f32::NEG_INFINITY; space.axes],
+        };
+        bucket
+            .rows
+            .iter()
+            .for_each(|&row| region.add(space.point(row)));
         region
     }
 
@@ -116,8 +124,10 @@ pub fn assign(
     knowledge: &Knowledge,
     rng: &mut ChaCha20Rng,
 ) -> (Vec<Balance>, Vec<u32>) {
-    let mut balances: Vec<Balance> =
-        buckets.iter_mut().map(|b| balance(b, knowledge, table.values, rng)).collect();
+    let mut balances: Vec<Balance> = buckets
+        .iter_mut()
+        .map(|b| balance(b, knowledge, table.values, rng))
+        .collect();
     let mut gaps: Vec<Vec<(u32, u16)>> = vec![Vec::new(); knowledge.sets.len()];
     for (b, (bucket, state)) in buckets.iter().zip(&balances).enumerate() {
         for (e, &id) in bucket.entries.iter().enumerate() {
@@ -126,7 +136,10 @@ pub fn assign(
             }
         }
     }
-    let mut regions: Vec<Region> = buckets.iter().map(|b| Region::new(b, &table.space)).collect();
+    let mut regions: Vec<Region> = buckets
+        .iter()
+        .map(|b| Region::new(b, &table.space))
+        .collect();
     let mut left = Vec::new();
     for row in new_rows(table, buckets, rng) {
         let value = table.values[row as usize] as u32;
@@ -135,10 +148,19 @@ pub fn assign(
         let lists = &knowledge.covering[value as usize];
         let total: usize = lists.iter().map(|&id| gaps[id as usize].len()).sum();
         for step in 0..TRIES.min(total) {
-            let (id, at) = pick(lists, &gaps, if total <= TRIES { step } else { below(rng, total) });
+            let (id, at) = pick(
+                lists,
+                &gaps,
+                if total <= TRIES {
+                    step
+                } else {
+                    below(rng, total)
+                },
+            );
             let (b, e) = (gaps[id][at].0 as usize, gaps[id][at].1 as usize);
             let growth = regions[b].growth(point);
-            if best.is_some_and(|(g, _, _)| g <= growth) || !buckets[b].allows(knowledge, e, value) {
+            if best.is_some_and(|(g, _, _)| g <= growth) || !buckets[b].allows(knowledge, e, value)
+            {
                 continue;
             }
             if !room(&balances[b], e, value) {
@@ -179,8 +201,9 @@ fn room(state: &Balance, entry: usize, value: u32) -> bool {
 
 /// New records in random order, those of values too frequent for groups of their own first.
 fn new_rows(table: &Table, buckets: &[Bucket], rng: &mut ChaCha20Rng) -> Vec<u32> {
-    let mut rows: Vec<u32> =
-        (0..table.values.len() as u32).filter(|&r| table.previous[r as usize] < 0).collect();
+    let mut rows: Vec<u32> = (0..table.values.len() as u32)
+        .filter(|&r| table.previous[r as usize] < 0)
+        .collect();
     shuffle(&mut rows, rng);
     let mut count: HashMap<i32, usize> = HashMap::new();
     for &row in &rows {
@@ -201,7 +224,11 @@ pub fn entries(table: &Table, bucket: &Bucket, state: &Balance, rng: &mut ChaCha
     let mut by_value: Vec<Vec<u32>> = vec![Vec::new(); state.values.len()];
     for &row in &bucket.rows {
         let value = table.values[row as usize] as u32;
-        by_value[state.values.binary_search(&value).expect("records fit their bucket")].push(row);
+        by_value[state
+            .values
+            .binary_search(&value)
+            .expect("records fit their bucket")]
+        .push(row);
     }
     let mut out: Entries = vec![Vec::with_capacity(state.delta as usize); m];
     for (v, rows) in by_value.iter_mut().enumerate() {
@@ -209,11 +236,19 @@ pub fn entries(table: &Table, bucket: &Bucket, state: &Balance, rng: &mut ChaCha
         for (e, entry) in out.iter_mut().enumerate() {
             for _ in 0..state.real[v * m + e] {
                 let row = rows.pop().expect("as many records as places");
-                entry.push(Slot { row: row as i32, value: state.values[v], donor: row });
+                entry.push(Slot {
+                    row: row as i32,
+                    value: state.values[v],
+                    donor: row,
+                });
             }
             for _ in 0..state.gaps[v * m + e] {
                 let donor = lender(table, bucket, rng);
-                entry.push(Slot { row: -1, value: state.values[v], donor });
+                entry.push(Slot {
+                    row: -1,
+                    value: state.values[v],
+                    donor,
+                });
             }
         }
     }
@@ -228,7 +263,10 @@ fn lender(table: &Table, bucket: &Bucket, rng: &mut ChaCha20Rng) -> u32 {
     let home = table.space.point(bucket.rows[0]);
     let far = |row: &u32| {
         let point = table.space.point(*row);
-        home.iter().zip(point).map(|(a, b)| (a - b).abs()).sum::<f32>()
+        home.iter()
+            .zip(point)
+            .map(|(a, b)| (a - b).abs())
+            .sum::<f32>()
     };
     (0..LENDERS)
         .map(|_| below(rng, table.values.len()) as u32)

@@ -24,7 +24,11 @@ pub struct Bucket {
 
 impl Bucket {
     pub fn new(entries: Vec<u32>) -> Self {
-        Self { entries, rows: Vec::new(), allowed: HashMap::new() }
+        Self {
+            entries,
+            rows: Vec::new(),
+            allowed: HashMap::new(),
+        }
     }
 
     /// Whether a value may take an entry without leaving the others unable to differ from it.

@@ -9,10 +9,23 @@ pub fn colour(edges: &[(usize, usize)], left: usize, right: usize, delta: usize)
     let mut at_right = vec![NONE; right * delta];
     let mut colours = vec![NONE; edges.len()];
     for (edge, &(l, r)) in edges.iter().enumerate() {
-        let a = (0..delta).find(|&c| at_left[l * delta + c] == NONE).expect("left degree within delta");
-        let b = (0..delta).find(|&c| at_right[r * delta + c] == NONE).expect("right degree within delta");
+        let a = (0..delta)
+            .find(|&c| at_left[l * delta + c] == NONE)
+            .expect("left degree within delta");
+        let b = (0..delta)
+            .find(|&c| at_right[r * delta + c] == NONE)
+            .expect("right degree within delta");
         if a != b {
-            flip(r, a, b, delta, edges, &mut at_left, &mut at_right, &mut colours);
+            flip(
+                r,
+                a,
+                b,
+                delta,
+                edges,
+                &mut at_left,
+                &mut at_right,
+                &mut colours,
+            );
         }
         at_left[l * delta + a] = edge;
         at_right[r * delta + a] = edge;
@@ -37,12 +50,20 @@ fn flip(
     let mut path = Vec::new();
     let (mut node, mut on_right, mut want) = (r, true, a);
     loop {
-        let edge = if on_right { at_right[node * delta + want] } else { at_left[node * delta + want] };
+        let edge = if on_right {
+            at_right[node * delta + want]
+        } else {
+            at_left[node * delta + want]
+        };
         if edge == NONE {
             break;
         }
         path.push(edge);
-        node = if on_right { edges[edge].0 } else { edges[edge].1 };
+        node = if on_right {
+            edges[edge].0
+        } else {
+            edges[edge].1
+        };
         on_right = !on_right;
         want = if want == a { b } else { a };
     }

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::bucket::Bucket;
 use super::knowledge::Knowledge;
-use super::random::{below, shuffle};
+use crate::random::{below, shuffle};
 
 /// A balanced bucket: which places records fill and which are left to counterfeits.
 pub struct Balance {
@@ -28,12 +28,18 @@ impl Balance {
     /// Gives a gap of the entry to a record with this value; false when the value is used up.
     pub fn occupy(&mut self, entry: usize, value: u32) -> bool {
         let m = self.entries;
-        let Ok(v) = self.values.binary_search(&value) else { return false };
+        let Ok(v) = self.values.binary_search(&value) else {
+            return false;
+        };
         let own = self.gaps[v * m + entry] > 0;
         if !own && self.used[v] >= self.delta {
             return false;
         }
-        let other = if own { Some(v) } else { (0..self.values.len()).find(|u| self.gaps[u * m + entry] > 0) };
+        let other = if own {
+            Some(v)
+        } else {
+            (0..self.values.len()).find(|u| self.gaps[u * m + entry] > 0)
+        };
         let Some(u) = other else { return false };
         self.gaps[u * m + entry] -= 1;
         self.used[u] -= 1;
@@ -44,7 +50,9 @@ impl Balance {
 
     /// Number of gaps of an entry.
     pub fn open(&self, entry: usize) -> u32 {
-        (0..self.values.len()).map(|v| self.gaps[v * self.entries + entry]).sum()
+        (0..self.values.len())
+            .map(|v| self.gaps[v * self.entries + entry])
+            .sum()
     }
 }
 
@@ -121,8 +129,9 @@ impl Network {
         while at < queue.len() {
             let here = queue[at];
             at += 1;
-            let free: Vec<usize> =
-                (0..n).filter(|&v| self.allowed[v * m + here] && self.used[v] < delta).collect();
+            let free: Vec<usize> = (0..n)
+                .filter(|&v| self.allowed[v * m + here] && self.used[v] < delta)
+                .collect();
             if !free.is_empty() {
                 let v = free[below(rng, free.len())];
                 self.used[v] += 1;
@@ -158,13 +167,18 @@ pub fn balance(
     rng: &mut ChaCha20Rng,
 ) -> Balance {
     let m = bucket.entries.len();
-    let mut domain: Vec<u32> =
-        bucket.entries.iter().flat_map(|&id| knowledge.sets[id as usize].iter().copied()).collect();
+    let mut domain: Vec<u32> = bucket
+        .entries
+        .iter()
+        .flat_map(|&id| knowledge.sets[id as usize].iter().copied())
+        .collect();
     domain.sort_unstable();
     domain.dedup();
     let mut count = vec![0u32; domain.len()];
     for &row in &bucket.rows {
-        let at = domain.binary_search(&(values[row as usize] as u32)).expect("records fit their bucket");
+        let at = domain
+            .binary_search(&(values[row as usize] as u32))
+            .expect("records fit their bucket");
         count[at] += 1;
     }
     let mut allowed = vec![false; domain.len() * m];
@@ -191,7 +205,14 @@ pub fn balance(
     }
     fill_all(&mut net, &mut delta, rng);
     let (real, gaps) = tell_apart(&net, &count);
-    Balance { delta, entries: m, values: domain, real, gaps, used: net.used }
+    Balance {
+        delta,
+        entries: m,
+        values: domain,
+        real,
+        gaps,
+        used: net.used,
+    }
 }
 
 /// Divides each value's places between its records and counterfeits; which place is whose does not matter yet.

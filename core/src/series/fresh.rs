@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use rand_chacha::ChaCha20Rng;
 
 use super::bucket::Slot;
-use super::random::{below, shuffle};
 use super::space::Space;
+use crate::random::{below, shuffle};
 
 /// What a first group must look like.
 pub struct Plan<'a> {
@@ -44,7 +44,9 @@ pub fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
     let mut at = 0;
     while slots.len() < groups * plan.m {
         // One round over the pool per colour at most: a colour that is full is skipped for good.
-        let Some(&value) = pool.get(at) else { return false };
+        let Some(&value) = pool.get(at) else {
+            return false;
+        };
         let used = count.entry(plan.colours[value as usize]).or_insert(0);
         if *used >= groups {
             at += 1;
@@ -52,7 +54,11 @@ pub fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
         }
         *used += 1;
         let donor = slots[below(rng, real)].donor;
-        slots.push(Slot { row: -1, value, donor });
+        slots.push(Slot {
+            row: -1,
+            value,
+            donor,
+        });
         let rest = pool.len() - at;
         let swap = at + below(rng, rest);
         pool.swap(at, swap);
@@ -92,7 +98,9 @@ fn best_cut(plan: &Plan, space: &Space, slots: &[Slot]) -> Option<(Vec<Slot>, Ve
     let whole = space.widths(slots.iter());
     let mut best: Option<(f32, Vec<Slot>, Vec<Slot>)> = None;
     for axis in (0..space.axes).filter(|&a| whole[a] > 0.0) {
-        let Some((left, right)) = cut(plan, space, slots, axis) else { continue };
+        let Some((left, right)) = cut(plan, space, slots, axis) else {
+            continue;
+        };
         let score = space.score(left.iter(), &whole) + space.score(right.iter(), &whole);
         if best.as_ref().is_none_or(|(s, _, _)| score < *s) {
             best = Some((score, left, right));
@@ -119,8 +127,16 @@ fn cut(plan: &Plan, space: &Space, slots: &[Slot], axis: usize) -> Option<(Vec<S
     }
     left.sort_by(|a, b| by(b, a)); // nearest to the cut first, on both sides
     right.sort_by(by);
-    swap_out(plan, (&mut left, &mut in_left, lower), (&mut right, &mut in_right, upper));
-    swap_out(plan, (&mut right, &mut in_right, upper), (&mut left, &mut in_left, lower));
+    swap_out(
+        plan,
+        (&mut left, &mut in_left, lower),
+        (&mut right, &mut in_right, upper),
+    );
+    swap_out(
+        plan,
+        (&mut right, &mut in_right, upper),
+        (&mut left, &mut in_left, lower),
+    );
     legal(&in_left, &in_right).then_some((left, right))
 }
 
@@ -137,7 +153,9 @@ fn swap_out(plan: &Plan, from: Side, to: Side) {
             continue;
         }
         let fits = |other: &Slot| in_from.get(&plan.of(other)).copied().unwrap_or(0) < room_from;
-        let Some(step) = to[next..].iter().position(fits) else { return };
+        let Some(step) = to[next..].iter().position(fits) else {
+            return;
+        };
         next += step;
         let other = plan.of(&to[next]);
         std::mem::swap(slot, &mut to[next]);

@@ -24,7 +24,9 @@ fn halve(space: &Space, part: &mut [Slot], l: usize, out: &mut Vec<Vec<i32>>) {
     if part.len() >= 2 * l {
         for axis in axes {
             let mid = part.len() / 2;
-            part.select_nth_unstable_by(mid, |a, b| space.at(a, axis).total_cmp(&space.at(b, axis)));
+            part.select_nth_unstable_by(mid, |a, b| {
+                space.at(a, axis).total_cmp(&space.at(b, axis))
+            });
             let (left, right) = part.split_at_mut(mid);
             if diverse(left, l) && diverse(right, l) {
                 halve(space, left, l, out);
@@ -46,15 +48,24 @@ pub fn l_diverse<'py>(
     l: usize,
 ) -> PyResult<(Bound<'py, PyArray1<i32>>, i32)> {
     let (codes, axes) = (values.as_slice()?, points.shape()[1]);
-    let space = Space { points: points.as_slice()?, axes };
+    let space = Space {
+        points: points.as_slice()?,
+        axes,
+    };
     if l < 1 || space.points.len() != codes.len() * axes {
-        return Err(PyValueError::new_err("l must be at least 1 and every row needs a point"));
+        return Err(PyValueError::new_err(
+            "l must be at least 1 and every row needs a point",
+        ));
     }
     let (group, made) = py.detach(|| {
         let mut slots: Vec<Slot> = codes
             .iter()
             .enumerate()
-            .map(|(row, &v)| Slot { row: row as i32, value: v as u32, donor: row as u32 })
+            .map(|(row, &v)| Slot {
+                row: row as i32,
+                value: v as u32,
+                donor: row as u32,
+            })
             .collect();
         let mut group = vec![-1i32; codes.len()];
         let mut parts = Vec::new();

@@ -40,9 +40,19 @@ impl Search<'_> {
 /// Whether all entries but `taken` can be represented by different values, none of them `value`.
 ///
 /// Without this a record could sit in an entry and leave the others without a legal completion.
-pub fn others_represented(knowledge: &Knowledge, entries: &[u32], taken: usize, value: u32) -> bool {
-    let mut search =
-        Search { knowledge, entries, banned: value, owner: Vec::new(), visited: Vec::new() };
+pub fn others_represented(
+    knowledge: &Knowledge,
+    entries: &[u32],
+    taken: usize,
+    value: u32,
+) -> bool {
+    let mut search = Search {
+        knowledge,
+        entries,
+        banned: value,
+        owner: Vec::new(),
+        visited: Vec::new(),
+    };
     (0..entries.len()).filter(|&e| e != taken).all(|e| {
         search.visited.clear();
         search.augment(e)

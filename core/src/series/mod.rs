@@ -12,7 +12,6 @@ mod l_diverse;
 mod matching;
 mod publish;
 mod query;
-mod random;
 mod space;
 mod split;
 mod sug;

@@ -13,9 +13,9 @@ use super::assign::{Past, Table, assign, buckets, entries};
 use super::bucket::Slot;
 use super::fresh::{Plan, groups, pad};
 use super::knowledge::Knowledge;
-use super::random::shuffle;
 use super::space::Space;
 use super::split::split;
+use crate::random::shuffle;
 
 /// Groups of the next release, and for each row why it is held back (0: it is not).
 pub struct Outcome {
@@ -50,7 +50,11 @@ pub fn publish(
         .collect();
     let mut first: Vec<Slot> = left
         .iter()
-        .map(|&row| Slot { row: row as i32, value: table.values[row as usize] as u32, donor: row })
+        .map(|&row| Slot {
+            row: row as i32,
+            value: table.values[row as usize] as u32,
+            donor: row,
+        })
         .collect();
     if !pad(plan, &mut first, &mut rng) {
         return None;
@@ -115,10 +119,19 @@ pub fn publish_py<'py>(
         values: values.as_slice()?,
         previous: previous.as_slice()?,
         before: before.as_slice()?,
-        space: Space { points: points.as_slice()?, axes },
+        space: Space {
+            points: points.as_slice()?,
+            axes,
+        },
     };
-    let past = Past { offsets: past.0.as_slice()?, values: past.1.as_slice()? };
-    let plan = Plan { m, colours: colours.as_slice()? };
+    let past = Past {
+        offsets: past.0.as_slice()?,
+        values: past.1.as_slice()?,
+    };
+    let plan = Plan {
+        m,
+        colours: colours.as_slice()?,
+    };
     check(&table, &past, plan.colours.len(), indptr, m)?;
     let outcome = py.detach(|| {
         let knowledge = Knowledge::new(indptr, indices);
@@ -134,12 +147,21 @@ fn check(table: &Table, past: &Past, domain: usize, indptr: &[i64], m: usize) ->
     if m < 2 || indptr.len() != domain + 1 || table.previous.len() != n || table.before.len() != n {
         return Err(PyValueError::new_err("sizes do not agree, or m is below 2"));
     }
-    if table.space.points.len() != n * table.space.axes || !inside(table.values) || !inside(past.values) {
-        return Err(PyValueError::new_err("a code lies outside the domain, or a point is missing"));
+    if table.space.points.len() != n * table.space.axes
+        || !inside(table.values)
+        || !inside(past.values)
+    {
+        return Err(PyValueError::new_err(
+            "a code lies outside the domain, or a point is missing",
+        ));
     }
     let linked = (0..n).all(|r| {
         let group = i64::from(table.previous[r]);
         group < 0 || (group < known && inside(&table.before[r..=r]))
     });
-    if linked { Ok(()) } else { Err(PyValueError::new_err("a previous group is unknown")) }
+    if linked {
+        Ok(())
+    } else {
+        Err(PyValueError::new_err("a previous group is unknown"))
+    }
 }

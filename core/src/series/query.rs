@@ -25,7 +25,9 @@ struct Groups<'a> {
 
 impl Groups<'_> {
     fn estimate(&self, from: &[i32], to: &[i32]) -> f64 {
-        (0..self.records.len()).map(|g| self.share(g, from, to)).sum()
+        (0..self.records.len())
+            .map(|g| self.share(g, from, to))
+            .sum()
     }
 
     fn share(&self, group: usize, from: &[i32], to: &[i32]) -> f64 {
@@ -60,7 +62,9 @@ pub fn estimate<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let axes = low.shape()[1];
     if from_.shape()[1] != axes + 1 || from_.shape() != to.shape() || low.shape() != high.shape() {
-        return Err(PyValueError::new_err("queries and groups do not have the same axes"));
+        return Err(PyValueError::new_err(
+            "queries and groups do not have the same axes",
+        ));
     }
     let data = Groups {
         axes,
@@ -72,7 +76,10 @@ pub fn estimate<'py>(
     };
     let (from, to) = (from_.as_slice()?, to.as_slice()?);
     let found: Vec<f64> = py.detach(|| {
-        from.par_chunks(axes + 1).zip(to.par_chunks(axes + 1)).map(|(f, t)| data.estimate(f, t)).collect()
+        from.par_chunks(axes + 1)
+            .zip(to.par_chunks(axes + 1))
+            .map(|(f, t)| data.estimate(f, t))
+            .collect()
     });
     Ok(found.into_pyarray(py))
 }
@@ -87,10 +94,13 @@ pub fn count<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let width = records.shape()[1];
     if from_.shape()[1] != width || from_.shape() != to.shape() {
-        return Err(PyValueError::new_err("queries and records do not have the same axes"));
+        return Err(PyValueError::new_err(
+            "queries and records do not have the same axes",
+        ));
     }
     let (rows, from, to) = (records.as_slice()?, from_.as_slice()?, to.as_slice()?);
-    let inside = |row: &[i32], f: &[i32], t: &[i32]| (0..width).all(|a| row[a] >= f[a] && row[a] <= t[a]);
+    let inside =
+        |row: &[i32], f: &[i32], t: &[i32]| (0..width).all(|a| row[a] >= f[a] && row[a] <= t[a]);
     let found: Vec<i64> = py.detach(|| {
         from.par_chunks(width)
             .zip(to.par_chunks(width))

@@ -27,13 +27,21 @@ impl Space<'_> {
                 high[axis] = high[axis].max(x);
             }
         }
-        low.iter().zip(&high).map(|(l, h)| (h - l).max(0.0)).collect()
+        low.iter()
+            .zip(&high)
+            .map(|(l, h)| (h - l).max(0.0))
+            .collect()
     }
 
     /// The split score of equation (4): size of a part times its widths relative to the whole.
     pub fn score<'s>(&self, part: impl ExactSizeIterator<Item = &'s Slot>, whole: &[f32]) -> f32 {
         let size = part.len() as f32;
         let widths = self.widths(part);
-        size * widths.iter().zip(whole).filter(|(_, w)| **w > 0.0).map(|(l, w)| l / w).sum::<f32>()
+        size * widths
+            .iter()
+            .zip(whole)
+            .filter(|(_, w)| **w > 0.0)
+            .map(|(l, w)| l / w)
+            .sum::<f32>()
     }
 }

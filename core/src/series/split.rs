@@ -28,7 +28,9 @@ fn best_cut(space: &Space, entries: &Entries) -> Option<(Entries, Entries)> {
     let whole = space.widths(entries.iter().flatten());
     let mut best: Option<(f32, Entries, Entries)> = None;
     for axis in (0..space.axes).filter(|&a| whole[a] > 0.0) {
-        let Some((left, right)) = cut(space, entries, axis) else { continue };
+        let Some((left, right)) = cut(space, entries, axis) else {
+            continue;
+        };
         let score = part_score(space, &left, &whole) + part_score(space, &right, &whole);
         if best.as_ref().is_none_or(|(s, _, _)| score < *s) {
             best = Some((score, left, right));
@@ -69,7 +71,10 @@ fn cut(space: &Space, entries: &Entries, axis: usize) -> Option<(Entries, Entrie
     let at = delta / 2;
     let mut left = entries.clone();
     let mut right = Vec::with_capacity(entries.len());
-    let mut halves = Halves { used: [HashMap::new(), HashMap::new()], room: [at, delta - at] };
+    let mut halves = Halves {
+        used: [HashMap::new(), HashMap::new()],
+        room: [at, delta - at],
+    };
     for entry in &mut left {
         entry.sort_by(|a, b| space.at(a, axis).total_cmp(&space.at(b, axis)));
         let rest = entry.split_off(at);
@@ -127,11 +132,17 @@ fn coloured_cut(space: &Space, entries: &Entries) -> (Entries, Entries) {
         groups[c][e] = entries[e][i - e * delta];
     }
     let whole = space.widths(entries.iter().flatten());
-    let axis = (0..space.axes).max_by(|&a, &b| whole[a].total_cmp(&whole[b])).unwrap_or(0);
+    let axis = (0..space.axes)
+        .max_by(|&a, &b| whole[a].total_cmp(&whole[b]))
+        .unwrap_or(0);
     if space.axes > 0 {
         let mean = |g: &Vec<Slot>| g.iter().map(|s| space.at(s, axis)).sum::<f32>();
         groups.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
     }
-    let turn = |part: &[Vec<Slot>]| (0..m).map(|e| part.iter().map(|g| g[e]).collect()).collect();
+    let turn = |part: &[Vec<Slot>]| {
+        (0..m)
+            .map(|e| part.iter().map(|g| g[e]).collect())
+            .collect()
+    };
     (turn(&groups[..delta / 2]), turn(&groups[delta / 2..]))
 }

@@ -16,8 +16,13 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn probability(&self, from: i32, to: i32) -> f64 {
-        let (a, b) = (self.indptr[from as usize] as usize, self.indptr[from as usize + 1] as usize);
-        self.indices[a..b].binary_search(&to).map_or(0.0, |at| self.weights[a + at])
+        let (a, b) = (
+            self.indptr[from as usize] as usize,
+            self.indptr[from as usize + 1] as usize,
+        );
+        self.indices[a..b]
+            .binary_search(&to)
+            .map_or(0.0, |at| self.weights[a + at])
     }
 }
 
@@ -45,7 +50,10 @@ impl Versions<'_> {
         while at >= 0 {
             let version = at as usize;
             let group = self.group[version] as usize;
-            let (a, b) = (self.offsets[group] as usize, self.offsets[group + 1] as usize);
+            let (a, b) = (
+                self.offsets[group] as usize,
+                self.offsets[group + 1] as usize,
+            );
             let mut members = self.candidates[a..b].to_vec();
             members.sort_unstable();
             let share = 1.0 / members.len() as f64;
@@ -58,7 +66,11 @@ impl Versions<'_> {
                     weights.push(share);
                 }
             }
-            out.push(Layer { version, values, weights });
+            out.push(Layer {
+                version,
+                values,
+                weights,
+            });
             at = self.previous[version];
         }
         out.reverse();
@@ -67,13 +79,20 @@ impl Versions<'_> {
 
     /// Posterior of each candidate of each version of a record; None when no path is feasible.
     fn posteriors(&self, layers: &[Layer]) -> Option<Vec<Vec<f64>>> {
-        let edges: Vec<Vec<f64>> = layers.windows(2).map(|pair| self.edges(&pair[0], &pair[1])).collect();
+        let edges: Vec<Vec<f64>> = layers
+            .windows(2)
+            .map(|pair| self.edges(&pair[0], &pair[1]))
+            .collect();
         let mut forward = vec![normalised(layers[0].weights.clone())?];
         for (i, layer) in layers.iter().enumerate().skip(1) {
             let (before, width) = (&forward[i - 1], layer.values.len());
             let next = (0..width)
                 .map(|v| {
-                    let sum: f64 = before.iter().enumerate().map(|(u, a)| a * edges[i - 1][u * width + v]).sum();
+                    let sum: f64 = before
+                        .iter()
+                        .enumerate()
+                        .map(|(u, a)| a * edges[i - 1][u * width + v])
+                        .sum();
                     sum * layer.weights[v]
                 })
                 .collect();
@@ -82,11 +101,21 @@ impl Versions<'_> {
         let mut backward = vec![1.0; layers.last()?.values.len()];
         let mut out = vec![Vec::new(); layers.len()];
         for i in (0..layers.len()).rev() {
-            out[i] = normalised(forward[i].iter().zip(&backward).map(|(a, b)| a * b).collect())?;
+            out[i] = normalised(
+                forward[i]
+                    .iter()
+                    .zip(&backward)
+                    .map(|(a, b)| a * b)
+                    .collect(),
+            )?;
             if i > 0 {
                 let (layer, width) = (&layers[i], layers[i].values.len());
                 let next = (0..layers[i - 1].values.len())
-                    .map(|u| (0..width).map(|v| edges[i - 1][u * width + v] * layer.weights[v] * backward[v]).sum())
+                    .map(|u| {
+                        (0..width)
+                            .map(|v| edges[i - 1][u * width + v] * layer.weights[v] * backward[v])
+                            .sum()
+                    })
                     .collect();
                 backward = normalised(next)?;
             }
@@ -97,16 +126,29 @@ impl Versions<'_> {
     fn edges(&self, from: &Layer, to: &Layer) -> Vec<f64> {
         let gap = (self.release[to.version] - self.release[from.version]).max(1) as usize;
         let step = &self.steps[gap.min(self.steps.len()) - 1];
-        let pairs = from.values.iter().flat_map(|&u| to.values.iter().map(move |&v| (u, v)));
+        let pairs = from
+            .values
+            .iter()
+            .flat_map(|&u| to.values.iter().map(move |&v| (u, v)));
         pairs.map(|(u, v)| step.probability(u, v)).collect()
     }
 
     fn measure(&self, head: i32) -> Risk {
         let layers = self.layers(head);
         let Some(posteriors) = self.posteriors(&layers) else {
-            return Risk { worst: 1.0, own: 1.0, disclosed: layers.len() as i32, versions: layers.len() as i32 };
+            return Risk {
+                worst: 1.0,
+                own: 1.0,
+                disclosed: layers.len() as i32,
+                versions: layers.len() as i32,
+            };
         };
-        let mut risk = Risk { worst: 0.0, own: 0.0, disclosed: 0, versions: layers.len() as i32 };
+        let mut risk = Risk {
+            worst: 0.0,
+            own: 0.0,
+            disclosed: 0,
+            versions: layers.len() as i32,
+        };
         for (layer, posterior) in layers.iter().zip(&posteriors) {
             risk.worst = posterior.iter().copied().fold(risk.worst, f64::max);
             if let Ok(at) = layer.values.binary_search(&self.value[layer.version]) {
@@ -135,7 +177,11 @@ struct Risk {
     versions: i32,
 }
 
-type Matrix<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>, PyReadonlyArray1<'py, f64>);
+type Matrix<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i32>,
+    PyReadonlyArray1<'py, f64>,
+);
 type Ints<'py> = PyReadonlyArray1<'py, i32>;
 type Measured<'py> = (
     Bound<'py, PyArray1<f64>>,
@@ -157,7 +203,13 @@ pub fn risks<'py>(
 ) -> PyResult<Measured<'py>> {
     let steps: Vec<Step> = steps
         .iter()
-        .map(|(p, i, w)| Ok(Step { indptr: p.as_slice()?, indices: i.as_slice()?, weights: w.as_slice()? }))
+        .map(|(p, i, w)| {
+            Ok(Step {
+                indptr: p.as_slice()?,
+                indices: i.as_slice()?,
+                weights: w.as_slice()?,
+            })
+        })
         .collect::<PyResult<_>>()?;
     let graph = Versions {
         previous: versions.0.as_slice()?,
@@ -169,11 +221,28 @@ pub fn risks<'py>(
         steps,
     };
     let heads = heads.as_slice()?;
-    let measured: Vec<Risk> = py.detach(|| heads.par_iter().map(|&head| graph.measure(head)).collect());
+    let measured: Vec<Risk> =
+        py.detach(|| heads.par_iter().map(|&head| graph.measure(head)).collect());
     Ok((
-        measured.iter().map(|r| r.worst).collect::<Vec<_>>().into_pyarray(py),
-        measured.iter().map(|r| r.own).collect::<Vec<_>>().into_pyarray(py),
-        measured.iter().map(|r| r.disclosed).collect::<Vec<_>>().into_pyarray(py),
-        measured.iter().map(|r| r.versions).collect::<Vec<_>>().into_pyarray(py),
+        measured
+            .iter()
+            .map(|r| r.worst)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
+        measured
+            .iter()
+            .map(|r| r.own)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
+        measured
+            .iter()
+            .map(|r| r.disclosed)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
+        measured
+            .iter()
+            .map(|r| r.versions)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
     ))
 }

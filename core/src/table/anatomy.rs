@@ -4,29 +4,15 @@
 //! one group takes one row from each of the l largest. What is left over, at most one row per
 //! bucket, joins a group that lacks its value.
 
+use std::collections::BinaryHeap;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Draws an index below `n` without bias.
-fn below(rng: &mut ChaCha20Rng, n: usize) -> usize {
-    let n = n as u64;
-    let zone = u64::MAX - u64::MAX % n;
-    loop {
-        let x = rng.next_u64();
-        if x < zone {
-            return (x % n) as usize;
-        }
-    }
-}
-
-fn shuffle<T>(items: &mut [T], rng: &mut ChaCha20Rng) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, below(rng, i + 1));
-    }
-}
+use crate::random::{below, shuffle};
 
 /// Groups the rows; `-1` marks a row that no group can take.
 pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>, i64) {
@@ -44,48 +30,34 @@ pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>
     (groups, made)
 }
 
-/// Takes one row from each of the l largest buckets until fewer than l are left.
-///
-/// `by_size[s]` lists the buckets with s rows; each round takes the l largest and moves each down by one, so the
-/// cost of a group is O(l) whatever the domain. Ties are broken at random.
-fn form(
-    buckets: &mut [Vec<u32>],
-    l: usize,
-    groups: &mut [i64],
-    rng: &mut ChaCha20Rng,
-) -> i64 {
-    let top = buckets.iter().map(Vec::len).max().unwrap_or(0);
-    let mut by_size: Vec<Vec<usize>> = vec![Vec::new(); top + 1];
-    for (value, bucket) in buckets.iter().enumerate() {
-        by_size[bucket.len()].push(value);
-    }
-    let mut filled = buckets.iter().filter(|b| !b.is_empty()).count();
-    let (mut size, mut made) = (top, 0i64);
+/// Takes one row from each of the l largest buckets until fewer than l are left; ties fall at random.
+fn form(buckets: &mut [Vec<u32>], l: usize, groups: &mut [i64], rng: &mut ChaCha20Rng) -> i64 {
+    let mut heap: BinaryHeap<(usize, u32, usize)> = buckets
+        .iter()
+        .enumerate()
+        .filter(|(_, bucket)| !bucket.is_empty())
+        .map(|(value, bucket)| (bucket.len(), rng.next_u32(), value))
+        .collect();
+    let mut made = 0i64;
     let mut taken = Vec::with_capacity(l);
-    while filled >= l {
-        let mut from = size;
-        while taken.len() < l {
-            while by_size[from].is_empty() {
-                from -= 1;
+    while heap.len() >= l {
+        taken.extend((0..l).filter_map(|_| heap.pop()));
+        for (size, _, value) in taken.drain(..) {
+            if let Some(row) = buckets[value].pop() {
+                groups[row as usize] = made;
             }
-            let pick = below(rng, by_size[from].len());
-            taken.push((by_size[from].swap_remove(pick), from));
-        }
-        for (value, was) in taken.drain(..) {
-            let row = buckets[value].pop().expect("a bucket listed as filled has a row");
-            groups[row as usize] = made;
-            by_size[was - 1].push(value);
-            filled -= usize::from(was == 1);
+            if size > 1 {
+                heap.push((size - 1, rng.next_u32(), value));
+            }
         }
         made += 1;
-        while size > 0 && by_size[size].is_empty() {
-            size -= 1;
-        }
     }
     made
 }
 
 /// Puts each left-over row into a random group that does not hold its value yet.
+///
+/// At most l - 1 values have rows left, so one pass over the rows per such value is cheap.
 fn place_rest(
     codes: &[i32],
     buckets: &[Vec<u32>],
@@ -93,17 +65,11 @@ fn place_rest(
     groups: &mut [i64],
     rng: &mut ChaCha20Rng,
 ) {
-    if made == 0 {
-        return;
-    }
-    for (value, bucket) in buckets.iter().enumerate() {
-        if bucket.is_empty() {
-            continue;
-        }
+    for (value, bucket) in buckets.iter().enumerate().filter(|(_, b)| !b.is_empty()) {
         let mut has = vec![false; made as usize];
-        for (row, &code) in codes.iter().enumerate() {
-            if code as usize == value && groups[row] >= 0 {
-                has[groups[row] as usize] = true;
+        for (&code, &group) in codes.iter().zip(groups.iter()) {
+            if code as usize == value && group >= 0 {
+                has[group as usize] = true;
             }
         }
         let mut free: Vec<i64> = (0..made).filter(|&g| !has[g as usize]).collect();

@@ -1,0 +1,71 @@
+"""The command line: a command parses, calls the public API, prints. One file per command, loaded when it is used."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# Command -> module that holds a function of that name, or a typer app called `app`.
+COMMANDS = {
+    "init": "reticent.cli.init",
+    "policy": "reticent.cli.policy",
+    "anonymize": "reticent.cli.anonymize",
+    "verify": "reticent.cli.verify",
+    "datasets": "reticent.cli.datasets",
+    "demo": "reticent.cli.demo",
+}
+
+
+class Lazy(TyperGroup):
+    """Imports a command's module only when that command, or the list of all, is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """In the order a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The click command behind a name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(COMMANDS[cmd_name])
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            app.command(cmd_name)(getattr(module, cmd_name))
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(cls=Lazy, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"reticent {version('reticent')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Releases health data that keeps changing, without telling who has what."""
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Runs a command and turns every error into a message and an exit code."""
+    from reticent.cli.failure import explain
+
+    try:
+        app(args)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback may show a cell
+        sys.exit(explain(error))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,48 @@
+"""`reticent anonymize`: one table, once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
+
+
+def anonymize(
+    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON.", show_default=False)],
+    policy: PolicyFile,
+    output: OutputFolder,
+    method: Annotated[
+        str | None, typer.Option(help="Instead of the policy's table.method.", show_default=False)
+    ] = None,
+    form: Format = "csv",
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Release one table, once: meet the policy, verify, then write; or write nothing and say why."""
+    from reticent.cli.output import describe, emit, say, summary, working
+    from reticent.connectors.files import read_table
+    from reticent.policy import Policy
+    from reticent.policy.check import check
+    from reticent.release.folder import refuse_taken
+    from reticent.tables import anonymize as release_table
+
+    start = time.perf_counter()
+    rules = Policy.load(policy)
+    check(rules)
+    refuse_taken(Path(output))
+    with working("Reading"):
+        table = read_table(data)
+    with working("Searching for the release"):
+        release = release_table(table, rules, method=method, seed=seed)
+    del table
+    with working("Writing"):
+        release.to_dir(output, format=form)
+    seconds = time.perf_counter() - start
+    describe(release, seconds)
+    say(f"Verified and written to {output}.")
+    if json:
+        emit(summary(release, seconds))

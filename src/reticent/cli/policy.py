@@ -1,0 +1,37 @@
+"""`reticent policy`: check a policy, or print its JSON Schema for an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+app = typer.Typer(help="Check a policy, or print the schema of policies.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(help="The policy file.")], json: Json = False) -> None:
+    """Check a policy and every file it names; say what each setting means."""
+    from reticent.cli.output import emit, say
+    from reticent.policy import Policy
+    from reticent.policy.check import check as check_policy
+
+    policy = Policy.load(file)
+    notes = check_policy(policy)
+    say(f"{file}: the policy is sound.")
+    for note in notes:
+        say(f"  - {note}")
+    if json:
+        emit({"sound": True, "hash": policy.hash, "notes": notes})
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of policies, for editors."""
+    from reticent.cli.output import emit
+    from reticent.policy.schema import schema as policy_schema
+
+    emit(policy_schema())

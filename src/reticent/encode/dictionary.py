@@ -1,0 +1,98 @@
+"""Dictionary: the distinct values of one column, in the order the batches bring them, and their codes.
+
+Codes are stable: a value keeps its code in every later batch. A missing value is a value of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Dictionary:
+    """Grows as batches come in.
+
+    Example:
+        >>> words = Dictionary()
+        >>> words.encode(pa.array(["b", None, "a", "b"])).tolist()
+        [0, 1, 2, 0]
+        >>> words.decode(words.encode(pa.array(["a", "c"]))).to_pylist()
+        ['a', 'c']
+    """
+
+    def __init__(self, values: pa.Array | None = None) -> None:
+        self._codes: dict[Any, int] = {}
+        self._type: pa.DataType | None = None
+        self._values: pa.Array | None = None
+        if values is not None:
+            self.encode(values)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __repr__(self) -> str:
+        return f"Dictionary({len(self)} values of type {self._type})"
+
+    @property
+    def values(self) -> pa.Array:
+        """The distinct values; the index of a value is its code."""
+        if self._values is None:
+            self._values = pa.array(list(self._codes), type=self._type or pa.null())
+        return self._values
+
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """Codes of a column's values; new values get the next free codes."""
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        parts = [self._encode_chunk(chunk) for chunk in chunks]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+
+    def decode(self, codes: npt.NDArray[np.int32]) -> pa.Array:
+        """The values of codes."""
+        return self.values.take(pa.array(codes))
+
+    def _encode_chunk(self, chunk: pa.Array) -> npt.NDArray[np.int32]:
+        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        table = self._codes_of(self._as_mine(coded.dictionary))
+        indices = coded.indices
+        if indices.null_count == 0:
+            return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
+        null_code = self._code(None)
+        filled = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
+        codes = table[filled] if len(table) else np.zeros(len(indices), dtype=np.int32)
+        codes[indices.is_null().to_numpy(zero_copy_only=False)] = null_code
+        return codes
+
+    def _as_mine(self, values: pa.Array) -> pa.Array:
+        """Values in the type of the first batch, so that equal values stay equal."""
+        if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values), skip_nulls=True).as_py():
+            raise DataError("A column of numbers holds NaN or infinity.", hint="Write missing numbers as empty cells.")
+        if self._type is None or pa.types.is_null(self._type):
+            if not pa.types.is_null(values.type):
+                self._type = values.type
+        elif values.type != self._type:
+            try:
+                values = values.cast(self._type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise DataError(
+                    f"A column changes its type between batches ({self._type}, then {values.type}).",
+                    hint="Give every part of the input the same column types.",
+                ) from None
+        return values
+
+    def _codes_of(self, values: pa.Array) -> npt.NDArray[np.int32]:
+        return np.fromiter((self._code(value) for value in values.to_pylist()), dtype=np.int32, count=len(values))
+
+    def _code(self, value: Any) -> int:
+        code = self._codes.get(value)
+        if code is None:
+            code = self._codes[value] = len(self._codes)
+            self._values = None
+        return code

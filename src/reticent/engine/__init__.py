@@ -1,0 +1,34 @@
+"""One folder per kind of release, one algorithm per file. `publisher` builds any of them from a policy."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from reticent.errors import PolicyError
+from reticent.policy.section import unknown
+
+if TYPE_CHECKING:
+    from reticent.engine.base import Publisher
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+
+# (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
+PUBLISHERS: dict[tuple[str, str], str] = {
+    ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+}
+
+
+def publisher_class(kind: str, method: str) -> type[Publisher]:
+    """The class of an engine by kind and method."""
+    place = PUBLISHERS.get((kind, method))
+    if place is None:
+        known = [name for of, name in PUBLISHERS if of == kind]
+        raise PolicyError(f"{kind}: {unknown(method, known)}")
+    module, _, name = place.partition(":")
+    return cast("type[Publisher]", getattr(import_module(module), name))
+
+
+def publisher(policy: Policy, kind: str, method: str, *, rng: Rng) -> Publisher:
+    """An engine, ready to take batches."""
+    return publisher_class(kind, method)(policy, rng=rng)

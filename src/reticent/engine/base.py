@@ -1,0 +1,75 @@
+"""Publisher: the one contract all engines keep, so that any engine runs behind any source and in front of any sink."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from reticent.errors import DataError
+from reticent.release import Counts
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    import pyarrow as pa
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+
+class Publisher(ABC):
+    """Takes batches in and gives back what is now safe to publish.
+
+    A batch is an Arrow table with exactly the columns of the policy; a single record is a batch of one. Input and
+    policy are never changed. Time and randomness come in by argument.
+    """
+
+    kind: ClassVar[str]
+    method: ClassVar[str]
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        self.policy = policy
+        self.rng = rng
+
+    @property
+    @abstractmethod
+    def counts(self) -> Counts:
+        """Where the rows are: rows_in = published + held + suppressed, at any moment."""
+
+    @abstractmethod
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes a batch in; gives back what is now safe."""
+
+    def advance(self, now: dt.datetime) -> list[Release]:  # noqa: ARG002
+        """Tells that time has passed without records."""
+        return []
+
+    def cut(self) -> list[Release]:
+        """Publishes a version now (evolving tables and series)."""
+        return []
+
+    @abstractmethod
+    def close(self) -> list[Release]:
+        """Publishes or holds back all that is held."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """The whole private state; `restore` goes on from it as if nothing had happened."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one made under another policy."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.counts})"
+
+
+def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
+    """The batch with the policy's columns in the policy's order; anything else is refused."""
+    names = batch.column_names
+    if len(set(names)) < len(names):
+        raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
+    policy.check_columns(names)
+    return batch.select(list(policy.columns))

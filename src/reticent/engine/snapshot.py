@@ -1,0 +1,67 @@
+"""Snapshots as bytes: a JSON header, bound to the policy, and Arrow tables behind it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.engine.rng import Rng
+from reticent.errors import StateError
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+
+_MAGIC = b"RTSN1\n"
+
+
+def pack(
+    policy: Policy,
+    rng: Rng,
+    state: dict[str, Any],
+    tables: dict[str, pa.Table] | None = None,
+    blobs: dict[str, bytes] | None = None,
+) -> bytes:
+    """Packs plain values, tables and blobs into one string of bytes."""
+    parts = {name: _ipc(table) for name, table in (tables or {}).items()}
+    order = [("table", name, len(data)) for name, data in parts.items()] + [
+        ("blob", name, len(data)) for name, data in (blobs or {}).items()
+    ]
+    header = {"policy": policy.hash, "secret": rng.secret.hex(), "seeded": rng.seeded, "state": state, "parts": order}
+    text = json.dumps(header).encode()
+    return b"".join([_MAGIC, struct.pack("<Q", len(text)), text, *parts.values(), *(blobs or {}).values()])
+
+
+def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, pa.Table], dict[str, bytes]]:
+    """Reads what `pack` wrote; refuses damage and the snapshot of another policy."""
+    try:
+        if not data.startswith(_MAGIC):
+            raise ValueError
+        start = len(_MAGIC) + 8
+        (length,) = struct.unpack("<Q", data[len(_MAGIC) : start])
+        header = json.loads(data[start : start + length])
+        at, tables, blobs = start + length, {}, {}
+        for what, name, size in header["parts"]:
+            part, at = data[at : at + size], at + size
+            if len(part) < size:
+                raise ValueError
+            if what == "table":
+                tables[name] = pa.ipc.open_stream(part).read_all()
+            else:
+                blobs[name] = part
+    except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
+        raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.") from None
+    if header["policy"] != policy.hash:
+        raise StateError(
+            "The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew."
+        )
+    return Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"]), header["state"], tables, blobs
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

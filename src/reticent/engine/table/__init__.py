@@ -1,0 +1,1 @@
+"""Engines of one kind; one algorithm per file."""

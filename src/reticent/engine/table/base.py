@@ -1,0 +1,73 @@
+"""What all releases of one table share: collect, then publish once on close."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.snapshot import pack, unpack
+from reticent.errors import DataError
+from reticent.release import Counts
+
+if TYPE_CHECKING:
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+
+class TablePublisher(Publisher):
+    """Holds every batch until `close`, which publishes the table once."""
+
+    kind = "table"
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        self._held: list[pa.Table] = []
+        self._done: Counts | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """All rows are held until the release."""
+        if self._done is not None:
+            return self._done
+        rows = sum(batch.num_rows for batch in self._held)
+        return Counts(rows_in=rows, held=rows)
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes a batch in; nothing is published before `close`."""
+        if self._done is not None:
+            raise DataError("The table has been published; it takes no more rows.", hint="Start a new release.")
+        self._held.append(check_batch(batch, self.policy))
+        return []
+
+    def close(self) -> list[Release]:
+        """Publishes the table, or raises and publishes nothing."""
+        if self._done is not None:
+            return []
+        if not self._held or not sum(batch.num_rows for batch in self._held):
+            raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
+        release = self.release(pa.concat_tables(self._held, promote_options="permissive"))
+        self._done, self._held = release.counts, []
+        return [release]
+
+    @abstractmethod
+    def release(self, table: pa.Table) -> Release:
+        """The release of a whole table."""
+
+    def snapshot(self) -> bytes:
+        """The held rows and the key."""
+        done = None if self._done is None else list(vars(self._done).values())
+        tables = {"held": pa.concat_tables(self._held, promote_options="permissive")} if self._held else {}
+        return pack(self.policy, self.rng, {"done": done}, tables)
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on with the held rows."""
+        rng, header, tables, _ = unpack(policy, state)
+        publisher = cls(policy, rng=rng)
+        publisher._held = list(tables.values())
+        publisher._done = None if header["done"] is None else Counts(*header["done"])
+        return publisher

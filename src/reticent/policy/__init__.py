@@ -1,0 +1,7 @@
+"""What must hold: frozen values, no data in them."""
+
+from reticent.policy.policy import Policy
+from reticent.policy.privacy import LSpec, Privacy, TSpec
+from reticent.policy.spec import Column, HierarchySpec, UpdatesSpec
+
+__all__ = ["Column", "HierarchySpec", "LSpec", "Policy", "Privacy", "TSpec", "UpdatesSpec"]

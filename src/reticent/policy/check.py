@@ -1,0 +1,77 @@
+"""What a policy file alone cannot say wrong but its meaning can: files that do not read, numbers that cannot hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reticent.errors import PolicyError
+from reticent.policy.tree import Tree, read_tree, tree_from_dict
+
+if TYPE_CHECKING:
+    from reticent.policy.policy import Policy
+
+
+def check(policy: Policy) -> list[str]:
+    """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
+    trees = {name: tree for name in policy.columns if (tree := _tree(policy, name)) is not None}
+    _files(policy)
+    _sensitive(policy, trees)
+    return _notes(policy, trees)
+
+
+def _tree(policy: Policy, name: str) -> Tree | None:
+    spec = policy.columns[name].hierarchy
+    if spec is not None and spec.file is not None:
+        return read_tree(policy.path(spec.file), column=name)
+    if spec is not None and spec.tree is not None:
+        return tree_from_dict(spec.tree, column=name)
+    return None
+
+
+def _files(policy: Policy) -> None:
+    for place, path in policy.files().items():
+        if not path.is_file():
+            raise PolicyError(
+                f"{place}: there is no file {path.name}.", hint="Correct the path; it starts from the policy's folder."
+            )
+
+
+def _sensitive(policy: Policy, trees: dict[str, Tree]) -> None:
+    privacy = policy.privacy
+    if (privacy.l or privacy.t) and not policy.sensitive:
+        raise PolicyError("privacy: l and t need a sensitive column.", hint="Give one column the role sensitive.")
+    for name in policy.sensitive:
+        if privacy.l and name in trees and privacy.l.l > trees[name].size:
+            raise PolicyError(
+                f"privacy.l: {privacy.l.l:g} is more than the {trees[name].size} values that '{name}' can have.",
+                hint=f"Write a number of at most {trees[name].size}.",
+            )
+        if privacy.t and privacy.t.kind == "hierarchical" and policy.columns[name].hierarchy is None:
+            raise PolicyError(
+                f"privacy.t: hierarchical distance needs a hierarchy for '{name}'.",
+                hint="Add one, or write {equal: 0.2}.",
+            )
+
+
+def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
+    privacy = policy.privacy
+    notes = [
+        f"quasi-identifiers: {', '.join(policy.quasi) or 'none'}",
+        f"sensitive: {', '.join(policy.sensitive) or 'none'}",
+    ]
+    if policy.identifiers:
+        notes.append(f"never released: {', '.join(policy.identifiers)}")
+    notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
+    if privacy.k:
+        notes.append(f"k = {privacy.k}: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
+    if privacy.l:
+        notes.append(f"l = {privacy.l.plain()}: every group keeps several sensitive values possible")
+    if privacy.t:
+        notes.append(
+            f"t = {privacy.t.plain()}: a group tells little more about the sensitive value than the whole table"
+        )
+    if not (privacy.k or privacy.l or privacy.t):
+        notes.append("privacy is empty: a table can be released only with k, l or t")
+    if privacy.suppression:
+        notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
+    return notes

@@ -1,0 +1,82 @@
+"""Hierarchies that a value carries in itself: prefixes of codes, dates, ICD-10."""
+
+from __future__ import annotations
+
+import bisect
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reticent.policy.spec import HierarchySpec
+
+_ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
+
+
+def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
+    """Keeps ever fewer leading characters; dropped ones become `*`. Longer codes do not fit."""
+    longest = spec.prefix if isinstance(spec.prefix, int) else None
+    kept = tuple(range(spec.prefix - 1, 0, -1)) if isinstance(spec.prefix, int) else spec.prefix or ()
+    fits = [
+        None if value is None or (longest is not None and len(str(value)) > longest) else str(value) for value in domain
+    ]
+    if not kept:  # codes of one character: nothing between the value and the root
+        return []
+    return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in kept]
+
+
+def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
+    """Day, month, quarter, year: the levels the policy names, in that order."""
+    days = [_day(value) for value in domain]
+    show: dict[str, Callable[[dt.date], str]] = {
+        "day": lambda d: d.isoformat(),
+        "month": lambda d: f"{d:%Y-%m}",
+        "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
+        "year": lambda d: str(d.year),
+    }
+    order = sorted(spec.dates or (), key=list(show).index)
+    return [[None if day is None else show[level](day) for day in days] for level in order]
+
+
+def _day(value: Any) -> dt.date | None:
+    if isinstance(value, dt.datetime):
+        return value.date()
+    if isinstance(value, dt.date):
+        return value
+    try:
+        return dt.datetime.fromisoformat(str(value)).date() if value is not None else None
+    except ValueError:
+        return None
+
+
+def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:  # noqa: ARG001
+    """Code > category of three characters > block > chapter."""
+    codes = [str(value).strip().upper() if value is not None else "" for value in domain]
+    heads = [code[:3] if _ICD10.match(code) else None for code in codes]
+    blocks = [None if head is None else block(head) for head in heads]
+    chapters = [None if head is None else chapter(head) for head in heads]
+    unknown = [b is None or c is None for b, c in zip(blocks, chapters, strict=True)]
+    return [[None if bad else x for x, bad in zip(level, unknown, strict=True)] for level in (heads, blocks, chapters)]
+
+
+def block(category: str) -> str | None:
+    """The block of a three-character category, as `A00-A09`."""
+    from reticent.policy.icd10 import BLOCKS
+
+    return _range(category, BLOCKS)
+
+
+def chapter(category: str) -> str | None:
+    """The chapter of a three-character category, as `I` to `XXII`."""
+    from reticent.policy.icd10 import CHAPTERS
+
+    found = _range(category, [(first, last) for first, last, _ in CHAPTERS])
+    return next((name for first, last, name in CHAPTERS if f"{first}-{last}" == found), None)
+
+
+def _range(category: str, ranges: Sequence[tuple[str, str]]) -> str | None:
+    at = bisect.bisect_right(ranges, category, key=lambda pair: pair[0]) - 1
+    if at < 0 or category > ranges[at][1]:
+        return None
+    return f"{ranges[at][0]}-{ranges[at][1]}"

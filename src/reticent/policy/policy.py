@@ -1,0 +1,255 @@
+"""Policy: what must hold. A frozen value with no data in it.
+
+Read from YAML, JSON or TOML; every mistake is reported with its place in the file and what to write instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from reticent.errors import PolicyError
+from reticent.policy.privacy import Privacy
+from reticent.policy.section import Section, unknown
+from reticent.policy.settings import EvolvingSettings, SeriesSettings, StreamSettings, TableSettings
+from reticent.policy.spec import Column
+
+
+class Policy(Section):
+    """Roles of the columns, requirements and limits, and the settings of each kind of release.
+
+    Example:
+        >>> policy = Policy.from_dict({"version": 1, "columns": {"age": "quasi", "ill": "sensitive"}, "privacy": {"k": 5}})
+        >>> policy.quasi, policy.sensitive, policy.privacy.k
+        (('age',), ('ill',), 5)
+    """
+
+    version: Literal[1] = Field(description="of this format; write 1")
+    person: str | None = Field(
+        default=None, description="column that names the same person across records; never released"
+    )
+    columns: dict[str, Column]
+    privacy: Privacy = Privacy()
+    table: TableSettings = TableSettings()
+    evolving: EvolvingSettings = EvolvingSettings()
+    series: SeriesSettings = SeriesSettings()
+    stream: StreamSettings = StreamSettings()
+    _base: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_columns(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise PydanticCustomError("shape", "a policy is a mapping that starts with 'version: 1'.")
+        if "version" not in value:
+            raise PydanticCustomError("version", "the version is missing; write 'version: 1'.")
+        if not value.get("columns"):
+            raise PydanticCustomError("columns", "there are no columns; give each column of the data a role.")
+        return value
+
+    @model_validator(mode="after")
+    def _person_is_a_column(self) -> Policy:
+        if self.person is None:
+            return self
+        if self.person not in self.columns:
+            text = unknown(self.person, tuple(self.columns))
+            raise PydanticCustomError("person", "person: {text}", {"text": text})
+        if self.columns[self.person].role != "identifier":
+            raise PydanticCustomError(
+                "person",
+                "person: the column '{name}' must have the role identifier, since it is never released.",
+                {"name": self.person},
+            )
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Reads a policy file; relative paths in it are taken from its folder."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise PolicyError(
+                f"{path}: cannot read the policy ({error.strerror}).", hint="Give the path of a policy file."
+            ) from None
+        except UnicodeDecodeError:
+            raise PolicyError(f"{path}: the policy is not UTF-8 text.", hint="Save it as UTF-8.") from None
+        data, lines = _parse(path, text)
+        return cls._build(data, base=path.parent, name=str(path), lines=lines)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, base: str | Path = ".") -> Policy:
+        """Builds a policy from plain values; `base` is the folder that relative paths start from."""
+        return cls._build(data, base=Path(base), name="policy", lines={})
+
+    @classmethod
+    def _build(cls, data: Any, *, base: Path, name: str, lines: dict[tuple[Any, ...], int]) -> Policy:
+        try:
+            policy = cls.model_validate(data)
+        except ValidationError as error:
+            raise PolicyError(_explain(error, name, lines)) from None
+        policy._base = base  # noqa: SLF001 - its own class
+        return policy
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths start from."""
+        return self._base
+
+    def _with(self, role: str) -> tuple[str, ...]:
+        return tuple(name for name, column in self.columns.items() if column.role == role)
+
+    @property
+    def quasi(self) -> tuple[str, ...]:
+        """The quasi-identifiers, in the order of the file."""
+        return self._with("quasi")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The sensitive columns, in the order of the file."""
+        return self._with("sensitive")
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """The columns released as they are."""
+        return self._with("plain")
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns that never leave."""
+        return self._with("identifier")
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """All columns that may appear in a release."""
+        return self.quasi + self.sensitive + self.plain
+
+    def path(self, name: str) -> Path:
+        """A file named in the policy, found from the policy's folder."""
+        return self._base / name
+
+    def files(self) -> dict[str, Path]:
+        """Every file the policy refers to, by the place that names it."""
+        found: dict[str, Path] = {}
+        for name, column in self.columns.items():
+            for part in ("hierarchy", "updates"):
+                spec = getattr(column, part)
+                if spec is not None and spec.file is not None:
+                    found[f"columns.{name}.{part}"] = self.path(spec.file)
+        if self.stream.prior is not None:
+            found["stream.prior"] = self.path(self.stream.prior.file)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, defaults left out; `from_dict` reads them back."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude_none=True) | {"version": self.version}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over the meaning: all settings and the contents of the files they name, whatever the spelling."""
+        digest = hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode())
+        for place, path in sorted(self.files().items()):
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                raise PolicyError(
+                    f"{place}: cannot read {path.name} ({error.strerror}).",
+                    hint="Correct the path; it starts from the policy's folder.",
+                ) from None
+            digest.update(place.encode() + b"\0" + hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+    def check_columns(self, names: list[str] | tuple[str, ...]) -> None:
+        """Refuses data whose columns are not those of the policy."""
+        absent = [name for name in self.columns if name not in names]
+        if absent:
+            raise PolicyError(
+                f"The policy names {_columns(absent)} that the data does not have.",
+                hint=unknown(absent[0], tuple(names)) if names else "The data has no columns.",
+            )
+        extra = [name for name in names if name not in self.columns]
+        if extra:
+            raise PolicyError(
+                f"The data has {_columns(extra)} without a role.",
+                hint="Give each a role in the policy; 'identifier' keeps a column inside.",
+            )
+
+
+def _columns(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"the column{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def _parse(path: Path, text: str) -> tuple[Any, dict[tuple[Any, ...], int]]:
+    try:
+        if path.suffix.lower() == ".toml":
+            return tomllib.loads(text), {}
+        node = yaml.compose(text, Loader=yaml.SafeLoader)  # JSON is YAML too
+        return yaml.safe_load(text), dict(_lines(node, ()))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise PolicyError(f"{path}, line {line}: not readable as YAML ({error.problem}).") from None
+    except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PolicyError(f"{path}: not readable ({type(error).__name__}: {error}).") from None
+
+
+def _lines(node: Any, at: tuple[Any, ...]) -> list[tuple[tuple[Any, ...], int]]:
+    if node is None:
+        return []
+    found = [(at, node.start_mark.line + 1)]
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = _lines(value, (*at, key.value))
+            found += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            found += _lines(value, (*at, i))
+    return found
+
+
+def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int]) -> str:
+    said = []
+    for item in error.errors(include_url=False):
+        at = tuple(item["loc"])
+        key = item.get("ctx", {}).get("key")
+        place = (*at, key) if key is not None else at
+        line = next((lines[place[:i]] for i in range(len(place), -1, -1) if place[:i] in lines), None)
+        where = ".".join(_words(at, lines)) or "policy"
+        head = f"{name}, line {line}" if line else name
+        said.append(f"{head}: {where}: {_advice(item)}")
+    return "\n".join(dict.fromkeys(said))
+
+
+def _words(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:
+    """The parts of a location that stand in the file; pydantic adds names of its own to them."""
+    return [str(part) for i, part in enumerate(at) if not lines or at[: i + 1] in lines]
+
+
+def _advice(item: Any) -> str:
+    ctx = item.get("ctx", {})
+    match item["type"]:
+        case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
+            bound = next(ctx[key] for key in ("ge", "gt", "le", "lt") if key in ctx)
+            word = {
+                "greater_than_equal": "at least",
+                "greater_than": "above",
+                "less_than_equal": "at most",
+                "less_than": "below",
+            }[item["type"]]
+            return f"must be {word} {bound}; write such a number, or leave it out."
+        case "literal_error":
+            choices = tuple(part.strip("' ") for part in ctx["expected"].replace(" or ", ", ").split(","))
+            return unknown(str(item["input"]), choices)
+        case "missing":
+            return "is missing; write it."
+        case _:
+            return str(item["msg"])

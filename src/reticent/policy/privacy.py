@@ -1,0 +1,106 @@
+"""The `privacy` section: which models must hold, and how much may be suppressed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_serializer, model_validator
+from pydantic_core import PydanticCustomError
+
+from reticent.policy.section import Section, unknown
+
+L_KINDS = ("distinct", "entropy", "recursive", "frequency")
+T_KINDS = ("equal", "ordered", "hierarchical")
+
+
+class LSpec(Section):
+    """An l-diversity requirement: `3`, `{distinct: 3}`, `{entropy: 3}`, `{recursive: [4, 3]}` or `{frequency: 3}`."""
+
+    kind: Literal["distinct", "entropy", "recursive", "frequency"] = "distinct"
+    l: float = Field(gt=1)
+    c: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float | dict):
+            raise PydanticCustomError(
+                "l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}."
+            )
+        if not isinstance(value, dict):
+            return {"kind": "distinct", "l": value}
+        if "kind" in value:
+            return value
+        kind, number = _only_entry(value, L_KINDS)
+        if kind != "recursive":
+            return {"kind": kind, "l": number}
+        if not isinstance(number, list | tuple) or len(number) != 2:
+            raise PydanticCustomError("l", "recursive takes two numbers, c and l: write {{recursive: [4, 3]}}.")
+        return {"kind": kind, "c": number[0], "l": number[1]}
+
+    @model_validator(mode="after")
+    def _whole(self) -> LSpec:
+        if self.kind != "entropy" and self.l != int(self.l):
+            raise PydanticCustomError("l", "l must be a whole number for {kind} diversity.", {"kind": self.kind})
+        return self
+
+    @model_serializer
+    def plain(self) -> dict[str, Any]:
+        """The form a person writes, as in the policy file."""
+        number: float = int(self.l) if self.l == int(self.l) else self.l
+        return {self.kind: [self.c, number] if self.kind == "recursive" else number}
+
+
+class TSpec(Section):
+    """A t-closeness requirement: `0.2`, `{equal: 0.2}`, `{ordered: 0.2}` or `{hierarchical: 0.2}`."""
+
+    kind: Literal["equal", "ordered", "hierarchical"] = "equal"
+    t: float = Field(ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float | dict):
+            raise PydanticCustomError(
+                "t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}."
+            )
+        if not isinstance(value, dict):
+            return {"kind": "equal", "t": value}
+        if "kind" in value:
+            return value
+        kind, number = _only_entry(value, T_KINDS)
+        return {"kind": kind, "t": number}
+
+    @model_serializer
+    def plain(self) -> dict[str, Any]:
+        """The form a person writes, as in the policy file."""
+        return {self.kind: self.t}
+
+
+def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any]:
+    if len(value) != 1:
+        raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(kinds)})
+    kind, number = next(iter(value.items()))
+    if kind not in kinds:
+        raise PydanticCustomError("unknown_key", "{text}", {"text": unknown(str(kind), kinds), "key": str(kind)})
+    return kind, number
+
+
+class Privacy(Section):
+    """What every published group must satisfy."""
+
+    k: int | None = Field(
+        default=None, ge=2, description="k-anonymity: at least k records share every published combination"
+    )
+    l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
+    t: TSpec | None = Field(
+        default=None, description="t-closeness of a group's sensitive values to those of the whole table"
+    )
+    suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be left out")
+
+    @field_validator("k", mode="before")
+    @classmethod
+    def _whole_k(cls, value: Any) -> Any:
+        if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+            raise PydanticCustomError("k", "k must be a whole number, such as 5.")
+        return value

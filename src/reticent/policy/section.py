@@ -1,0 +1,35 @@
+"""The base of every part of a policy: frozen, strict, and helpful about typing errors."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+
+class Section(BaseModel):
+    """A part of a policy: unknown keys are refused, with the nearest known one offered."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
+            for key in value:
+                if key not in known:
+                    raise PydanticCustomError(
+                        "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
+                    )
+        return value
+
+
+def unknown(word: str, known: list[str] | tuple[str, ...]) -> str:
+    """Says that a word is not known and which one was probably meant."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f"'{word}' is not known here; did you mean '{near[0]}'?"
+    return f"'{word}' is not known here; write one of: {', '.join(known)}."

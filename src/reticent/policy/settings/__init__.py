@@ -1,0 +1,8 @@
+"""One settings model per kind of release, each in its own file."""
+
+from reticent.policy.settings.evolving import EvolvingSettings
+from reticent.policy.settings.series import SeriesSettings
+from reticent.policy.settings.stream import StreamSettings
+from reticent.policy.settings.table import TableSettings
+
+__all__ = ["EvolvingSettings", "SeriesSettings", "StreamSettings", "TableSettings"]

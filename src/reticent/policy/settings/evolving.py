@@ -1,0 +1,16 @@
+"""The `evolving` section: a table that gains, loses and corrects rows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from reticent.policy.section import Section
+
+
+class EvolvingSettings(Section):
+    """How an evolving table is maintained and published."""
+
+    strategy: Literal["sealed", "indexed", "enc", "encc", "eac", "red"] = "sealed"
+    l: int = Field(default=10, ge=2)

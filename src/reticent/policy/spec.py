@@ -1,0 +1,111 @@
+"""What a policy says of one column: its role, its hierarchy, how its values may change."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from reticent.policy.section import Section, unknown
+
+ROLES = ("identifier", "quasi", "sensitive", "plain")
+DATE_LEVELS = ("day", "month", "quarter", "year")
+HIERARCHIES = ("intervals", "prefix", "dates", "file", "icd10", "tree")
+
+
+class HierarchySpec(Section):
+    """How values are generalised, level by level; the last level is always `*`.
+
+    Exactly one of: `intervals: [5, 10, [18, 65]]` (widths, or cut points for uneven, open-ended intervals),
+    `prefix: 5` (characters of a code, one dropped per level), `dates: [day, month, quarter, year]`,
+    `file: tree.csv` (leaf;...;root per line), `icd10: true`, `tree: {node: [leaf, leaf]}`.
+    """
+
+    intervals: tuple[float | tuple[float, ...], ...] | None = None
+    bottom: float | None = Field(default=None, description="intervals: everything below is one open-ended interval")
+    top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
+    prefix: int | tuple[int, ...] | None = None
+    dates: tuple[Literal["day", "month", "quarter", "year"], ...] | None = None
+    file: str | None = None
+    icd10: bool | None = None
+    tree: dict[str, Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_means_all(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("dates") is True:
+            return {**value, "dates": DATE_LEVELS}
+        if isinstance(value, str):
+            raise PydanticCustomError(
+                "hierarchy",
+                "a hierarchy is written as one entry, such as {{file: tree.csv}} or {{intervals: [5, 10]}}.",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> HierarchySpec:
+        given = [name for name in HIERARCHIES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(HIERARCHIES)})
+        self._check_numbers()
+        return self
+
+    def _check_numbers(self) -> None:
+        for step in self.intervals or ():
+            if isinstance(step, tuple):
+                if not step or any(a >= b for a, b in pairwise(step)):
+                    raise PydanticCustomError("cuts", "cut points must rise, such as [18, 40, 65].")
+            elif step <= 0:
+                raise PydanticCustomError("width", "an interval's width must be above 0, such as 5.")
+        if self.intervals == ():
+            raise PydanticCustomError("width", "intervals needs at least one width, such as [5, 10, 20].")
+        lengths = (self.prefix,) if isinstance(self.prefix, int) else self.prefix or ()
+        if any(length < 1 for length in lengths) or self.prefix == ():
+            raise PydanticCustomError("prefix", "prefix must be the length of the code, at least 1, such as 5.")
+        if self.bottom is not None and self.top is not None and self.bottom >= self.top:
+            raise PydanticCustomError("bounds", "bottom must lie below top.")
+
+    @property
+    def kind(self) -> str:
+        """Which of the forms this is."""
+        return next(name for name in HIERARCHIES if getattr(self, name) is not None)
+
+
+class UpdatesSpec(Section):
+    """How a sensitive value may change between releases: `file` with value, next and probability, or a tree distance, or a diameter."""
+
+    file: str | None = None
+    tree: int | None = Field(default=None, ge=1)
+    diameter: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> UpdatesSpec:
+        if sum(v is not None for v in (self.file, self.tree, self.diameter)) != 1:
+            raise PydanticCustomError("one", "write exactly one of: file, tree, diameter.")
+        return self
+
+
+class Column(Section):
+    """A column's role and what belongs to it; `age: quasi` is short for `age: {role: quasi}`."""
+
+    role: Literal["identifier", "quasi", "sensitive", "plain"]
+    hierarchy: HierarchySpec | None = None
+    updates: UpdatesSpec | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        if value is None:
+            raise PydanticCustomError(
+                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
+            )
+        role = value.get("role") if isinstance(value, dict) else value
+        if role is None:
+            raise PydanticCustomError(
+                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
+            )
+        if role not in ROLES:
+            raise PydanticCustomError("role", "{text}", {"text": unknown(str(role), ROLES)})
+        return value if isinstance(value, dict) else {"role": role}

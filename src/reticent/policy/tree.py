@@ -1,0 +1,155 @@
+"""Trees of values: CSV files with one leaf-to-root path per line, or a nested mapping in the policy."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from reticent.errors import PolicyError
+
+
+@dataclass(frozen=True, repr=False)
+class Tree:
+    """Paths from each leaf up to the one root; all of the same length.
+
+    Attributes:
+        paths: leaf -> its ancestors, bottom up, the root last.
+        counts: per level above the leaves, node -> number of leaves below it.
+    """
+
+    paths: dict[str, tuple[str, ...]]
+    counts: list[dict[str, int]]
+
+    @property
+    def depth(self) -> int:
+        """Number of levels above the leaves, the root included."""
+        return len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return len(self.paths)
+
+    def path(self, value: Any) -> tuple[str, ...] | None:
+        """The ancestors of a value, or None for a value that is not a leaf."""
+        if value is None:
+            return None
+        found = self.paths.get(str(value))
+        if found is None and isinstance(value, float) and value.is_integer():
+            found = self.paths.get(str(int(value)))
+        return found
+
+
+def read_tree(path: Path, *, column: str) -> Tree:
+    """Reads `leaf;...;root` per line, separated by ';' or ','."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            file.seek(0)
+            delimiter = ";" if ";" in first else ","
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
+    except OSError as error:
+        raise _bad(
+            column,
+            f"cannot read {path.name} ({error.strerror})",
+            "Correct the path; it starts from the policy's folder",
+        ) from None
+    except (UnicodeDecodeError, csv.Error):
+        raise _bad(
+            column, f"{path.name} is not a readable UTF-8 CSV file", "Write one line per leaf: leaf;...;root"
+        ) from None
+    return _from_rows(rows, column, path.name)
+
+
+def tree_from_dict(nested: dict[str, Any], *, column: str) -> Tree:
+    """Builds a tree from nested mappings whose innermost values are lists of leaves; `*` is put on top."""
+    rows: list[list[str]] = []
+
+    def walk(node: Any, above: list[str]) -> None:
+        if isinstance(node, dict):
+            for name, below in node.items():
+                walk(below, [str(name), *above])
+        elif isinstance(node, list):
+            rows.extend([str(leaf), *above] for leaf in node)
+        else:
+            rows.append([str(node), *above])
+
+    walk(nested, ["*"])
+    return _from_rows(rows, column, "the tree")
+
+
+def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
+    if not rows:
+        raise _bad(column, f"{name} is empty", "Write one line per leaf: leaf;...;root")
+    widths = {len(row) for row in rows}
+    if len(widths) > 1 or 1 in widths:
+        odd = next(i for i, row in enumerate(rows, 1) if len(row) != len(rows[0]) or len(row) < 2)
+        raise _bad(
+            column,
+            f"{name}, line {odd}: every line needs the same number of levels, at least two",
+            "Repeat a label to fill a level",
+        )
+    roots = {row[-1] for row in rows}
+    if len(roots) > 1:
+        raise _bad(
+            column, f"{name} has {len(roots)} roots", "Add a last column that is the same on every line, such as *"
+        )
+    _refuse_two_parents(rows, column, name)
+    _refuse_cycles(rows, column, name)
+    paths: dict[str, tuple[str, ...]] = {}
+    for line, row in enumerate(rows, 1):
+        if paths.setdefault(row[0], tuple(row[1:])) != tuple(row[1:]):
+            raise _bad(
+                column,
+                f"{name}, line {line}: a leaf stands there a second time with other ancestors",
+                "Keep one line per leaf",
+            )
+    depth = len(rows[0]) - 1
+    counts = [dict(Counter(path[level] for path in paths.values())) for level in range(depth)]
+    return Tree(paths, counts)
+
+
+def _refuse_two_parents(rows: list[list[str]], column: str, name: str) -> None:
+    parents: dict[tuple[int, str], str] = {}
+    for line, row in enumerate(rows, 1):
+        for level in range(1, len(row) - 1):
+            if parents.setdefault((level, row[level]), row[level + 1]) != row[level + 1]:
+                raise _bad(
+                    column, f"{name}, line {line}, level {level}: a node has two parents", "Give each node one parent"
+                )
+
+
+def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
+    """No node may be its own ancestor; a label repeated on neighbouring levels only fills a level."""
+    above: dict[str, set[str]] = {}
+    for row in rows:
+        for child, parent in pairwise(row):
+            if child != parent:
+                above.setdefault(child, set()).add(parent)
+    done: set[str] = set()
+    for start in above:
+        stack: list[tuple[str, bool]] = [(start, False)]
+        open_now: set[str] = set()
+        while stack:
+            node, leaving = stack.pop()
+            if leaving:
+                open_now.discard(node)
+                done.add(node)
+            elif node in open_now:
+                raise _bad(
+                    column,
+                    f"{name} has a cycle: a node is its own ancestor",
+                    "Give each node a path that ends at the root",
+                )
+            elif node not in done:
+                open_now.add(node)
+                stack.append((node, True))
+                stack.extend((parent, False) for parent in above.get(node, ()) if parent not in done)
+
+
+def _bad(column: str, what: str, hint: str) -> PolicyError:
+    return PolicyError(f"columns.{column}.hierarchy: {what}.", hint=f"{hint}.")

@@ -1,0 +1,163 @@
+"""A release on disk: `release.json` and one file per table, written wholly or not at all.
+
+The folder is built under a hidden name beside its place, readable by its owner only, flushed to disk and then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shutil
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from reticent.errors import ConnectorError, DataError, PolicyError
+
+if TYPE_CHECKING:
+    from reticent.release.release import Release
+
+MANIFEST = "release.json"
+FORMATS = ("csv", "parquet")
+
+
+def write(release: Release, path: Path, form: str, now: dt.datetime | None) -> Path:
+    """Writes a release to a folder that does not exist yet, or is empty."""
+    if form not in FORMATS:
+        raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
+    refuse_taken(path)
+    draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.mkdir(mode=0o700)
+        _fill(draft, release, form, now)
+        if path.exists():
+            path.rmdir()  # empty, or refuse_taken had raised
+        draft.rename(path)
+        _sync(path.parent)
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ConnectorError(
+            f"{path}: the release could not be written ({reason}); nothing was published.",
+            hint="Check free space and permissions of the folder.",
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(draft, ignore_errors=True)
+    return path
+
+
+def refuse_taken(path: Path) -> None:
+    """A release never overwrites anything."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
+
+
+def _fill(draft: Path, release: Release, form: str, now: dt.datetime | None) -> None:
+    files = {}
+    for name, table in release.tables.items():
+        target = draft / f"{name}.{form}"
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            if form == "csv":
+                pa.csv.write_csv(table, file)
+            else:
+                pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        files[target.name] = _digest(target)
+    text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
+    with os.fdopen(os.open(draft / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync(draft)
+
+
+def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "kind": release.kind,
+        "method": release.method,
+        "policy_hash": release.policy_hash,
+        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
+        "counts": asdict(release.counts),
+        "metrics": dict(release.metrics),
+        "explain": dict(release.explain),
+        "seeded": release.seeded,
+        "files": files,
+        "versions": {"reticent": version("reticent"), "python": platform.python_version(), "pyarrow": pa.__version__},
+        "time": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+    }
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """The manifest and the tables of a release folder; every column of a CSV is read as text."""
+    manifest = read_manifest(path)
+    tables = {}
+    for name, digest in manifest["files"].items():
+        file = path / Path(name).name
+        try:
+            if _digest(file) != digest:
+                raise DataError(
+                    f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
+                )
+            tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
+        except (OSError, pa.ArrowException):
+            raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
+    return manifest, tables
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The `release.json` of a folder."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_text())
+    except OSError:
+        raise DataError(
+            f"{path} is not a release: it has no readable {MANIFEST}.", hint="Give the folder of a release."
+        ) from None
+    except ValueError:
+        raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != 1:
+        raise DataError(
+            f"{path}: {MANIFEST} has another format than this version reads.",
+            hint="Read it with the version that wrote it.",
+        )
+    return manifest
+
+
+def read_csv(file: Path) -> pa.Table:
+    """A CSV of a release: all columns as text, except the counts and group numbers Reticent itself adds."""
+    with file.open("rb") as head:
+        names = pa.csv.open_csv(head).schema.names
+    own = {"group": pa.int64(), "count": pa.int64()}
+    types = {
+        name: own[name] if name in own and file.stem in ("qit", "st", "counterfeits", "data") else pa.string()
+        for name in names
+    }
+    options = pa.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+    )
+    return pa.csv.read_csv(file, convert_options=options)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

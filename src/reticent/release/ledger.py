@@ -1,0 +1,63 @@
+"""Ledger: what the world has already seen of whom. Private; it never leaves the house.
+
+Persons appear as keyed hashes. An audit that counted rows would miss an engine that counts rows; this counts persons.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from reticent.release.release import Counts
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One publication, as it was."""
+
+    number: int
+    time: str
+    policy_hash: str
+    method: str
+    counts: Counts
+    digest: str
+
+
+@dataclass(repr=False)
+class Ledger:
+    """Append-only: publications, and per publication which person stood in which group."""
+
+    entries: list[LedgerEntry] = field(default_factory=list)
+    persons: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+    def record(self, entry: LedgerEntry, persons: npt.NDArray[np.uint64], groups: npt.NDArray[np.int64]) -> None:
+        """Adds a publication; `persons` and `groups` run side by side."""
+        self.entries.append(entry)
+        self.persons.append(persons)
+        self.groups.append(groups)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} publications)"
+
+
+def person_hashes(names: Iterable[str | None], key: bytes) -> npt.NDArray[np.uint64]:
+    """Keyed 64-bit hashes of person identifiers; without the key nothing about the person can be read from them."""
+    return np.array(
+        [
+            int.from_bytes(hashlib.blake2b(str(name).encode(), digest_size=8, key=key).digest(), "little")
+            for name in names
+        ],
+        dtype=np.uint64,
+    )

@@ -1,0 +1,96 @@
+"""Release: data and its guarantee, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from reticent.release import folder
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    import pyarrow as pa
+
+Kind = Literal["generalised", "anatomy", "m-distinct", "stream"]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Where the input rows went: rows_in = published + held + suppressed."""
+
+    rows_in: int = 0
+    published: int = 0
+    held: int = 0
+    suppressed: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.rows_in + other.rows_in,
+            self.published + other.published,
+            self.held + other.held,
+            self.suppressed + other.suppressed,
+        )
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is claimed, against whom, and what is not covered; in words that a custodian can read out.
+
+    Attributes:
+        claims: model -> parameter, as `{"k": 5, "l": {"distinct": 3}}`; the judge recomputes each.
+        against: who cannot learn more than claimed.
+        not_covered: what the claim leaves open.
+    """
+
+    claims: Mapping[str, Any]
+    against: str
+    not_covered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """One publication: tables by name, the guarantee, counts, metrics, and how it came about.
+
+    Attributes:
+        kind: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits} or "stream" {group, tuple | record}.
+        explain: what was done and why: levels reached, nodes checked, what each attribute cost.
+        seeded: the random choices came from a given seed, so this is fit for tests only.
+    """
+
+    kind: Kind
+    method: str
+    tables: Mapping[str, pa.Table]
+    guarantee: Guarantee
+    counts: Counts
+    policy_hash: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    explain: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = False
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())
+        return f"Release({self.kind}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
+
+    def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
+        """Writes the release as a folder, wholly or not at all."""
+        return folder.write(self, Path(path), format, now)
+
+    @classmethod
+    def from_dir(cls, path: str | Path) -> Release:
+        """Reads a folder that `to_dir` wrote."""
+        manifest, tables = folder.read(Path(path))
+        guarantee = manifest["guarantee"]
+        return cls(
+            kind=manifest["kind"],
+            method=manifest["method"],
+            tables=tables,
+            guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
+            counts=Counts(**manifest["counts"]),
+            policy_hash=manifest["policy_hash"],
+            metrics=manifest["metrics"],
+            explain=manifest["explain"],
+            seeded=manifest["seeded"],
+        )

@@ -1,0 +1,56 @@
+"""Columns to codes and back."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reticent.encode import Dictionary, encode_table
+from reticent.errors import DataError
+
+VALUES = st.lists(st.one_of(st.none(), st.text(max_size=4)))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4))
+def test_lossless_and_stable_across_batches(batches):
+    words = Dictionary()
+    seen = {}
+    for batch in batches:
+        codes = words.encode(pa.array(batch, type=pa.string()))
+        assert codes.dtype == np.int32
+        for value, code in zip(batch, codes.tolist(), strict=True):
+            assert seen.setdefault(value, code) == code
+        assert words.decode(codes).to_pylist() == batch
+    assert len(words) == len(seen)
+
+
+def test_dictionary_encoded_and_chunked_input_decodes_the_same():
+    values = ["b", None, "a", "b", "c", None]
+    chunks = [pa.array(values[:3]).dictionary_encode(), pa.array(values[3:]).dictionary_encode()]
+    words = Dictionary()
+    assert words.decode(words.encode(pa.chunked_array(chunks))).to_pylist() == values
+    assert len(words) == 4
+    assert Dictionary().encode(pa.array([None, None], type=pa.string())).tolist() == [0, 0]
+
+
+def test_numbers_keep_their_type():
+    words = Dictionary()
+    words.encode(pa.array([1, 2], type=pa.int64()))
+    words.encode(pa.array([2, 3], type=pa.int32()))
+    assert words.values.to_pylist() == [1, 2, 3]
+    with pytest.raises(DataError, match="type"):
+        words.encode(pa.array(["x"]))
+
+
+def test_nan_is_refused_with_the_column_named():
+    with pytest.raises(DataError, match="'x'"):
+        encode_table(pa.table({"x": [1.0, float("nan")]}), ["x"])
+    with pytest.raises(DataError, match="NaN"):
+        Dictionary().encode(pa.array([float("inf")]))
+
+
+def test_repr_shows_no_value():
+    words = Dictionary(pa.array(["CANARY"]))
+    assert "CANARY" not in repr(words)
+    assert "CANARY" not in repr(encode_table(pa.table({"x": ["CANARY"]}), ["x"]))

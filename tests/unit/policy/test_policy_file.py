@@ -1,0 +1,160 @@
+"""A policy file: what it means, and what is said when it is wrong."""
+
+import json
+
+import pytest
+import yaml
+
+from reticent.errors import PolicyError
+from reticent.policy import Policy
+from reticent.policy.check import check
+from reticent.policy.schema import schema
+
+GOOD = """
+version: 1
+person: patient_id
+columns:
+  patient_id: identifier
+  age: {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex: quasi
+  zip: {role: quasi, hierarchy: {prefix: 5}}
+  diagnosis: sensitive
+  ward: plain
+privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
+table: {method: optimal, loss: loss}
+evolving: {strategy: sealed, l: 10}
+series: {model: "m-distinct*", m: 4, max_risk: 0.25}
+stream: {method: sealed, l: 10}
+"""
+
+
+def write(tmp_path, text, name="policy.yaml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_reads_the_documented_form(tmp_path):
+    policy = Policy.load(write(tmp_path, GOOD))
+    assert policy.quasi == ("age", "sex", "zip")
+    assert policy.sensitive == ("diagnosis",)
+    assert policy.plain == ("ward",)
+    assert policy.identifiers == ("patient_id",)
+    assert policy.privacy.l.plain() == {"recursive": [4.0, 3]}
+    assert policy.privacy.t.plain() == {"equal": 0.2}
+
+
+def test_yaml_json_and_toml_mean_the_same(tmp_path):
+    data = yaml.safe_load(GOOD)
+    toml = """
+version = 1
+person = "patient_id"
+[columns]
+patient_id = "identifier"
+age = {role = "quasi", hierarchy = {intervals = [5, 10, 20, 40]}}
+sex = "quasi"
+zip = {role = "quasi", hierarchy = {prefix = 5}}
+diagnosis = "sensitive"
+ward = "plain"
+[privacy]
+k = 5
+l = {recursive = [4, 3]}
+t = 0.2
+suppression = 0.02
+[series]
+model = "m-distinct*"
+"""
+    hashes = {
+        Policy.load(write(tmp_path, GOOD)).hash,
+        Policy.load(write(tmp_path, json.dumps(data), "policy.json")).hash,
+        Policy.load(write(tmp_path, toml, "policy.toml")).hash,
+        Policy.from_dict(Policy.from_dict(data).to_dict()).hash,
+    }
+    assert len(hashes) == 1
+
+
+def test_the_hash_follows_the_meaning(tmp_path):
+    first = Policy.load(write(tmp_path, GOOD))
+    assert Policy.load(write(tmp_path, GOOD + "\n# a comment\n")).hash == first.hash
+    assert Policy.load(write(tmp_path, GOOD.replace("k: 5", "k: 6"))).hash != first.hash
+
+
+def test_the_hash_covers_the_files(tmp_path):
+    tree = tmp_path / "tree.csv"
+    tree.write_text("a;x;*\nb;x;*\n")
+    path = write(tmp_path, "version: 1\ncolumns: {c: {role: quasi, hierarchy: {file: tree.csv}}}\n")
+    before = Policy.load(path).hash
+    tree.write_text("a;x;*\nb;y;*\n")
+    assert Policy.load(path).hash != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("sex: quasi", "sex: quasy", 7, ["columns.sex", "did you mean 'quasi'"]),
+        ("sex: quasi", "sex:", 7, ["columns.sex", "no role", "quasi"]),
+        ("hierarchy: {prefix", "hierarchi: {prefix", 8, ["columns.zip", "did you mean 'hierarchy'"]),
+        ("k: 5", "k: 0", 11, ["privacy.k", "at least 2"]),
+        ("k: 5", "k: 2.5", 11, ["privacy.k", "whole number"]),
+        ("t: 0.2", "t: 1.5", 11, ["privacy.t", "at most 1"]),
+        ("t: 0.2", "t: {ordred: 0.2}", 11, ["privacy.t", "did you mean 'ordered'"]),
+        ("recursive: [4, 3]", "recursive: 3", 11, ["privacy.l", "recursive: [4, 3]"]),
+        ("suppression: 0.02", "suppression: 2", 11, ["privacy.suppression", "at most 1"]),
+        ("method: optimal", "method: optimum", 12, ["table.method", "did you mean 'optimal'"]),
+        ("table:", "tables:", 12, ["did you mean 'table'"]),
+        ("person: patient_id", "person: patientid", 2, ["person", "did you mean 'patient_id'"]),
+        ("person: patient_id", "person: ward", 2, ["person", "identifier"]),
+        ("intervals: [5, 10, 20, 40]", "intervals: [0]", 6, ["columns.age", "above 0"]),
+        ("intervals: [5, 10, 20, 40]", "intervals: [[5, 3]]", 6, ["columns.age", "rise"]),
+        ("{prefix: 5}", "{prefix: 5, file: x.csv}", 8, ["columns.zip", "exactly one"]),
+        ("{prefix: 5}", "x.csv", 8, ["columns.zip", "{file: tree.csv}"]),
+        ("version: 1", "version: 2", 2, ["version"]),
+    ],
+)
+def test_mistakes_are_named_with_their_place(tmp_path, old, new, line, words):
+    assert old in GOOD
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(write(tmp_path, GOOD.replace(old, new, 1)))
+    said = str(caught.value)
+    assert f"line {line}" in said
+    for word in words:
+        assert word in said, said
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "a: [", "version: 1", "\x00", "version: 1\ncolumns: {}", "&a [*a]"])
+def test_what_is_no_policy_is_refused(tmp_path, text):
+    with pytest.raises(PolicyError):
+        Policy.load(write(tmp_path, text))
+
+
+def test_columns_must_be_those_of_the_data():
+    policy = Policy.from_dict({"version": 1, "columns": {"age": "quasi", "ill": "sensitive"}})
+    with pytest.raises(PolicyError, match="did you mean 'agge'"):
+        policy.check_columns(["agge", "ill"])
+    with pytest.raises(PolicyError, match="without a role"):
+        policy.check_columns(["age", "ill", "name"])
+
+
+def test_check_refuses_what_cannot_hold(tmp_path):
+    (tmp_path / "ill.csv").write_text("flu;*\ncold;*\n")
+    base = {"version": 1, "columns": {"age": "quasi", "ill": {"role": "sensitive", "hierarchy": {"file": "ill.csv"}}}}
+    with pytest.raises(PolicyError, match="at most 2"):
+        check(Policy.from_dict(base | {"privacy": {"l": 3}}, base=tmp_path))
+    check(Policy.from_dict(base | {"privacy": {"l": 2}}, base=tmp_path))
+    lost = {"version": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"file": "no.csv"}}}}
+    with pytest.raises(PolicyError, match=r"no\.csv"):
+        check(Policy.from_dict(lost, base=tmp_path))
+    with pytest.raises(PolicyError, match="sensitive"):
+        check(Policy.from_dict({"version": 1, "columns": {"age": "quasi"}, "privacy": {"l": 2}}))
+    with pytest.raises(PolicyError, match="hierarchical"):
+        check(
+            Policy.from_dict(
+                {"version": 1, "columns": {"a": "quasi", "b": "sensitive"}, "privacy": {"t": {"hierarchical": 0.1}}}
+            )
+        )
+
+
+def test_schema_is_json_and_names_the_roles():
+    text = json.dumps(schema())
+    for word in ("identifier", "quasi", "sensitive", "plain", "suppression", "hierarchical"):
+        assert word in text
