@@ -158,7 +158,8 @@ pub fn assign(
                 },
             );
             let (b, e) = (gaps[id][at].0 as usize, gaps[id][at].1 as usize);
-            let growth = regions[b].growth(point);
+            let chance = knowledge.chance(id as u32, value).max(1e-6) as f32;
+            let growth = regions[b].growth(point) / chance;
             if best.is_some_and(|(g, _, _)| g <= growth) || !buckets[b].allows(knowledge, e, value)
             {
                 continue;

@@ -58,6 +58,7 @@ impl Balance {
 
 struct Network {
     entries: usize,
+    chances: Vec<f64>,
     allowed: Vec<bool>,
     flow: Vec<u32>,
     load: Vec<u32>,
@@ -117,6 +118,20 @@ impl Network {
         false
     }
 
+    /// One of the values, likely ones more often: an unlikely counterfeit would make the true value stand out.
+    fn draw(&self, values: &[usize], entry: usize, rng: &mut ChaCha20Rng) -> usize {
+        const GRAINS: f64 = 1e6;
+        let grains = |v: usize| 1 + (self.chances[v * self.entries + entry] * GRAINS) as usize;
+        let mut at = below(rng, values.iter().map(|&v| grains(v)).sum());
+        for &v in values {
+            if at < grains(v) {
+                return v;
+            }
+            at -= grains(v);
+        }
+        unreachable!("the position lies below the sum of the grains")
+    }
+
     /// Fills one more place of entry `e` with a value used fewer than `delta` times; moves others if it must.
     fn fill(&mut self, e: usize, delta: u32, rng: &mut ChaCha20Rng) -> bool {
         let m = self.entries;
@@ -133,7 +148,7 @@ impl Network {
                 .filter(|&v| self.allowed[v * m + here] && self.used[v] < delta)
                 .collect();
             if !free.is_empty() {
-                let v = free[below(rng, free.len())];
+                let v = self.draw(&free, here, rng);
                 self.used[v] += 1;
                 self.load[e] += 1;
                 self.flow[v * m + here] += 1;
@@ -187,8 +202,18 @@ pub fn balance(
             allowed[v * m + e] = bucket.allows(knowledge, e, value);
         }
     }
+    let chances = domain
+        .iter()
+        .flat_map(|&value| {
+            bucket
+                .entries
+                .iter()
+                .map(move |&id| knowledge.chance(id, value))
+        })
+        .collect();
     let mut net = Network {
         entries: m,
+        chances,
         allowed,
         flow: vec![0; domain.len() * m],
         load: vec![0; m],

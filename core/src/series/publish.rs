@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::assign::{Past, Table, assign, buckets, entries};
 use super::bucket::Slot;
-use super::fresh::{Plan, groups, pad};
+use super::fresh::{Plan, first_groups};
 use super::knowledge::Knowledge;
 use super::space::Space;
 use super::split::split;
@@ -27,10 +27,11 @@ pub struct Outcome {
 pub fn publish(
     table: &Table,
     past: &Past,
-    knowledge: &Knowledge,
     plan: &Plan,
+    relax: bool,
     key: [u8; 32],
 ) -> Option<Outcome> {
+    let knowledge = plan.knowledge;
     let mut rng = ChaCha20Rng::from_seed(key);
     let mut held = vec![0u8; table.values.len()];
     let mut places = buckets(table, past, knowledge, &mut held);
@@ -48,7 +49,7 @@ pub fn publish(
             groups
         })
         .collect();
-    let mut first: Vec<Slot> = left
+    let first: Vec<Slot> = left
         .iter()
         .map(|&row| Slot {
             row: row as i32,
@@ -56,10 +57,9 @@ pub fn publish(
             donor: row,
         })
         .collect();
-    if !pad(plan, &mut first, &mut rng) {
+    if !first_groups(plan, relax, &table.space, first, &mut rng, &mut out) {
         return None;
     }
-    groups(plan, &table.space, &mut first, &mut out);
     out.retain(|group| group.iter().any(|slot| slot.row >= 0));
     shuffle(&mut out, &mut rng);
     for group in &mut out {
@@ -99,7 +99,7 @@ fn columns<'py>(py: Python<'py>, outcome: Outcome) -> Columns<'py> {
 
 /// The groups of the next release of a series; None when the domain has fewer than m colours for first groups.
 #[pyfunction]
-#[pyo3(name = "publish", signature = (values, previous, before, points, *, past, sets, colours, m, key))]
+#[pyo3(name = "publish", signature = (values, previous, before, points, *, past, sets, colours, relax, m, key))]
 #[allow(clippy::too_many_arguments)]
 pub fn publish_py<'py>(
     py: Python<'py>,
@@ -108,12 +108,17 @@ pub fn publish_py<'py>(
     before: PyReadonlyArray1<'py, i32>,
     points: PyReadonlyArray2<'py, f32>,
     past: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>),
-    sets: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>),
+    sets: (
+        PyReadonlyArray1<'py, i64>,
+        PyReadonlyArray1<'py, i32>,
+        PyReadonlyArray1<'py, f64>,
+    ),
     colours: PyReadonlyArray1<'py, i32>,
+    relax: bool,
     m: usize,
     key: [u8; 32],
 ) -> PyResult<Option<Columns<'py>>> {
-    let (indptr, indices) = (sets.0.as_slice()?, sets.1.as_slice()?);
+    let (indptr, indices, weights) = (sets.0.as_slice()?, sets.1.as_slice()?, sets.2.as_slice()?);
     let axes = points.shape()[1];
     let table = Table {
         values: values.as_slice()?,
@@ -128,14 +133,16 @@ pub fn publish_py<'py>(
         offsets: past.0.as_slice()?,
         values: past.1.as_slice()?,
     };
-    let plan = Plan {
-        m,
-        colours: colours.as_slice()?,
-    };
-    check(&table, &past, plan.colours.len(), indptr, m)?;
+    let colours = colours.as_slice()?;
+    check(&table, &past, colours.len(), indptr, m)?;
     let outcome = py.detach(|| {
-        let knowledge = Knowledge::new(indptr, indices);
-        publish(&table, &past, &knowledge, &plan, key)
+        let knowledge = Knowledge::new(indptr, indices, weights);
+        let plan = Plan {
+            m,
+            colours,
+            knowledge: &knowledge,
+        };
+        publish(&table, &past, &plan, relax, key)
     });
     Ok(outcome.map(|found| columns(py, found)))
 }

@@ -28,7 +28,7 @@ fn best_cut(space: &Space, entries: &Entries) -> Option<(Entries, Entries)> {
     let whole = space.widths(entries.iter().flatten());
     let mut best: Option<(f32, Entries, Entries)> = None;
     for axis in (0..space.axes).filter(|&a| whole[a] > 0.0) {
-        let Some((left, right)) = cut(space, entries, axis) else {
+        let Some((left, right)) = cut(entries, |slot| space.at(slot, axis)) else {
             continue;
         };
         let score = part_score(space, &left, &whole) + part_score(space, &right, &whole);
@@ -65,8 +65,8 @@ impl Halves {
     }
 }
 
-/// Cuts every entry at the same rank along one axis, then repairs values too frequent in a half.
-fn cut(space: &Space, entries: &Entries, axis: usize) -> Option<(Entries, Entries)> {
+/// Cuts every entry at the same rank of a key, then repairs values too frequent in a half.
+fn cut(entries: &Entries, key: impl Fn(&Slot) -> f32) -> Option<(Entries, Entries)> {
     let delta = entries[0].len();
     let at = delta / 2;
     let mut left = entries.clone();
@@ -76,7 +76,7 @@ fn cut(space: &Space, entries: &Entries, axis: usize) -> Option<(Entries, Entrie
         room: [at, delta - at],
     };
     for entry in &mut left {
-        entry.sort_by(|a, b| space.at(a, axis).total_cmp(&space.at(b, axis)));
+        entry.sort_by(|a, b| key(a).total_cmp(&key(b)));
         let rest = entry.split_off(at);
         entry.reverse(); // nearest to the cut first, on both sides
         for slot in entry.iter() {

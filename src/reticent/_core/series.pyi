@@ -12,8 +12,9 @@ def publish(
     points: npt.NDArray[np.float32],
     *,
     past: tuple[_Longs, _Ints],
-    sets: tuple[_Longs, _Ints],
+    sets: tuple[_Longs, _Ints, _Floats],
     colours: _Ints,
+    relax: bool,
     m: int,
     key: bytes,
 ) -> tuple[_Longs, _Ints, _Ints, _Ints, npt.NDArray[np.uint8]] | None: ...

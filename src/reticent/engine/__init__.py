@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+    ("series", "sealed"): "reticent.engine.series.sealed:SealedSeries",
+    ("series", "m-distinct"): "reticent.engine.series.m_distinct:MDistinct",
+    ("series", "m-distinct*"): "reticent.engine.series.m_distinct_star:MDistinctStar",
+    ("series", "m-invariance"): "reticent.engine.series.m_invariance:MInvariance",
 }
 
 
