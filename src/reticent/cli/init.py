@@ -10,6 +10,8 @@ import typer
 from reticent.cli.options import Json
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from reticent.policy.guess import Guess
 
 
@@ -20,17 +22,18 @@ def init(
 ) -> None:
     """Look at the data, guess roles and hierarchies, explain each guess, and write a policy to correct."""
     from reticent.cli.output import emit, say
-    from reticent.connectors.files import read_head, write_text
+    from reticent.connectors.files import atomic_file
     from reticent.errors import ConnectorError
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_person
 
     if output.exists():
         raise ConnectorError(f"{output} exists.", hint="Give another file to --output.")
-    guesses = guess(read_head(data, SAMPLE))
+    guesses = guess(_head(data, SAMPLE))
     person = guess_person(guesses)
     text = render(guesses, person)
-    write_text(output, text)
+    with atomic_file(output) as file:
+        file.write(text.encode())
     Policy.load(output)
     width = max(len(g.column) for g in guesses)
     for g in guesses:
@@ -44,6 +47,20 @@ def init(
                 "columns": {g.column: {"role": g.role, "why": g.why} for g in guesses},
             }
         )
+
+
+def _head(data: str, rows: int) -> pa.Table:
+    """The first rows: enough to guess from, whatever the size of the file."""
+    import pyarrow as pa
+
+    from reticent.connectors.files import read_batches
+
+    found: list[pa.RecordBatch] = []
+    for batch in read_batches(data):
+        found.append(batch)
+        if sum(part.num_rows for part in found) >= rows:
+            break
+    return pa.Table.from_batches(found).slice(0, rows)
 
 
 def render(guesses: list[Guess], person: str | None) -> str:

@@ -22,12 +22,13 @@ def _title(text: str) -> None:
 
 
 def _hospital(folder: Path, rows: int) -> Path:
-    from reticent.cli import main
+    from reticent.datasets.files import write_hospital
     from reticent.policy.check import check
 
     _title("1. A hospital that does not exist")
     data = folder / "hospital.csv"
-    main(["datasets", "hospital", "-n", str(rows), "--seed", "1", "-o", str(data)])
+    write_hospital(data, rows, seed=1)
+    say(f"{rows:,} admissions in {data}, and a policy beside it that says what must hold:")
     for note in check(Policy.load(data.with_suffix(".policy.yaml"))):
         say(f"  - {note}")
     return data

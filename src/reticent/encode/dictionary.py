@@ -22,10 +22,10 @@ class Dictionary:
 
     Example:
         >>> words = Dictionary()
-        >>> words.encode(pa.array(["b", None, "a", "b"])).tolist()
-        [0, 1, 2, 0]
-        >>> words.decode(words.encode(pa.array(["a", "c"]))).to_pylist()
-        ['a', 'c']
+        >>> words.encode(pa.array(["b", "a", "b"])).tolist()
+        [0, 1, 0]
+        >>> words.decode(words.encode(pa.array(["c", None, "a"]))).to_pylist()
+        ['c', None, 'a']
     """
 
     def __init__(self, values: pa.Array | None = None) -> None:

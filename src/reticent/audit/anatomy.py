@@ -1,0 +1,131 @@
+"""Anatomy-like releases: the table of quasi-identifiers and the table of sensitive values must agree per group.
+
+Guarantee: what the findings say: both tables name the same groups, counts match (counterfeits only where the manifest
+    says so), every group holds l distinct values, and for Anatomy none of them above 1/l of the group.
+Not covered: how the groups came about, other releases of the same people.
+Cost: linear in the rows.
+Reference: X. Xiao, Y. Tao, "Anatomy: simple and effective privacy preservation", VLDB 2006.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit import measures
+from reticent.audit.generalised import check_columns, check_counts, unchecked
+from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, reference_of, requirements
+from reticent.audit.verdict import Finding, Verdict, none_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+
+def judge(release: Published, policy: Policy) -> Verdict:
+    """Recompute every claim of a release in two tables."""
+    qit, st = release.tables.get("qit"), release.tables.get("st")
+    if (
+        qit is None
+        or st is None
+        or "group" not in qit.column_names
+        or {"group", "value", "count"} - set(st.column_names)
+    ):
+        return Verdict(
+            (Finding("the tables 'qit' (group, ...) and 'st' (group, value, count) are there", holds=False),)
+        )
+    findings = [
+        check_columns(qit, policy.quasi + policy.plain, policy, extra=("group",)),
+        check_columns(st, ("group", "value", "count"), policy),
+    ]
+    members, groups, broken = _groups(qit, st)
+    findings += broken
+    findings += _agreement(members, groups.sizes(), int(release.metrics.get("counterfeits", 0) or 0))
+    column = policy.sensitive[0] if policy.sensitive else "value"
+    for requirement in _wanted(release, policy):
+        findings.append(_check(requirement, release, groups, policy, column))
+    findings += posterior(release, groups)
+    limit = policy.privacy.suppression if release.method == "anatomy" else None
+    findings += check_counts(release.counts, qit.num_rows, limit)
+    return Verdict(tuple(findings), (), unchecked(release.claims, ("k", "l", "t", "posterior")))
+
+
+def _check(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
+    if requirement.model == "l":
+        return check_l(groups, requirement, f"column '{column}'")
+    if requirement.model == "t":
+        return check_t(groups, requirement, reference_of(release.explain, column) or groups.totals(), policy, column)
+    qit = release.tables["qit"]
+    rows, size = numbered(qit, [name for name in policy.quasi if name in qit.column_names])
+    return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published as they are")
+
+
+def posterior(release: Published, groups: Groups) -> list[Finding]:
+    """The largest share of a group, where the release claims a bound on the posterior."""
+    claim = release.claims.get("posterior")
+    if isinstance(claim, dict):
+        claim = claim.get("at_most", claim.get("max"))
+    if not isinstance(claim, int | float):
+        return []
+    shares, holds = measures.share(groups, Fraction(str(claim)))
+    worst = round(float(shares.max(initial=0)), 12)
+    return [Finding("no value above the claimed posterior in any group", bool(holds.all()), worst, float(claim))]
+
+
+def _wanted(release: Published, policy: Policy) -> list[Requirement]:
+    """The claims; for Anatomy of one table also the privacy section and the 1/l bound that it promises."""
+    wanted = requirements(release.claims)
+    if release.method in ("anatomy", ""):
+        wanted += demanded(policy)
+        levels = [requirement.numbers[-1] for requirement in wanted if requirement.model == "l"]
+        wanted += [Requirement("l", kind, (max(levels),)) for kind in ("distinct", "frequency") if levels]
+    if not any(requirement.model == "l" for requirement in wanted):
+        wanted.append(Requirement("l", "distinct", (Fraction(policy.evolving.l),)))
+    return list(dict.fromkeys(wanted))
+
+
+def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, list[Finding]]:
+    """Rows per group of the first table, histograms of the second, and what is malformed."""
+    both = pa.chunked_array(qit["group"].chunks + st["group"].chunks, pa.string())
+    numbers, names = codes(both)
+    counts = _whole(st["count"])
+    value, values = codes(st["value"])
+    in_qit, in_st = numbers[: qit.num_rows], numbers[qit.num_rows :]
+    order = np.lexsort((value, in_st))
+    groups = Groups(in_st[order], value[order], np.maximum(counts[order], 0), len(names), values)
+    twice = len(order) - len(np.unique(in_st * max(1, len(values)) + value))
+    broken = [
+        none_of("counts are whole numbers of at least 1", int((counts < 1).sum()), "table 'st'"),
+        none_of("no value stands twice in a group", twice, "table 'st'"),
+    ]
+    return np.bincount(in_qit, minlength=len(names)), groups, broken
+
+
+def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: int) -> list[Finding]:
+    findings = [
+        none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
+        none_of("no group holds more records than values", int((members > slots).sum())),
+    ]
+    spare = int(slots.sum() - members.sum())
+    if counterfeits == 0:
+        findings.append(none_of("records and values agree in every group", int((members != slots).sum())))
+    else:
+        findings.append(
+            Finding("values without a record = counterfeits stated", spare == counterfeits, spare, counterfeits)
+        )
+    return findings
+
+
+def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The counts as numbers; -1 for what is none."""
+    try:
+        return np.asarray(column.cast(pa.int64()).fill_null(-1).to_numpy(), dtype=np.int64)
+    except pa.ArrowInvalid:
+        return np.array([int(x) if x and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)

@@ -1,0 +1,105 @@
+"""Whether a published value is a legal node of its column's hierarchy.
+
+Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-10) a value
+that the label would stand for is put through the hierarchy of the policy, and the label must come out on some level.
+Methods that cut numeric columns freely publish closed intervals, `[20, 37]`, which are no nodes and are allowed there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
+from reticent.policy.icd10 import CHAPTERS
+from reticent.policy.tree import read_tree, tree_from_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from reticent.policy import Policy
+    from reticent.policy.spec import HierarchySpec
+
+ROOT = "*"
+FULL_DOMAIN = ("optimal", "supervised", "local")
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_HALF_OPEN = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\)")
+_CLOSED = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
+_BELOW = re.compile(rf"<({_NUMBER})")
+_ABOVE = re.compile(rf"({_NUMBER})\+")
+_QUARTER = re.compile(r"(\d{4})-Q([1-4])")
+
+
+def illegal(values: Iterable[str | None], policy: Policy, column: str, method: str = "") -> int:
+    """How many of the distinct published values the column's hierarchy does not know."""
+    spec = policy.columns[column].hierarchy
+    shown = [value for value in values if value is not None and value != ROOT]
+    if spec is None:
+        return 0
+    if method not in FULL_DOMAIN and spec.kind in ("intervals", "file", "tree"):
+        shown = [value for value in shown if not _closed(value)]
+    if spec.kind in ("file", "tree"):
+        nodes = _nodes(spec, policy, column)
+        return sum(value not in nodes for value in shown)
+    return int((~_known(shown, spec, policy, column)).sum())
+
+
+def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> set[str]:
+    if spec.kind == "file":
+        tree = read_tree(policy.base / str(spec.file), column=column)
+    else:
+        tree = tree_from_dict(spec.tree or {}, column=column)
+    return set(tree.paths).union(*tree.paths.values())
+
+
+def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str) -> NDArray[np.bool_]:
+    examples = [_example(value, spec.kind) for value in values]
+    try:
+        steps = ladder(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
+    except DataError:  # some value is unknown: ask for each by itself
+        if len(values) <= 1:
+            return np.zeros(len(values), dtype=np.bool_)
+        half = len(values) // 2
+        return np.concatenate([_known(part, spec, policy, column) for part in (values[:half], values[half:])])
+    known = np.array([example == value for example, value in zip(examples, values, strict=True)], dtype=np.bool_)
+    for table, labels in zip(steps.tables, steps.labels, strict=True):
+        names = labels.to_pylist()
+        known |= np.array([names[node] == value for node, value in zip(table, values, strict=True)], dtype=np.bool_)
+    return known
+
+
+def _example(value: str, kind: str) -> str:
+    """A leaf that the label stands for, if it is a label; else the value itself."""
+    if kind == "prefix":
+        return value.replace("*", "0")
+    if kind == "dates":
+        return _first_day(value)
+    if kind == "icd10":
+        chapter = next((first for first, _, name in CHAPTERS if name == value), value)
+        return chapter.split("-")[0]
+    return _inside(value)
+
+
+def _inside(value: str) -> str:
+    for pattern in (_HALF_OPEN, _ABOVE):
+        if match := pattern.fullmatch(value):
+            return match[1]
+    match = _BELOW.fullmatch(value)
+    return str(float(match[1]) - max(1.0, abs(float(match[1])))) if match else value
+
+
+def _first_day(value: str) -> str:
+    if match := _QUARTER.fullmatch(value):
+        return f"{match[1]}-{int(match[2]) * 3 - 2:02}-01"
+    return value + {4: "-01-01", 7: "-01"}.get(len(value), "")
+
+
+def _closed(value: str) -> bool:
+    match = _CLOSED.fullmatch(value)
+    return match is not None and float(match[1]) <= float(match[2])

@@ -1,0 +1,177 @@
+"""What a release looks like from outside: its tables as text, its manifest, nothing else.
+
+A folder is read as a stranger would read it. A file that no longer matches the digest in its manifest is not an
+error here but a finding: the judge then goes on with what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reticent.release import Release
+
+_TABLES = ("data", "qit", "st", "counterfeits", "group", "tuple", "record")
+_WIRE = (".ndjson", ".jsonl")
+
+
+@dataclass(frozen=True, repr=False)
+class Published:
+    """One release as the world sees it.
+
+    Attributes:
+        name: how to call it in findings.
+        kind: generalised, anatomy, m-distinct or stream.
+        method: the algorithm named by the manifest, "" when there is none.
+        tables: table name -> columns as text, null where a value is missing.
+        wire: a stream as a file of JSON lines, instead of tables.
+        claims, counts, metrics, explain, policy_hash: as in the manifest.
+        altered: how many files differ from the digest recorded for them.
+    """
+
+    name: str
+    kind: str
+    method: str = ""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    wire: Path | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    explain: Mapping[str, Any] = field(default_factory=dict)
+    policy_hash: str | None = None
+    altered: int = 0
+
+    def __repr__(self) -> str:
+        return f"Published({self.name}, {self.kind})"
+
+
+def published(source: str | Path | Release, name: str) -> Published:
+    """Read a folder, a file of JSON lines, or a Release in memory."""
+    if not isinstance(source, str | Path):
+        return _from_release(source, name)
+    path = Path(source)
+    if path.is_file() and path.suffix in _WIRE:
+        return Published(name, "stream", wire=path)
+    if not path.is_dir():
+        raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
+    return _from_folder(path, name)
+
+
+def text_table(table: pa.Table) -> pa.Table:
+    """The table with every column as text."""
+    return pa.table({column: _text(table[column]) for column in table.column_names})
+
+
+def text(value: Any) -> str | None:
+    """One value as the tables show it."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else str(pa.scalar(value).cast(pa.string()).as_py())
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([pa.array([json.dumps(value) for value in column.to_pylist()], pa.string())])
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+
+
+def _from_release(release: Release, name: str) -> Published:
+    counts = release.counts
+    return Published(
+        name=name,
+        kind=release.kind,
+        method=release.method,
+        tables={key: text_table(table) for key, table in release.tables.items()},
+        claims=release.guarantee.claims,
+        counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
+        metrics=release.metrics,
+        explain=release.explain,
+        policy_hash=release.policy_hash,
+    )
+
+
+def _from_folder(path: Path, name: str) -> Published:
+    manifest = _manifest(path)
+    files = [path / f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")]
+    files = [file for file in files if file.is_file()]
+    digests = _mapping(manifest, "files")
+    tables = {file.stem: _read(file) for file in files}
+    wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
+    return Published(
+        name=name,
+        kind=str(manifest.get("kind") or _kind(set(tables))),
+        method=str(manifest.get("method", "")),
+        tables=tables,
+        wire=wires[0] if wires and not tables else None,
+        claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
+        counts=_mapping(manifest, "counts"),
+        metrics=_mapping(manifest, "metrics"),
+        explain=_mapping(manifest, "explain"),
+        policy_hash=manifest.get("policy_hash"),
+        altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
+    )
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((path / "release.json").read_text(encoding="utf-8"))
+    except OSError:
+        raise DataError(f"{path} has no readable release.json.", hint="Give the folder of a release.") from None
+    except ValueError:
+        raise DataError(f"{path}: release.json is damaged.", hint="Restore the folder, or release again.") from None
+    if not isinstance(manifest, dict):
+        raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
+    return manifest
+
+
+def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = of.get(key, {})
+    return found if isinstance(found, dict) else {}
+
+
+def _kind(tables: set[str]) -> str:
+    if {"qit", "st"} <= tables:
+        return "anatomy"
+    if {"data", "counterfeits"} <= tables:
+        return "m-distinct"
+    return "generalised" if "data" in tables else "stream"
+
+
+def _read(file: Path) -> pa.Table:
+    try:
+        return text_table(pq.read_table(file)) if file.suffix == ".parquet" else _read_csv(file)
+    except (OSError, pa.ArrowException):
+        raise DataError(f"{file} cannot be read.", hint="Restore the folder, or release again.") from None
+
+
+def _read_csv(file: Path) -> pa.Table:
+    with pc.open_csv(file) as head:
+        names = head.schema.names
+    convert = pc.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+    )
+    return pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True))
+
+
+def _digest(file: Path) -> str:
+    if not file.is_file():
+        return ""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

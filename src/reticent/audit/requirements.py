@@ -1,0 +1,175 @@
+"""Requirements: what a release claims and what its policy asks for, brought to one form and checked on groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit import measures
+from reticent.audit.published import text
+from reticent.audit.verdict import Finding
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from reticent.audit.groups import Groups
+    from reticent.policy import Policy
+
+_PLAIN = {"l": "distinct", "t": "equal"}
+_KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal", "ordered", "hierarchical")}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One model and its parameters: ("k", "", (5,)), ("l", "recursive", (4, 3)), ("t", "ordered", (0.2,))."""
+
+    model: str
+    kind: str
+    numbers: tuple[Fraction, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{float(number):g}" for number in self.numbers)
+        return {
+            "": f"{self.model} = {shown}",
+            "recursive": f"recursive ({shown})-diversity",
+            "frequency": f"no value above 1/{shown} of a group",
+        }.get(self.kind, f"{self.model} = {shown} ({self.kind})")
+
+
+def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
+    """Read `{"k": 5, "l": {"distinct": 3}, "t": 0.2}`; unreadable entries raise DataError."""
+    found = []
+    for model in ("k", "l", "t"):
+        given = claims.get(model)
+        if given is None:
+            continue
+        entries = given if isinstance(given, dict) else {_PLAIN.get(model, ""): given}
+        for kind, numbers in entries.items():
+            found.append(_requirement(model, kind, numbers))
+    return found
+
+
+def demanded(policy: Policy) -> list[Requirement]:
+    """What the privacy section of the policy asks for."""
+    privacy = policy.privacy
+    claims: dict[str, Any] = {"k": privacy.k}
+    if privacy.l is not None:
+        claims["l"] = {privacy.l.kind: [privacy.l.c, privacy.l.l] if privacy.l.kind == "recursive" else privacy.l.l}
+    if privacy.t is not None:
+        claims["t"] = {privacy.t.kind: privacy.t.t}
+    return requirements(claims)
+
+
+def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
+    given = numbers if isinstance(numbers, list | tuple) else [numbers]
+    wanted = 2 if kind == "recursive" else 1
+    try:
+        exact = tuple(measures.fraction(number) for number in given)
+    except (TypeError, ValueError):
+        exact = ()
+    if (
+        len(exact) != wanted
+        or min(exact) < 0
+        or (model != "t" and exact[-1] < 1)
+        or kind not in _KINDS.get(model, ("",))
+    ):
+        raise DataError(
+            f"The manifest's claim '{model}' cannot be read.", hint="Restore release.json, or release again."
+        )
+    return Requirement(model, kind, exact)
+
+
+def check_size(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
+    """Whether every group holds at least k records."""
+    k = math.ceil(requirement.numbers[0])
+    return _finding(str(requirement), sizes, sizes >= k, float(k), where, worst=np.min)
+
+
+def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
+    """Whether every group is diverse as required."""
+    number, distinct = requirement.numbers[-1], groups.distinct()
+    enough = distinct >= math.ceil(number)
+    if requirement.kind == "distinct":
+        return _finding(str(requirement), distinct, enough, float(number), where, worst=np.min)
+    if requirement.kind == "entropy":
+        reached, holds = measures.entropy_l(groups, number)
+        return _finding(str(requirement), reached, holds, float(number), where, worst=np.min)
+    if requirement.kind == "frequency":
+        shares, holds = measures.share(groups, 1 / number)
+        return _finding(str(requirement), shares, holds, float(1 / number), where, worst=np.max)
+    ratio, holds = measures.recursive_l(groups, int(number), requirement.numbers[0])
+    return _finding(str(requirement), ratio, holds & enough, float(requirement.numbers[0]), where, worst=np.max)
+
+
+def check_t(
+    groups: Groups, requirement: Requirement, reference: Mapping[str | None, int], policy: Policy, column: str
+) -> Finding:
+    """Whether every group is as close to the reference distribution as required."""
+    where = f"column '{column}'"
+    known = [value for value in reference if reference[value] > 0]
+    place = {value: i for i, value in enumerate(known)}
+    strangers = sum(value not in place for value in groups.values)
+    if strangers or not known:
+        return Finding(
+            str(requirement),
+            holds=False,
+            measured=strangers,
+            required=0,
+            where=f"{where}: values outside the reference distribution",
+        )
+    places = np.array([place[value] for value in groups.values], dtype=np.int64)
+    counts = np.array([reference[value] for value in known], dtype=np.int64)
+    parts = _parts(requirement.kind, known, policy, column)
+    far, holds = measures.distance(groups, counts, places, parts, requirement.numbers[0])
+    return _finding(str(requirement), far, holds, float(requirement.numbers[0]), where, worst=np.max)
+
+
+def reference_of(explain: Mapping[str, Any], column: str) -> dict[str | None, int] | None:
+    """The distribution of the whole input as the manifest gives it: {column: {value: count}} or pairs."""
+    given = explain.get("reference")
+    given = given.get(column, given) if isinstance(given, dict) else given
+    pairs = given.items() if isinstance(given, dict) else given or []
+    try:
+        return {text(value): int(count) for value, count in pairs} or None
+    except (TypeError, ValueError):
+        raise DataError(
+            "The manifest's reference distribution cannot be read.", hint="Restore release.json, or release again."
+        ) from None
+
+
+def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
+    if kind == "equal":
+        return measures.equal_parts(len(known))
+    if kind == "ordered":
+        return measures.ordered_parts(_order(known))
+    spec = policy.columns[column].hierarchy
+    return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
+
+
+def _order(known: list[str | None]) -> NDArray[np.int64]:
+    """Numbers by size, other values by their text, a missing value first."""
+    try:
+        keys = [(value is not None, float(value or 0), "") for value in known]
+    except ValueError:
+        keys = [(value is not None, 0.0, value or "") for value in known]
+    return np.array(sorted(range(len(known)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _finding(
+    claim: str, figures: NDArray[Any], holds: NDArray[np.bool_], required: float, where: str, *, worst: Any
+) -> Finding:
+    failing = int((~holds).sum())
+    if len(figures) == 0:
+        return Finding(claim, holds=True, measured=None, required=required, where=where)
+    place = where if not failing else f"{where}{': ' if where else ''}{failing} of {len(figures)} groups fail"
+    figure = float(worst(figures))
+    return Finding(claim, failing == 0, round(figure, 12) if math.isfinite(figure) else None, required, place)

@@ -1,0 +1,64 @@
+"""What the judge says: one finding per claim, and the verdict over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim, recomputed.
+
+    Attributes:
+        claim: what was checked, in plain words.
+        holds: whether the recomputed figure meets the requirement.
+        measured: the recomputed figure: the worst group's, or a count of offences.
+        required: what the claim or the policy asks for.
+        where: the place: release, column, number of groups that fail. Never a cell value.
+    """
+
+    claim: str
+    holds: bool
+    measured: int | float | None = None
+    required: int | float | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All findings over one or more releases.
+
+    Attributes:
+        findings: every check, in the order it was made.
+        notes: what a reader should know and is not itself a claim, such as a reference distribution's origin.
+        unchecked: claims that cannot be recomputed from what was released.
+    """
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was checked and nothing was refuted."""
+        return bool(self.findings) and all(finding.holds for finding in self.findings)
+
+    @property
+    def refuted(self) -> tuple[Finding, ...]:
+        """The findings that do not hold."""
+        return tuple(finding for finding in self.findings if not finding.holds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "holds": self.holds,
+            "findings": [asdict(finding) for finding in self.findings],
+            "notes": list(self.notes),
+            "unchecked": list(self.unchecked),
+        }
+
+
+def none_of(claim: str, offences: int, where: str = "") -> Finding:
+    """A finding that holds when an offence was found nowhere."""
+    return Finding(claim, offences == 0, int(offences), 0, where)

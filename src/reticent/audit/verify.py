@@ -1,0 +1,77 @@
+"""verify: recompute every claim of a release, or of a series of releases, from what was published alone.
+
+Guarantee: a claim that does not follow from the published files is refuted; nothing else is trusted, not the manifest's
+    figures and not the code that made the release.
+Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked.
+Cost: linear in the rows up to one sort; a million rows take seconds.
+Reference: see the judge of each kind: `generalised`, `anatomy`, `stream`.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reticent.audit import anatomy, generalised, stream
+from reticent.audit.published import Published, published
+from reticent.audit.verdict import Finding, Verdict, none_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+Judge = Callable[[Published, "Policy"], Verdict]
+SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
+
+JUDGES: dict[str, Judge] = {
+    "generalised": generalised.judge,
+    "anatomy": anatomy.judge,
+}
+"""The judge of each kind of release that stands by itself."""
+
+SEQUENCE_JUDGES: list[SequenceJudge] = []
+"""Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
+
+
+def verify(sources: str | Path | Release | Sequence[str | Path | Release], policy: Policy) -> Verdict:
+    """Recompute every claim of one release, or of several in the order they were published.
+
+    Args:
+        sources: folders, files of JSON lines, or Release values.
+        policy: the roles, hierarchies and requirements to judge by.
+
+    Returns:
+        The findings; `Verdict.holds` is False as soon as one claim is refuted.
+    """
+    several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
+    releases = [published(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
+    streams = [release for release in releases if release.kind == "stream"]
+    verdicts = [_one(release, policy) for release in releases]
+    verdicts += [stream.judge(streams, policy)] if streams else []
+    verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
+    return Verdict(
+        tuple(finding for verdict in verdicts for finding in verdict.findings),
+        tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
+        tuple(dict.fromkeys(claim for verdict in verdicts for claim in verdict.unchecked)),
+    )
+
+
+def _one(release: Published, policy: Policy) -> Verdict:
+    judge = JUDGES.get(release.kind)
+    if release.kind == "stream":
+        verdict = Verdict(())  # its parts are judged together
+    elif judge is None:
+        verdict = Verdict((Finding("the kind of release is known", holds=False),))
+    else:
+        verdict = judge(release, policy)
+    findings = [none_of("files are as they were released", release.altered), *verdict.findings]
+    notes = list(verdict.notes)
+    if release.policy_hash is not None and release.policy_hash != policy.hash:
+        notes.append("The release was made under another policy; it is judged by the one given.")
+    if release.name:
+        findings = [replace(f, where=f"{release.name}{': ' if f.where else ''}{f.where}") for f in findings]
+    return Verdict(tuple(findings), tuple(notes), verdict.unchecked)

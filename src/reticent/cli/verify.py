@@ -1,0 +1,50 @@
+"""`reticent verify`: recompute the guarantee from the release alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+
+def verify(
+    releases: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Release folders; several = a series, in order.")
+    ],
+    policy: Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")],
+    json: Json = False,
+) -> None:
+    """Recompute every claim from the release alone; exit 4 when one is refuted."""
+    from reticent.audit import verify as judge
+    from reticent.cli.output import emit, say
+    from reticent.policy import Policy
+
+    verdict = judge(list(releases), Policy.load(policy))
+    for finding in verdict.findings:
+        say(_line(finding.claim, finding.holds, finding.measured, finding.required, finding.where))
+    for note in verdict.notes:
+        say(f"  note: {note}")
+    for claim in verdict.unchecked:
+        say(f"  not recomputed here: the claim '{claim}'")
+    failed = len(verdict.refuted)
+    say(
+        f"Every claim holds ({len(verdict.findings)} checks)."
+        if verdict.holds
+        else f"REFUTED: {failed} of {len(verdict.findings)} checks fail."
+    )
+    if json:
+        emit(verdict.to_dict())
+    if not verdict.holds:
+        raise typer.Exit(4)
+
+
+def _line(claim: str, holds: bool, measured: float | None, required: float | None, where: str) -> str:
+    figures = (
+        "" if measured is None else f"measured {measured:g}" + ("" if required is None else f", required {required:g}")
+    )
+    return "  ".join(
+        part for part in ("  holds  " if holds else "  FAILS  ", claim.ljust(52), figures.ljust(34), where) if part
+    ).rstrip()

@@ -1,0 +1,70 @@
+"""Writing a file wholly or not at all: beside its place under a hidden name, then renamed over it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from reticent.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give a binary file that appears at `target`, readable by its owner only, once all of it is on disk.
+
+    Raises:
+        ConnectorError: the place cannot be written or the disk is full; whatever was there before still is.
+    """
+    with write_errors(str(target)):
+        path = Path(target).resolve()  # a link keeps pointing, its file changes
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as device:  # a pipe or a device cannot be renamed over
+                yield device
+            return
+        if path.is_dir():
+            raise ConnectorError(f"{target} is a directory.", hint="Name a file in it.")
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
+        _sync_directory(path.parent)
+
+
+def write_text(target: str | os.PathLike[str], text: str) -> None:
+    """Write a small text file, wholly or not at all."""
+    with atomic_file(target) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def write_errors(name: str) -> Iterator[None]:
+    """Turn what the system says about writing into a `ConnectorError`."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "the write failed"
+        raise ConnectorError(
+            f"{name} cannot be written: {reason}. Nothing was left there.",
+            hint="Choose a directory that exists, may be written and has room.",
+        ) from None
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

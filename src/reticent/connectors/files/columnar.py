@@ -1,0 +1,119 @@
+"""Parquet and Arrow IPC: typed columns as they are, after checking that the file is sound."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from reticent.connectors.files.source import Opened, seekable
+from reticent.connectors.files.want import Want, check_names, no_rows
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from reticent.connectors.files.sniff import Format
+
+_KINDS = {"parquet": "Parquet", "arrow": "Arrow"}
+
+
+def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
+    """The file piece by piece."""
+    rows = 0
+    pieces = _parquet(source, want) if form.kind == "parquet" else _arrow(source, want)
+    while True:
+        with _errors(source.name, form):
+            piece = next(pieces, None)
+            if piece is not None:
+                # Files come from anywhere: offsets and text are checked before anything walks over them.
+                piece.validate(full=True)
+        if piece is None:
+            break
+        rows += piece.num_rows
+        for start in range(0, piece.num_rows, want.batch_rows):
+            yield _typed(source.name, piece.slice(start, want.batch_rows), want)
+    if not rows:
+        raise no_rows(source.name)
+
+
+def table(source: Opened, form: Format, want: Want) -> pa.Table:
+    """The whole file as one table."""
+    return pa.Table.from_batches(list(batches(source, form, want)))
+
+
+def _parquet(source: Opened, want: Want) -> Iterator[pa.RecordBatch]:
+    with seekable(source) as file:
+        parquet = pq.ParquetFile(file)
+        columns = _checked(source.name, parquet.schema_arrow, want)
+        yield from parquet.iter_batches(batch_size=want.batch_rows, columns=list(columns))
+
+
+def _arrow(source: Opened, want: Want) -> Iterator[pa.RecordBatch]:
+    if source.head.startswith(b"ARROW1"):
+        with seekable(source) as file:
+            reader = pyarrow.ipc.open_file(file)
+            columns = _checked(source.name, reader.schema, want)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number).select(columns)
+    else:
+        reader = pyarrow.ipc.open_stream(_Readable(source.stream))
+        columns = _checked(source.name, reader.schema, want)
+        for batch in reader:
+            yield batch.select(columns)
+
+
+class _Readable:
+    """A stream that fills every read, as the Arrow format expects."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        parts = bytearray()
+        while (size < 0 or len(parts) < size) and (part := self._stream.read(size - len(parts) if size >= 0 else -1)):
+            parts += part
+        return bytes(parts)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Leave closing to whoever opened it."""
+
+
+def _checked(name: str, schema: pa.Schema, want: Want) -> tuple[str, ...]:
+    check_names(name, schema.names)
+    columns = want.of(name, schema.names)
+    for column in columns:
+        if pa.types.is_nested(schema.field(column).type):
+            raise DataError(f"{name}: column {column!r} is nested.", hint="Flatten it to one value per row.")
+    return columns
+
+
+def _typed(name: str, batch: pa.RecordBatch, want: Want) -> pa.RecordBatch:
+    for place, field in enumerate(batch.schema):
+        target = want.types.get(field.name, field.type)
+        if target != field.type:
+            try:
+                batch = batch.set_column(place, field.name, batch.column(place).cast(target))
+            except pa.ArrowException:
+                raise DataError(
+                    f"{name}: column {field.name!r} cannot be read as {target}.", hint=f"It is {field.type} there."
+                ) from None
+    return batch
+
+
+@contextlib.contextmanager
+def _errors(name: str, form: Format) -> Iterator[None]:
+    """Replace the library's errors, which may quote cells, by ours."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, EOFError):
+        kind = _KINDS[form.kind]
+        raise DataError(f"{name} is a damaged {kind} file.", hint="Write or copy it again.") from None

@@ -1,0 +1,199 @@
+"""NDJSON: one flat JSON object per line; a field that is absent is null.
+
+Types are those of JSON (integer, number, true/false, text); a field that mixes them becomes text. In batches the
+types and fields are those of the first batch, and a later line that does not fit is an error with its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from reticent.connectors.files.guard import Guard
+from reticent.connectors.files.want import Want, check_names, no_rows
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from reticent.connectors.files.sniff import Format
+    from reticent.connectors.files.source import Opened
+
+_BLOCK = 4 << 20
+# Above this an integer that was read as a double may be another integer than the one written.
+_EXACT = 2.0**53
+_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some records and the line of each."""
+
+    name: str
+    lines: list[int]
+    records: list[dict[str, Any]]
+
+    def line_where(self, keys: Iterable[str], bad: Callable[[Any], bool] = lambda _: True) -> int:
+        """The first line with one of the fields and a bad value there."""
+        return next(
+            line
+            for line, record in zip(self.lines, self.records, strict=True)
+            if any(key in record and bad(record[key]) for key in keys)
+        )
+
+
+def table(source: Opened, form: Format, want: Want) -> pa.Table:
+    """The whole file as one table; fields may appear at any line."""
+    pieces = [_columns(chunk) for chunk in _chunks(source, form, want.batch_rows)]
+    if not pieces:
+        raise no_rows(source.name)
+    names = list(dict.fromkeys(name for piece in pieces for name in piece))
+    check_names(source.name, names)
+    return pa.table({name: _stack(source.name, pieces, name, want) for name in want.of(source.name, names)})
+
+
+def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
+    """The file piece by piece."""
+    schema: pa.Schema | None = None
+    known: frozenset[str] = frozenset()
+    for chunk in _chunks(source, form, want.batch_rows):
+        columns = _columns(chunk)
+        if schema is None:
+            known = frozenset(columns)
+            schema = _schema(source.name, columns, want)
+        elif strange := columns.keys() - known:
+            line = chunk.line_where(strange)
+            raise DataError(
+                f"{source.name}, line {line}: a field that no earlier batch had.",
+                hint="Read the file as one table, or give every field in the first lines (null where missing).",
+            )
+        yield _batch(source.name, columns, schema, len(chunk.records))
+    if schema is None:
+        raise no_rows(source.name)
+
+
+def _schema(name: str, columns: dict[str, pa.Array], want: Want) -> pa.Schema:
+    check_names(name, list(columns))
+    wanted = want.of(name, list(columns))
+    return pa.schema([(key, want.types.get(key, _known(columns[key].type))) for key in wanted])
+
+
+def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    arrays = [
+        _cast(name, columns[field.name], field) if field.name in columns else pa.nulls(rows, field.type)
+        for field in schema
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _chunks(source: Opened, form: Format, rows: int) -> Iterator[_Chunk]:
+    numbers: list[int] = []
+    lines: list[bytes] = []
+    for number, line in _lines(source, form):
+        numbers.append(number)
+        lines.append(line)
+        if len(lines) >= rows:
+            yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
+            numbers, lines = [], []
+    if lines:
+        yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
+
+
+def _lines(source: Opened, form: Format) -> Iterator[tuple[int, bytes]]:
+    guard = Guard(source, form)
+    number, rest = 0, b""
+    while block := guard.read(_BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            number += 1
+            if line and not line.isspace():
+                yield number, line
+    if rest.strip():
+        yield number + 1, rest
+
+
+def _parse(name: str, numbers: list[int], lines: list[bytes]) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    try:
+        records.extend(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        raise DataError(
+            f"{name}, line {numbers[len(records)]}: not valid JSON.",
+            hint="Write one whole JSON object per line; NaN and Infinity are not JSON.",
+        ) from None
+    for number, record in zip(numbers, records, strict=True):
+        if type(record) is not dict:
+            raise DataError(f"{name}, line {number}: not a JSON object.", hint="Write one JSON object per line.")
+    return records
+
+
+def _columns(chunk: _Chunk) -> dict[str, pa.Array]:
+    keys = dict.fromkeys(key for record in chunk.records for key in record)
+    return {key: _column(chunk, key) for key in keys}
+
+
+def _column(chunk: _Chunk, key: str) -> pa.Array:
+    values = [record.get(key) for record in chunk.records]
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds & {dict, list}:
+        line = chunk.line_where([key], lambda value: isinstance(value, (dict, list)))
+        raise DataError(
+            f"{chunk.name}, line {line}: field {key!r} is nested.", hint="Flatten it to one value per field."
+        )
+    if float in kinds and any(isinstance(value, float) and abs(value) >= _EXACT for value in values):
+        raise _inexact(chunk, key)
+    target = _common([_TYPES[kind] for kind in kinds])
+    if pa.types.is_string(target) and kinds != {str}:
+        values = [v if v is None or isinstance(v, str) else orjson.dumps(v).decode() for v in values]
+    try:
+        return pa.array(values, type=target)
+    except (pa.ArrowException, OverflowError):
+        raise _inexact(chunk, key) from None
+
+
+def _inexact(chunk: _Chunk, key: str) -> DataError:
+    line = chunk.line_where([key], lambda value: type(value) in (int, float) and abs(value) >= _EXACT)
+    return DataError(
+        f"{chunk.name}, line {line}: field {key!r} holds a number too large to keep exactly.",
+        hint="Write long identifiers as text, in quotes.",
+    )
+
+
+def _common(kinds: list[pa.DataType]) -> pa.DataType:
+    found = set(kinds) - {pa.null()}
+    if not found:
+        return pa.null()
+    if len(found) == 1:
+        return found.pop()
+    return pa.float64() if found == {pa.int64(), pa.float64()} else pa.string()
+
+
+def _known(kind: pa.DataType) -> pa.DataType:
+    """Text for a column that is all null so far: every later value can be written as text."""
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
+def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str, want: Want) -> pa.ChunkedArray:
+    kind = _common([piece[key].type for piece in pieces if key in piece])
+    field = pa.field(key, want.types.get(key, _known(kind)))
+    arrays = [
+        _cast(name, piece[key], field) if key in piece else pa.nulls(_rows(piece), field.type) for piece in pieces
+    ]
+    return pa.chunked_array(arrays, type=field.type)
+
+
+def _rows(piece: dict[str, pa.Array]) -> int:
+    return len(next(iter(piece.values()))) if piece else 0
+
+
+def _cast(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return array if array.type == field.type else array.cast(field.type)
+    except pa.ArrowException:
+        raise DataError(
+            f"{name}: field {field.name!r} changes from {field.type} to {array.type} within the file.",
+            hint="Write the field with one type throughout.",
+        ) from None

@@ -1,0 +1,85 @@
+"""The two ways in: all at once, or in batches when a table is larger than memory."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from reticent.connectors.files import columnar, csv_read, ndjson_read
+from reticent.connectors.files.finite import check_finite
+from reticent.connectors.files.sniff import Format, sniff_head
+from reticent.connectors.files.source import Opened, SourceLike, opened
+from reticent.connectors.files.want import Want
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+_READERS = {"csv": csv_read, "ndjson": ndjson_read, "parquet": columnar, "arrow": columnar}
+
+
+def read_table(
+    source: SourceLike,
+    *,
+    form: Format | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+    finite: bool = True,
+) -> pa.Table:
+    """Read a whole table from a path, ``-`` (standard input) or a binary stream.
+
+    Args:
+        source: where the table is.
+        form: its format, when the guess from its content must be overruled.
+        columns: the columns to read; all when None.
+        types: Arrow types that overrule the format's own (text for CSV).
+        finite: refuse NaN and infinities in floating-point columns.
+
+    Raises:
+        DataError: the source is missing, empty, damaged, or not a table.
+    """
+    want = Want(None if columns is None else tuple(columns), types or {}, finite=finite)
+    with opened(source) as there:
+        table = _READERS[_form(there, form).kind].table(there, _form(there, form), want)
+        if finite:
+            check_finite(table, name=there.name)
+        return table
+
+
+def read_batches(
+    source: SourceLike,
+    *,
+    form: Format | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+    batch_rows: int = 65536,
+    finite: bool = True,
+) -> Generator[pa.RecordBatch]:
+    """Read a table in batches of at most `batch_rows` rows, holding only a few of them in memory.
+
+    The arguments and errors are those of `read_table`; an error may come after some batches were given.
+    """
+    want = Want(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
+    with opened(source) as there:
+        pieces = _READERS[_form(there, form).kind].batches(there, _form(there, form), want)
+        with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
+            for batch in pieces:
+                if finite:
+                    check_finite(batch, name=there.name)
+                yield batch
+
+
+def read_head(source: SourceLike, rows: int) -> pa.Table:
+    """Read at most the first `rows` rows, and little more of the file than that."""
+    taken: list[pa.RecordBatch] = []
+    with contextlib.closing(read_batches(source)) as batches:
+        for batch in batches:
+            taken.append(batch)
+            if sum(map(len, taken)) >= rows:
+                break
+    return pa.Table.from_batches(taken).slice(0, rows)
+
+
+def _form(source: Opened, form: Format | None) -> Format:
+    return form or sniff_head(source)

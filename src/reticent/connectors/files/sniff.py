@@ -1,0 +1,179 @@
+"""Guessing the format of a file from its first bytes: kind, encoding, delimiter, quote.
+
+The content decides; the suffix only settles what content cannot (text that is neither clearly CSV nor NDJSON).
+Text that is not UTF-8 is taken for Windows-1252, which agrees with Latin-1 on every printable character; text that
+is mostly UTF-8 with some broken bytes is refused, because guessing there would change names and codes in silence.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Literal
+
+from reticent.connectors.files.source import Opened, SourceLike, opened
+from reticent.errors import DataError
+
+Kind = Literal["csv", "ndjson", "parquet", "arrow"]
+
+SUFFIXES: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".psv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
+DELIMITERS = (",", ";", "\t", "|")
+# The longer marks first: the mark of UTF-16 begins the one of UTF-32.
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_ROWS_TO_GUESS_FROM = 50
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a file is written down; `bom` is the number of bytes to skip at its start."""
+
+    kind: Kind
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    quote: str = '"'
+    bom: int = 0
+
+
+def sniff(source: SourceLike, *, encoding: str | None = None) -> Format:
+    """Guess the format of a source; `encoding` overrules the guess."""
+    with opened(source) as there:
+        return sniff_head(there, encoding=encoding)
+
+
+def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
+    """Guess the format from the bytes already read."""
+    head = source.head
+    if head.startswith(b"PAR1"):
+        return Format("parquet")
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return Format("arrow")
+    bom, guessed = _encoding(source.name, head) if encoding is None else (_bom_of(head, encoding), encoding)
+    text = decode_head(source.name, head[bom:], guessed)
+    form = Format("csv", encoding=guessed, bom=bom)
+    if text.lstrip().startswith("{") or _suffix(source) == "ndjson":
+        return replace(form, kind="ndjson")
+    delimiter = _delimiter(text)
+    return replace(form, delimiter=delimiter, quote=_quote(text, delimiter))
+
+
+def decode_head(name: str, head: bytes, encoding: str) -> str:
+    """Decode the sample, which may end in the middle of a character."""
+    try:
+        return codecs.getincrementaldecoder(encoding)("strict").decode(head, final=False)
+    except LookupError:
+        raise DataError(f"{encoding} is not a known encoding.", hint="Try utf-8, cp1252 or utf-16.") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].decode(encoding, "replace").count("\n") + 1
+        raise wrong_encoding(name, line, encoding) from None
+
+
+def wrong_encoding(name: str, line: int, encoding: str) -> DataError:
+    """The error for bytes that are not text in the encoding."""
+    return DataError(
+        f"{name}, line {line}: not valid {encoding} text.",
+        hint="Save the file as UTF-8, or say which encoding it has.",
+    )
+
+
+def _suffix(source: Opened) -> Kind | None:
+    if source.path is None:
+        return None
+    suffixes = [part for part in PurePath(source.path.name.lower()).suffixes if part != ".gz"]
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def _bom_of(head: bytes, encoding: str) -> int:
+    name = codecs.lookup(encoding).name if _known(encoding) else encoding
+    return next((len(mark) for mark, of in _BOMS if head.startswith(mark) and of.startswith(name)), 0)
+
+
+def _known(encoding: str) -> bool:
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return False
+    return True
+
+
+def _encoding(name: str, head: bytes) -> tuple[int, str]:
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return len(mark), encoding
+    if len(head) >= 4 and (head[0] == 0) != (head[1] == 0) and (head[2] == 0) != (head[3] == 0):
+        return 0, "utf-16-be" if head[0] == 0 else "utf-16-le"
+    decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(head, final=False)
+    broken = decoded.count("\ufffd")
+    if not broken:
+        return 0, "utf-8"
+    sound = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", decoded)))
+    if sound >= broken or not _is_cp1252(head):
+        raise wrong_encoding(name, decoded[: decoded.index("\ufffd")].count("\n") + 1, "UTF-8")
+    return 0, "cp1252"
+
+
+def _is_cp1252(head: bytes) -> bool:
+    try:
+        head.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _delimiter(text: str) -> str:
+    """The delimiter under which most rows have as many cells as the header, and the header most cells."""
+    scores = []
+    for delimiter in DELIMITERS:
+        widths = [len(row) for row in first_rows(text, delimiter, '"') if row]
+        width = widths[0] if widths else 1
+        agree = sum(found == width for found in widths) / max(len(widths), 1)
+        scores.append((width > 1, agree > 0.5, width * agree, delimiter))
+    best = max(scores, key=lambda score: score[:3])
+    return best[3] if best[0] else ","
+
+
+def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+    """The first rows of a sample; a row the sample cuts off is left out, unless it is the only one."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
+    try:
+        for row in reader:
+            rows.append(row)
+            if len(rows) > _ROWS_TO_GUESS_FROM:
+                break
+    except csv.Error:
+        return rows
+    return rows[:-1] if len(rows) > 1 and not text.endswith(("\n", "\r")) else rows
+
+
+def _quote(text: str, delimiter: str) -> str:
+    """Apostrophes count as quotes only where no double quote is used and most rows carry a cell wrapped in them."""
+    sample = text.splitlines()[:_ROWS_TO_GUESS_FROM]
+    if not sample or '"' in text:
+        return '"'
+    edge = re.escape(delimiter)
+    wrapped = re.compile(rf"(?:^|{edge})'[^']*'(?={edge}|$)")
+    return "'" if sum(bool(wrapped.search(line)) for line in sample) > len(sample) / 2 else '"'

@@ -1,0 +1,162 @@
+"""The ways out: a table or a stream of batches to CSV, Parquet, Arrow IPC or NDJSON, atomically."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
+from typing import Any, BinaryIO, cast, get_args
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from reticent.connectors.files.atomic import atomic_file, write_errors
+from reticent.connectors.files.sniff import SUFFIXES, Kind
+from reticent.errors import PolicyError
+
+TargetLike = str | os.PathLike[str]
+
+
+def write_table(table: pa.Table, target: TargetLike, format: Kind | None = None) -> None:  # noqa: A002  # its name everywhere
+    """Write a table to a path or to ``-`` (standard output); the format is that of the suffix unless given."""
+    write_batches(table.schema, table.to_batches(), target, format)
+
+
+def write_batches(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    target: TargetLike,
+    format: Kind | None = None,  # noqa: A002  # its name everywhere
+) -> None:
+    """Write batches one after the other; the file appears only when all are written.
+
+    Raises:
+        PolicyError: the format is unknown.
+        ConnectorError: the target cannot be written; nothing is left there.
+    """
+    kind = _kind(target, format)
+    with _open(target) as file, _WRITERS[kind](_Counted(file), schema) as writer:
+        for batch in batches:
+            writer(batch)
+
+
+def _kind(target: TargetLike, kind: Kind | None) -> Kind:
+    found = kind or ("csv" if target == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
+    if found not in get_args(Kind):
+        raise PolicyError(
+            f"{target}: unknown file format.",
+            hint=f"Use csv, parquet, arrow or ndjson, or a suffix of {', '.join(SUFFIXES)}.",
+        )
+    return cast("Kind", found)
+
+
+@contextlib.contextmanager
+def _open(target: TargetLike) -> Iterator[BinaryIO]:
+    if target == "-":
+        with write_errors("standard output"):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+    else:
+        with atomic_file(target) as file:
+            yield file
+
+
+class _Counted:
+    """A file for pyarrow: it keeps count of the position, so that a pipe serves too."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._place = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self._place += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._place
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Leave closing to whoever opened it."""
+
+
+Write = Callable[[pa.RecordBatch], object]
+
+
+@contextlib.contextmanager
+def _csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+    plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
+    with pacsv.CSVWriter(file, plain) as writer:
+        yield lambda batch: writer.write_batch(batch.cast(plain))
+
+
+@contextlib.contextmanager
+def _parquet(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        yield writer.write_batch
+
+
+@contextlib.contextmanager
+def _arrow(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+    # Values, not dictionaries: the file format allows one dictionary per column, and batches may bring their own.
+    plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
+    with pyarrow.ipc.new_file(file, plain) as writer:
+        yield lambda batch: writer.write_batch(batch.cast(plain))
+
+
+@contextlib.contextmanager
+def _ndjson(file: _Counted, _: pa.Schema) -> Iterator[Write]:
+    yield lambda batch: file.write(to_ndjson(batch))
+
+
+def to_ndjson(batch: pa.RecordBatch) -> bytes:
+    r"""One JSON object per row and line; each distinct value is put into JSON once, the rest is joining columns.
+
+    >>> to_ndjson(pa.record_batch({"age": [24, None], "sex": ["f", "m"]}))
+    b'{"age":24,"sex":"f"}\n{"age":null,"sex":"m"}\n'
+    """
+    if not batch.num_rows or not batch.num_columns:
+        return b"{}\n" * int(batch.num_rows)
+    parts = [
+        _members(name, column, place)
+        for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True))
+    ]
+    lines = pc.binary_join_element_wise(*parts, pa.scalar("}\n", pa.large_string()), pa.scalar("", pa.large_string()))
+    return bytes(memoryview(lines.buffers()[2]))
+
+
+def _members(name: str, column: pa.Array, place: int) -> pa.Array:
+    """The text `"name":value` of every row, with what stands before it."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    before = ("," if place else "{") + orjson.dumps(name).decode() + ":"
+    values = [*coded.dictionary.to_pylist(), None]
+    texts = pa.array([before + orjson.dumps(value, default=str).decode() for value in values], pa.large_string())
+    return texts.take(pc.fill_null(coded.indices.cast(pa.int64()), len(values) - 1))
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+_WRITERS = {"csv": _csv, "parquet": _parquet, "arrow": _arrow, "ndjson": _ndjson}

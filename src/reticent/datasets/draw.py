@@ -1,0 +1,92 @@
+"""How every generator draws: seeded blocks, sliced into batches, so that the chunking never shows.
+
+Rows come in blocks of fixed length. A block depends on the seed, the kind of data and its own number, on nothing else:
+any slicing gives the same rows, a short table is the beginning of a long one, and memory holds one block at a time.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+BLOCK = 16_384
+"""Rows per block: large enough that numpy works in bulk, small enough that ten rows come at once."""
+
+BATCH = 131_072
+"""Rows per batch unless told otherwise."""
+
+
+def generator(seed: int, kind: str, block: int = 0) -> np.random.Generator:
+    """The source of randomness for one block of one kind of data. Synthetic data only: it protects nobody."""
+    if seed < 0:
+        raise PolicyError("A seed must not be negative.", hint="Give --seed 0 or more.")
+    return np.random.default_rng([seed, zlib.crc32(kind.encode()), block])
+
+
+def sliced(block: Callable[[int], pa.Table], rows: int, size: int = BATCH) -> Iterator[pa.Table]:
+    """Tables of ``size`` rows (the last one shorter) cut from blocks that are made on demand."""
+    if rows < 0 or size < 1:
+        raise PolicyError("A table needs zero or more rows and batches of at least one.", hint="Check -n.")
+    waiting, held, made = [], 0, 0
+    while made * BLOCK < rows:
+        part = block(made).slice(0, rows - made * BLOCK)
+        waiting.append(part)
+        held, made = held + part.num_rows, made + 1
+        while held >= size:
+            joined = pa.concat_tables(waiting)
+            yield joined.slice(0, size).combine_chunks()
+            waiting, held = [joined.slice(size)], held - size
+    if held or not rows:
+        yield pa.concat_tables(waiting).combine_chunks() if waiting else block(0).slice(0, 0)
+
+
+def zipf(count: int, exponent: float = 1.0, shift: float = 2.7) -> NDArray[np.float64]:
+    """Shares of a long tail (Zipf-Mandelbrot), largest first, summing to one."""
+    weights = 1.0 / (np.arange(count) + 1 + shift) ** exponent
+    return np.asarray(weights / weights.sum())
+
+
+class Choice:
+    """Draws a value from the distribution that belongs to each row's profile, in one sorted search for all rows."""
+
+    def __init__(self, weights: ArrayLike) -> None:
+        table = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        self.shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+        cumulative = np.cumsum(self.shares, axis=1)
+        cumulative /= cumulative[:, -1:]
+        # Row p lives in (p, p + 1]: one flat array serves all profiles.
+        self._flat = (cumulative + np.arange(len(table))[:, None]).ravel()
+        self._width = table.shape[1]
+        self._last = self._width - 1 - (table[:, ::-1] > 0).argmax(axis=1)
+
+    def draw(self, rng: np.random.Generator, profile: NDArray[np.int64] | int, count: int = 0) -> NDArray[np.int64]:
+        """One value per row of ``profile``; with a single profile, ``count`` values."""
+        rows = np.asarray(profile) if np.ndim(profile) else np.full(count, profile)
+        at = np.searchsorted(self._flat, rows + rng.random(len(rows)), side="right")
+        # Rounding may carry a draw past the end of its profile: never to a value that has no share.
+        return np.asarray(np.minimum(at - rows * self._width, self._last[rows]))
+
+
+def strings(values: Sequence[str], codes: NDArray[np.int64]) -> pa.Array:
+    """The values at the codes, as an Arrow string column."""
+    return pa.array(values, pa.string()).take(pa.array(codes))
+
+
+def numbered(prefix: str, numbers: NDArray[np.int64], width: int) -> pa.Array:
+    """Strings such as P0000012: a prefix and the number with leading zeros."""
+    digits = numbers[:, None] // 10 ** np.arange(width - 1, -1, -1) % 10
+    text = np.empty((len(numbers), len(prefix) + width), dtype=np.uint8)
+    text[:, : len(prefix)] = np.frombuffer(prefix.encode(), dtype=np.uint8)
+    text[:, len(prefix) :] = digits + ord("0")
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * text.shape[1]
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(text))

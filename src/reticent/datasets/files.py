@@ -1,0 +1,66 @@
+"""A data set as files: the data, a policy beside it, and whatever the policy names."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from reticent.datasets import census, feed, hospital, series
+from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import TableFile, write, write_csv, write_text
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Heard = Callable[[int], None] | None
+
+
+def write_hospital(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+    """Writes hospital admissions and their policy; says which files were written."""
+    write(hospital.batches(n, seed), path, on_rows=on_rows)
+    return path, _policy(path, "hospital")
+
+
+def write_census(
+    path: Path, n: int, seed: int = 0, *, layout: str = "evolving", on_rows: Heard = None
+) -> tuple[Path, ...]:
+    """Writes a census table in one of its two layouts and its policy; says which files were written."""
+    write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
+    return path, _policy(path, layout)
+
+
+def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+    """Writes a feed of admissions, ``prior.csv`` beside it and the policy; says which files were written."""
+    past = path.with_name("prior.csv")
+    if path == past:
+        raise PolicyError("prior.csv is the name of the file beside the feed.", hint="Give the feed another name.")
+    write(feed.batches(n, seed), path, on_rows=on_rows)
+    write_csv([feed.prior(seed)], past)
+    return path, past, _policy(path, "feed")
+
+
+def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
+    """Writes release_1.csv and so on, updates.csv and policy.yaml into a folder; says which files were written.
+
+    All releases grow together, one block of persons at a time, so memory does not depend on ``n``.
+    """
+    paths = [folder / f"release_{number}.csv" for number in range(1, releases + 1)]
+    with ExitStack() as stack:
+        open_files: dict[int, TableFile] = {}
+        for number, table in series.batches(n, releases, seed):
+            if number not in open_files:
+                open_files[number] = stack.enter_context(TableFile(paths[number - 1], table.schema))
+            open_files[number].write(table)
+            if on_rows:
+                on_rows(table.num_rows)
+    write_csv([series.updates()], folder / "updates.csv")
+    write_text(policy_yaml("series"), folder / "policy.yaml")
+    return (*paths, folder / "updates.csv", folder / "policy.yaml")
+
+
+def _policy(data: Path, kind: str) -> Path:
+    path = data.with_suffix(".policy.yaml")
+    write_text(policy_yaml(kind), path)
+    return path

@@ -1,0 +1,207 @@
+"""A year of hospital admissions, one per person: who, from where, how long, and an ICD-10 diagnosis.
+
+The diagnosis depends on age and sex: each age band of each sex has its own mixture of chapters, each chapter its own
+long tail, and what cannot be (pregnancy in men, dementia in the young) has probability zero. The most frequent
+diagnosis stays well below one in twenty, so that l = 10 to 20 can be met.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.datasets import people
+from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, within
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
+from reticent.policy.icd10 import CHAPTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "birth")
+
+BANDS = (0, 1, 5, 15, 25, 35, 45, 55, 65, 75, 85, 107)
+"""Age bands: each begins at its number and ends before the next."""
+
+# Shares of the chapters by age band, in per mille of nothing in particular: only the proportions count.
+_CHAPTERS = {
+    #        0   1   5   15  25  35  45  55  65  75  85
+    "I": (30, 90, 50, 30, 22, 22, 24, 26, 30, 34, 38),
+    "II": (2, 12, 14, 12, 22, 50, 100, 140, 140, 100, 55),
+    "III": (3, 8, 8, 6, 6, 7, 8, 9, 11, 13, 14),
+    "IV": (4, 15, 28, 16, 16, 22, 28, 30, 30, 30, 32),
+    "V": (0, 6, 40, 110, 90, 90, 85, 50, 30, 28, 30),
+    "VI": (8, 40, 45, 32, 32, 40, 46, 46, 46, 48, 42),
+    "VII": (2, 10, 10, 5, 5, 8, 14, 22, 30, 36, 24),
+    "VIII": (3, 36, 22, 10, 10, 12, 13, 12, 10, 8, 6),
+    "IX": (4, 4, 6, 14, 22, 52, 110, 160, 200, 230, 240),
+    "X": (60, 190, 110, 60, 40, 42, 50, 60, 74, 84, 100),
+    "XI": (12, 50, 80, 85, 85, 100, 115, 105, 92, 84, 80),
+    "XII": (6, 22, 22, 26, 20, 20, 20, 17, 15, 14, 15),
+    "XIII": (2, 14, 36, 50, 50, 80, 120, 120, 105, 80, 44),
+    "XIV": (12, 32, 36, 46, 58, 70, 66, 58, 56, 56, 58),
+    "XV": (0, 0, 0, 130, 360, 180, 2, 0, 0, 0, 0),
+    "XVI": (330, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    "XVII": (50, 36, 28, 9, 5, 4, 3, 2, 2, 1, 1),
+    "XVIII": (40, 60, 72, 56, 44, 44, 46, 46, 50, 58, 68),
+    "XIX": (20, 110, 170, 130, 90, 80, 84, 80, 80, 106, 150),
+    "XXI": (120, 12, 12, 14, 20, 22, 24, 25, 24, 18, 10),
+}
+_PATIENTS = (55, 35, 50, 65, 85, 80, 95, 135, 160, 170, 70)
+_FEMALE_SHARE = (0.48, 0.46, 0.47, 0.56, 0.64, 0.56, 0.49, 0.47, 0.48, 0.54, 0.65)
+# Mean stay in days, youngest to oldest band.
+_STAY = (4.5, 2.8, 3.2, 4.0, 3.8, 4.4, 5.2, 6.0, 7.0, 8.2, 8.8)
+_LONGEST_STAY = 52
+
+_WARDS = {
+    "I": "infectious diseases",
+    "II": "oncology",
+    "V": "psychiatry",
+    "VI": "neurology",
+    "VII": "ophthalmology",
+    "VIII": "ear nose and throat",
+    "IX": "cardiology",
+    "X": "pulmonology",
+    "XI": "gastroenterology",
+    "XII": "dermatology",
+    "XIII": "orthopaedics",
+    "XIV": "urology",
+    "XV": "obstetrics",
+    "XVI": "neonatology",
+    "XVII": "paediatrics",
+    "XIX": "trauma surgery",
+}
+WARDS = (*dict.fromkeys(_WARDS.values()), "internal medicine", "surgery", "intensive care", "geriatrics", "day clinic")
+"""Every ward."""
+
+_DAY_ZERO = np.datetime64("2025-01-01")
+_DAYS = 365
+
+
+def batches(n: int, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
+    """``n`` admissions in tables of ``size`` rows; the rows do not depend on ``size``."""
+    return sliced(lambda number: _block(seed, number), n, size)
+
+
+def generate(n: int, seed: int = 0) -> pa.Table:
+    """``n`` admissions as one table.
+
+    >>> generate(2).column_names[:4]
+    ['patient_id', 'name', 'birth_date', 'sex']
+    """
+    return pa.concat_tables(batches(n, seed)).combine_chunks()
+
+
+def _block(seed: int, number: int) -> pa.Table:
+    rng = generator(seed, "hospital", number)
+    band = _BAND.draw(rng, 0, BLOCK)
+    sex = (rng.random(BLOCK) >= np.asarray(_FEMALE_SHARE)[band]).astype(np.int64)
+    age = _age(rng, band)
+    diagnosis = diagnoses().draw(rng, _profile(band, sex))
+    region = people.regions(rng, BLOCK)
+    admitted = _DAY_ZERO + rng.integers(0, _DAYS, BLOCK)
+    born = admitted - (age * 365.2425 + rng.random(BLOCK) * 365).astype(np.int64)
+    columns = {
+        "patient_id": people.patient_ids(np.arange(BLOCK) + number * BLOCK),
+        "name": people.names(rng, sex),
+        "birth_date": pa.array(born, pa.date32()),
+        "sex": strings(people.SEXES, sex),
+        "region": strings(people.REGIONS, region),
+        "postcode": strings(people.POSTCODES, people.postcodes(rng, region)),
+        "admission_route": strings(ROUTES, _ROUTE.draw(rng, band)),
+        "admission_date": pa.array(admitted, pa.date32()),
+        "length_of_stay": pa.array(_stay(rng, band), pa.int32()),
+        "ward": strings(WARDS, _ward(rng, band, diagnosis)),
+        "diagnosis": strings(CODES, diagnosis),
+    }
+    return pa.table(columns)
+
+
+def _age(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
+    low, high = np.asarray(BANDS)[band], np.asarray(BANDS)[band + 1]
+    part = rng.random(len(band))
+    # Above 85 the years thin out quickly; below they are about even.
+    part = np.where(band == len(BANDS) - 2, part**3, part)
+    return np.asarray(low + (part * (high - low)).astype(np.int64))
+
+
+def _stay(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
+    days = rng.gamma(1.3, np.asarray(_STAY)[band] / 1.3)
+    return np.minimum(days.astype(np.int64), _LONGEST_STAY)
+
+
+def _profile(band: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(band * len(people.SEXES) + sex)
+
+
+@cache
+def diagnoses() -> Choice:
+    """The distribution of ``CODES`` in each profile: age band by age band, women before men."""
+    from_chapter, tail = np.asarray(CHAPTER_OF), _tails()
+    bands = len(BANDS) - 1
+    weights = np.zeros((bands, len(people.SEXES), len(CODES)))
+    for band in range(bands):
+        allowed = [_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES]
+        favour = np.array([_favour(code, BANDS[band]) for code in CODES])
+        for sex, barred in enumerate((MALE, FEMALE)):
+            possible = np.array([ok and not _in(code, barred) for code, ok in zip(CODES, allowed, strict=True)])
+            share = tail * possible * favour
+            total = np.bincount(from_chapter, share, minlength=22)[from_chapter]
+            chapters = np.array([row[band] for row in _CHAPTERS.values()])[_position()[from_chapter]]
+            weights[band, sex] = np.divide(share * chapters, total, out=np.zeros_like(share), where=total > 0)
+    # Breast cancer in men: rare, not impossible.
+    weights[:, 1, CODES.index("C50")] *= 0.01
+    return Choice(weights.reshape(-1, len(CODES)))
+
+
+def _position() -> NDArray[np.int64]:
+    """Chapter of the classification -> row of ``_CHAPTERS``."""
+    rows = list(_CHAPTERS)
+    return np.array([rows.index(roman) if roman in rows else -1 for _, _, roman in CHAPTERS])
+
+
+def _tails() -> NDArray[np.float64]:
+    """Each category's share of its chapter: the leading ones first, the others in a fixed random order."""
+    order = np.random.default_rng(20).permutation(len(CODES))
+    lead = {code: rank for rank, code in enumerate(LEADING)}
+    rank = np.array([lead.get(code, len(LEADING) + order[i]) for i, code in enumerate(CODES)])
+    share = np.zeros(len(CODES))
+    for chapter in set(CHAPTER_OF):
+        members = np.flatnonzero(np.asarray(CHAPTER_OF) == chapter)
+        share[members[np.argsort(rank[members])]] = zipf(len(members), 1.25, 0.8)
+    return share
+
+
+def _in(code: str, spans: tuple[str, ...]) -> bool:
+    return any(within(code, span) for span in spans)
+
+
+def _fits_age(code: str, low: int, high: int) -> bool:
+    return all(first <= low and high <= last for span, first, last in AGES if within(code, span))
+
+
+def _favour(code: str, age: int) -> float:
+    return max(
+        (factor for span, first, last, factor in FAVOURED if within(code, span) and first <= age <= last), default=1
+    )
+
+
+def _ward(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:
+    usual = _usual_ward()[np.asarray(CHAPTER_OF)[diagnosis]]
+    child = (band > 0) & (band < 3) & (rng.random(len(band)) < 0.7)
+    usual = np.where(child, WARDS.index("paediatrics"), usual)
+    other = rng.integers(WARDS.index("internal medicine"), len(WARDS), len(band))
+    return np.where(rng.random(len(band)) < 0.25, other, usual)
+
+
+def _usual_ward() -> NDArray[np.int64]:
+    return np.array([WARDS.index(_WARDS.get(roman, "internal medicine")) for _, _, roman in CHAPTERS])
+
+
+_BAND = Choice(_PATIENTS)
+_ROUTE = Choice([(30, 8, 4, 8, 2, 48)] + [(46, 20, 22, 5, 7, 0)] * 4 + [(40, 20, 28, 6, 6, 0)] * 6)

@@ -1,0 +1,107 @@
+"""Names and places for people who do not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from reticent.datasets.draw import Choice, numbered, strings, zipf
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+SEXES = ("female", "male")
+
+_WOMEN = """
+Ada Agnes Alba Alice Alma Amelie Anna Anneke Astrid Beatriz Birgit Camille Carla Chiara Clara Daria Edith Elena Elif
+Elin Emma Esther Eva Fatima Freya Greta Hanna Helga Ida Ines Ingrid Irene Iris Johanna Judit Julia Karin Katarzyna
+Lara Layla Lea Lena Lina Lucia Luisa Magda Maja Margit Maria Marta Mila Mina Nadia Nina Nora Olga Paula Petra Rita
+Rosa Ruth Sara Selma Signe Silvia Sofia Sonja Stella Tanja Teresa Tilda Ursula Vera Wanda Yara Zofia
+"""
+_MEN = """
+Adam Ahmed Aleksander Alfred Andrei Anton Arno Arthur Axel Bela Benjamin Bruno Carlos Caspar Daniel David Dimitri
+Edgar Elias Emil Emre Erik Ernst Felix Filip Finn Georg Gustav Hans Hasan Henrik Hugo Igor Ivan Jakob Jan Jens Jonas
+Josef Juan Karl Klaus Konrad Lars Leo Liam Lorenz Luca Luis Magnus Marco Martin Mateo Max Mehmet Milan Nico Nils
+Noah Olaf Omar Oskar Otto Pablo Paul Pedro Peter Piotr Rafael Robert Samir Simon Stefan Theo Thomas Tomas Viktor
+Walter
+"""
+
+
+_FAMILIES = """
+Abel Acker Adler Albrecht Almeida Andersen Arnold Aydin Bach Baker Barros Bauer Baumann Beck Berg Berger Bianchi
+Blom Borg Brandt Braun Bruun Busch Carlsen Castro Christen Colombo Conti Costa Cruz Dahl Demir Dietrich Dubois Ebert
+Eder Engel Esposito Fabre Falk Farkas Ferrari Fischer Fontaine Frank Fuchs Gallo Garcia Garnier Gerber Graf Greco
+Gruber Haas Hahn Hansen Hartmann Heinz Herzog Hoffmann Holm Horvat Huber Ivanov Jansen Jensen Jung Kaiser Kaya
+Keller Klein Koch Kovac Kowalski Kraus Kruse Lambert Lang Larsen Laurent Lehmann Lindberg Lopez Lorenz Lund Maier
+Mancini Marek Marino Martens Martin Mayer Meier Mercier Meyer Moreau Moreno Moser Nagy Navarro Neumann Nielsen Novak
+Olsen Ortega Otto Palm Pavlov Peeters Pereira Petersen Peters Pohl Popov Ramos Reuter Ricci Richter Romano Roth
+Rossi Ruiz Russo Sahin Santos Schmid Schubert Seidel Silva Simon Smit Sommer Stein Stern Svensson Szabo Thoma Toth
+Tran Vargas Vidal Vogel Vogt Wagner Weber Weiss Werner Winkler Winter Wolf Yilmaz Young Zeller Ziegler Zimmer
+"""
+
+FIRST: tuple[list[str], list[str]] = (_WOMEN.split(), _MEN.split())
+LAST: list[str] = _FAMILIES.split()
+
+REGIONS = (
+    "Capital",
+    "North Coast",
+    "South Valley",
+    "East Plain",
+    "West Hills",
+    "Lake District",
+    "River Bend",
+    "High Moor",
+    "Old Harbour",
+    "Green Marsh",
+    "Stone Ridge",
+    "Long Forest",
+    "Upper Dale",
+    "Lower Dale",
+    "Salt Islands",
+    "Border March",
+)
+
+_AREAS = 40
+_FIRST = Choice(zipf(76, 0.6))
+_LAST = Choice(zipf(len(LAST), 0.6))
+_REGION = Choice(zipf(len(REGIONS), 0.9))
+_AREA = Choice(zipf(_AREAS, 0.7))
+
+# Prefixes 10, 15, 20 ...; inside a region the areas are spread so that every leading digit says something.
+POSTCODES: tuple[str, ...] = tuple(
+    f"{10 + 5 * region + area // 10}{area % 10}{(area * 37 + region * 11) % 100:02d}"
+    for region in range(len(REGIONS))
+    for area in range(_AREAS)
+)
+"""Every postcode there is: forty for each region, the first two digits belong to the region alone."""
+
+
+def names(rng: np.random.Generator, sex: NDArray[np.int64]) -> pa.Array:
+    """A full name for each person; many share one."""
+    first = np.where(sex == 0, 0, len(FIRST[0])) + _FIRST.draw(rng, 0, len(sex))
+    given = strings([*FIRST[0], *FIRST[1]], first)
+    return pc.binary_join_element_wise(given, strings(LAST, _LAST.draw(rng, 0, len(sex))), " ")
+
+
+def regions(rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+    """A region for each person, as position in ``REGIONS``."""
+    return _REGION.draw(rng, 0, count)
+
+
+def postcodes(rng: np.random.Generator, region: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A postcode in the region of each person, as position in ``POSTCODES``."""
+    return region * _AREAS + _AREA.draw(rng, 0, len(region))
+
+
+def region_of(postcode: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The region a postcode lies in."""
+    return postcode // _AREAS
+
+
+def patient_ids(persons: NDArray[np.int64]) -> pa.Array:
+    """A distinct id for each person number, in no visible order."""
+    # Odd and not a multiple of 5, hence one-to-one modulo a power of ten.
+    return numbered("P", (persons * 7_368_787 + 104_729) % 10**10, 10)

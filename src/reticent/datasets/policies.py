@@ -1,0 +1,127 @@
+"""A policy for each kind of synthetic data, with a reason for each choice: a start to copy from."""
+
+from __future__ import annotations
+
+from reticent.errors import PolicyError
+
+_HOSPITAL = """\
+# Hospital admissions, one per person.
+version: 1
+person: patient_id                # the same person across records; kept inside, never released
+
+columns:
+  patient_id:      identifier     # never released
+  name:            identifier
+  birth_date:      {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  sex:             quasi          # no hierarchy given: the value, then *
+  region:          quasi
+  postcode:        {role: quasi, hierarchy: {prefix: 5}}           # one digit less per level
+  admission_route: quasi
+  admission_date:  {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  length_of_stay:  {role: quasi, hierarchy: {intervals: [[1, 3, 7, 14, 28], [7, 28]]}}
+  ward:            identifier     # held back: a ward often gives the diagnosis away
+  diagnosis:       {role: sensitive, hierarchy: {icd10: true}}     # code, block, chapter
+
+# Each group shows at least ten different diagnoses, so at least ten persons stand behind each row.
+privacy: {l: 10, suppression: 0.02}
+
+table:    {method: anatomy}             # one table, released once
+evolving: {strategy: sealed, l: 10}     # a table that gains, loses and corrects rows
+"""
+
+_SERIES = """\
+# The same persons in several releases, while their illness progresses.
+version: 1
+person: patient_id                # the same person across releases; kept inside, never released
+
+columns:
+  patient_id: identifier
+  name:       identifier
+  age:        {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex:        quasi
+  region:     quasi
+  postcode:   {role: quasi, hierarchy: {prefix: 5}}
+  diagnosis:  {role: sensitive, updates: {file: updates.csv}}      # value, next, probability
+
+privacy: {l: 4}
+
+# Four candidates for each person in every release, and no release above the risk limit.
+series: {model: m-distinct, m: 4, max_risk: 0.5}
+"""
+
+_FEED = """\
+# Admissions as they arrive; each is released at once.
+version: 1
+person: patient_id                # the same person across visits; kept inside, never released
+
+columns:
+  admitted:        plain          # a stream without delay shows the time anyway
+  patient_id:      identifier
+  age:             {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex:             quasi
+  region:          quasi
+  postcode:        {role: quasi, hierarchy: {prefix: 5}}
+  admission_route: quasi
+  diagnosis:       sensitive
+
+privacy: {l: 10}
+
+# How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
+stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+"""
+
+_EVOLVING = """\
+# A census table that gains, loses and corrects rows.
+version: 1
+person: person_id                 # kept inside, never released
+
+columns:
+  person_id:        identifier
+  gender:           quasi
+  age:              {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  quarter_of_birth: quasi
+  marital_status:   quasi
+  race:             {role: quasi, hierarchy: {prefix: 4}}
+  birthplace:       {role: quasi, hierarchy: {prefix: 4}}
+  education:        {role: quasi, hierarchy: {prefix: 3}}
+  occupation:       sensitive
+
+privacy: {l: 10}
+
+table:    {method: anatomy}
+evolving: {strategy: sealed, l: 10}     # up to l = 30 can be met
+"""
+
+_M_DISTINCT = """\
+# A census table published again and again while persons change their occupation.
+version: 1
+person: person_id                 # kept inside, never released
+
+columns:
+  person_id:      identifier
+  age:            {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  gender:         quasi
+  marital_status: quasi
+  education:      {role: quasi, hierarchy: {prefix: 3}}
+  occupation:     {role: sensitive, updates: {diameter: 10}}       # stays, or becomes one of nine similar ones
+
+privacy: {l: 4}
+
+table:  {method: anatomy}
+series: {model: m-distinct, m: 4, max_risk: 0.5}
+"""
+
+_POLICIES = {
+    "hospital": _HOSPITAL,
+    "series": _SERIES,
+    "feed": _FEED,
+    "evolving": _EVOLVING,
+    "m-distinct": _M_DISTINCT,
+}
+
+
+def policy_yaml(kind: str) -> str:
+    """The policy for ``hospital``, ``series``, ``feed`` or one of the census layouts, as the text of a YAML file."""
+    if kind not in _POLICIES:
+        raise PolicyError("There is no such kind of data.", hint=f"Choose one of: {', '.join(_POLICIES)}.")
+    return _POLICIES[kind]

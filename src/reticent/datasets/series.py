@@ -1,0 +1,192 @@
+"""The same persons over several releases: illness progresses, people move, age, leave, come back, arrive.
+
+Diagnoses come in families. In some an illness only gets worse (mild, moderate, severe), in others it comes and goes.
+The update graph says for each value what it may be in the next release and how probably; it is transitive and every
+value may stay, so whoever misses some releases still comes back with a value the graph allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.datasets import people
+from reticent.datasets.draw import BLOCK, Choice, generator, strings, zipf
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+PROGRESSIVE = (
+    "mild asthma > moderate asthma > severe asthma",
+    "early chronic kidney disease > advanced chronic kidney disease > kidney failure",
+    "raised blood sugar > type 2 diabetes > diabetes with complications",
+    "high blood pressure > hypertensive heart disease > heart failure",
+    "stable angina > unstable angina > myocardial infarction",
+    "mild cognitive impairment > mild dementia > severe dementia",
+    "fatty liver > liver fibrosis > cirrhosis",
+    "early arthrosis > advanced arthrosis > joint replacement",
+    "localised tumour > regional tumour > metastatic tumour",
+    "glaucoma suspect > early glaucoma > advanced glaucoma",
+)
+"""Families in which an illness stays or gets worse."""
+
+RECURRING = (
+    "influenza > bronchitis > pneumonia",
+    "mild depression > moderate depression > severe depression",
+    "multiple sclerosis in remission > multiple sclerosis in relapse",
+    "gastritis > gastric ulcer > bleeding ulcer",
+    "low back pain > sciatica > slipped disc",
+    "atopic eczema > infected eczema",
+    "episodic migraine > chronic migraine",
+    "cystitis > pyelonephritis > urosepsis",
+)
+"""Families in which an illness may also get better."""
+
+FAMILIES: tuple[tuple[str, ...], ...] = tuple(tuple(line.split(" > ")) for line in PROGRESSIVE + RECURRING)
+VALUES: tuple[str, ...] = tuple(value for family in FAMILIES for value in family)
+
+_STAY = 0.7
+_LEAVE, _RETURN, _NEWCOMERS, _MOVE = 0.08, 0.2, 0.08, 0.04
+_OLDEST = 100
+
+
+@dataclass
+class _Persons:
+    """One block of persons at one moment."""
+
+    entry: NDArray[np.int64]
+    names: pa.Array
+    sex: NDArray[np.int64]
+    age: NDArray[np.int64]
+    postcode: NDArray[np.int64]
+    diagnosis: NDArray[np.int64]
+    present: NDArray[np.bool_]
+
+
+def batches(n: int, releases: int = 5, seed: int = 0) -> Iterator[tuple[int, pa.Table]]:
+    """Parts of the releases as (release number from 1, table); each release's parts come in the order of its rows.
+
+    The first release has exactly ``n`` persons. Memory holds one block of persons, whatever ``n`` is.
+    """
+    if n < 1 or releases < 1:
+        raise PolicyError("A series needs at least one person and one release.", hint="Check -n and --releases.")
+    everyone = n + _per_release(n) * (releases - 1)
+    for number in range(-(-everyone // BLOCK)):
+        yield from _history(n, releases, seed, number)
+
+
+def generate(n: int, releases: int = 5, seed: int = 0) -> list[pa.Table]:
+    """The releases, each as one table.
+
+    >>> [table.num_rows for table in generate(100, releases=1)]
+    [100]
+    """
+    parts: list[list[pa.Table]] = [[] for _ in range(releases)]
+    for release, table in batches(n, releases, seed):
+        parts[release - 1].append(table)
+    return [pa.concat_tables(tables).combine_chunks() for tables in parts]
+
+
+def updates() -> pa.Table:
+    """The update graph as a table of value, next, probability; the probabilities of a value sum to one."""
+    rows = [(VALUES[i], VALUES[j], p) for i, j, p in _edges()]
+    value, following, probability = zip(*rows, strict=True)
+    return pa.table({"value": value, "next": following, "probability": probability})
+
+
+def _edges() -> Iterator[tuple[int, int, float]]:
+    shares = _progress().shares
+    for i, row in enumerate(shares):
+        yield from ((i, int(j), round(float(row[j]), 6)) for j in np.flatnonzero(row))
+
+
+@cache
+def _progress() -> Choice:
+    """For each value the distribution of the next: stay, or move within the family, near steps before far ones."""
+    weights = np.zeros((len(VALUES), len(VALUES)))
+    begin = 0
+    for line, family in zip(PROGRESSIVE + RECURRING, FAMILIES, strict=True):
+        for i in range(len(family)):
+            reach = range(i, len(family)) if line in PROGRESSIVE else range(len(family))
+            far = {j: 0.25 ** abs(j - i) for j in reach if j != i}
+            for j, weight in far.items():
+                weights[begin + i, begin + j] = (1 - _STAY) * weight / sum(far.values())
+            weights[begin + i, begin + i] = _STAY if far else 1.0
+        begin += len(family)
+    return Choice(weights)
+
+
+@cache
+def _onset() -> Choice:
+    """What people arrive with: families in a long tail, the first stage most often; the old have other illnesses."""
+    order = np.random.default_rng(11).permutation(len(FAMILIES))
+    family = zipf(len(FAMILIES), 0.5)[order]
+    stages = [0.5 ** np.arange(len(values)) for values in FAMILIES]
+    young = np.concatenate([share * stage / stage.sum() for share, stage in zip(family, stages, strict=True)])
+    starts = np.array([0, *(len(values) for values in FAMILIES)]).cumsum()
+    old = young.copy()
+    for index, (low, high) in enumerate(pairwise(starts)):
+        old[low:high] *= 2.0 if index < len(PROGRESSIVE) else 0.7
+    return Choice([young, old])
+
+
+def _per_release(n: int) -> int:
+    return max(1, round(n * _NEWCOMERS))
+
+
+def _history(n: int, releases: int, seed: int, number: int) -> Iterator[tuple[int, pa.Table]]:
+    rng = generator(seed, "series", number)
+    ids = np.arange(BLOCK) + number * BLOCK
+    # The first n persons are there from the start; the others arrive release by release, in the order of their numbers.
+    entry = np.where(ids < n, 1, 2 + (ids - n) // _per_release(n))
+    persons = _arrive(rng, entry)
+    for release in range(1, releases + 1):
+        if release > 1:
+            _live(rng, persons, release)
+        yield release, _table(ids, persons, persons.present & (entry <= release))
+
+
+def _arrive(rng: np.random.Generator, entry: NDArray[np.int64]) -> _Persons:
+    sex = rng.integers(0, 2, BLOCK)
+    age = np.minimum((rng.beta(2.2, 1.6, BLOCK) * 98).astype(np.int64), _OLDEST)
+    return _Persons(
+        entry=entry,
+        names=people.names(rng, sex),
+        sex=sex,
+        age=age,
+        postcode=people.postcodes(rng, people.regions(rng, BLOCK)),
+        diagnosis=_onset().draw(rng, (age >= 60).astype(np.int64)),
+        present=np.ones(BLOCK, dtype=np.bool_),
+    )
+
+
+def _live(rng: np.random.Generator, persons: _Persons, release: int) -> None:
+    """Lets the time between two releases pass for those who had arrived before."""
+    known = persons.entry < release
+    persons.age = np.where(known, np.minimum(persons.age + 1, _OLDEST), persons.age)
+    persons.diagnosis = np.where(known, _progress().draw(rng, persons.diagnosis), persons.diagnosis)
+    moved = known & (rng.random(BLOCK) < _MOVE)
+    persons.postcode = np.where(moved, people.postcodes(rng, people.regions(rng, BLOCK)), persons.postcode)
+    chance = rng.random(BLOCK)
+    persons.present = np.where(persons.present, ~known | (chance >= _LEAVE), chance < _RETURN)
+
+
+def _table(ids: NDArray[np.int64], persons: _Persons, present: NDArray[np.bool_]) -> pa.Table:
+    columns = {
+        "patient_id": people.patient_ids(ids[present]),
+        "name": persons.names.filter(pa.array(present)),
+        "age": pa.array(persons.age[present], pa.int32()),
+        "sex": strings(people.SEXES, persons.sex[present]),
+        "region": strings(people.REGIONS, people.region_of(persons.postcode[present])),
+        "postcode": strings(people.POSTCODES, persons.postcode[present]),
+        "diagnosis": strings(VALUES, persons.diagnosis[present]),
+    }
+    return pa.table(columns)

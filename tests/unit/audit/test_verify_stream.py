@@ -1,0 +1,110 @@
+"""The judge on streams: a good transcript passes, and each way of breaking it is refuted."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from reticent.audit import verify
+from reticent.policy import Policy
+from reticent.release import Counts, Guarantee, Release
+
+COLUMNS = {"id": "identifier", "age": "quasi", "sex": "quasi", "ward": "plain", "ill": "sensitive"}
+POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}, "stream": {"l": 2}})
+
+
+def group(name, *candidates):
+    return {"type": "group", "group": name, "candidates": [list(pair) for pair in candidates]}
+
+
+def tuple_(name, seq, age, sex="f"):
+    return {"type": "tuple", "group": name, "seq": seq, "qi": {"age": age, "sex": sex}, "plain": {"ward": "a"}}
+
+
+GOOD = [
+    group("g1", ("asthma", 1), ("flu", 1)),
+    tuple_("g1", 0, 24),
+    group("g2", ("asthma", 2), ("flu", 1), ("ulcer", 1)),
+    tuple_("g2", 1, 24),
+    tuple_("g1", 2, 30),
+    tuple_("g2", 3, 24, "m"),
+]
+
+
+def judged(lines, tmp_path):
+    path = tmp_path / "out.ndjson"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return verify(path, POLICY)
+
+
+def test_a_good_transcript_holds(tmp_path):
+    assert judged(GOOD, tmp_path).refuted == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "claim"),
+    [
+        ([GOOD[1], GOOD[0]], "a group precedes its first tuple"),
+        ([GOOD[0], GOOD[0]], "published once"),
+        ([*GOOD, group("g1", ("asthma", 1), ("flu", 1))], "published once"),
+        ([group("g", ("flu", 2))], "l distinct candidates"),
+        ([group("g", ("asthma", 3), ("flu", 1))], "no candidate above 1/l"),
+        ([group("g", ("flu", 1), ("asthma", 1))], "sorted"),
+        ([group("g", ("asthma", 1), ("flu", 0))], "whole counts"),
+        ([group("g", ("flu", 1), ("flu", 1))], "distinct, sorted"),
+        ([*GOOD, tuple_("g1", 4, 50)], "no more tuples than candidates"),
+        ([*GOOD, tuple_("g2", 4, 24)], "no quasi-identifier twice"),
+        ([*GOOD, tuple_("g2", 3, 50)], "sequence number"),
+        ([*GOOD, tuple_("g2", -1, 50)], "sequence number"),
+        ([*GOOD, tuple_("g9", 4, 50)], "a group precedes its first tuple"),
+        ([*GOOD, {"type": "noise"}], "every line"),
+        ([*GOOD, tuple_("g2", 4, 50) | {"qi": {"id": 1}}], "only columns"),
+        ([*GOOD, tuple_("g2", 4, 50) | {"plain": {"ill": "flu"}}], "only columns"),
+    ],
+)
+def test_a_broken_transcript_is_refuted(lines, claim, tmp_path):
+    verdict = judged(lines, tmp_path)
+    assert any(claim in finding.claim for finding in verdict.refuted), verdict
+
+
+def test_a_line_that_is_no_json_is_refuted(tmp_path):
+    path = tmp_path / "x.ndjson"
+    path.write_text("{nonsense\n")
+    assert not verify(path, POLICY).holds
+
+
+def release(tables, claims=None):
+    rows = sum(table.num_rows for name, table in tables.items() if name != "group")
+    return Release(
+        "stream", "sealed", tables, Guarantee(claims or {"l": {"distinct": 2}}, ""), Counts(rows, rows, 0, 0), ""
+    )
+
+
+def test_parts_of_a_stream_are_judged_as_one():
+    first = release(
+        {
+            "group": pa.table({"group": ["a", "a"], "value": ["flu", "ulcer"], "count": [1, 1]}),
+            "tuple": pa.table({"group": ["a"], "seq": [0], "age": [1], "sex": ["f"]}),
+        }
+    )
+    second = release({"tuple": pa.table({"group": ["a"], "seq": [1], "age": [2], "sex": ["f"]})})
+    again = release({"tuple": pa.table({"group": ["a"], "seq": [2], "age": [3], "sex": ["f"]})})
+    assert verify([first, second], POLICY).refuted == ()
+    assert not verify([second], POLICY).holds
+    assert not verify([first, second, again], POLICY).holds
+
+
+def record(seq, age, ill):
+    return {"type": "record", "seq": seq, "qi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
+
+
+def test_generalised_records_are_judged_by_k(tmp_path):
+    good = [record(0, "20-29", "flu"), record(1, "20-29", "ulcer")]
+    assert judged(good, tmp_path).refuted == ()
+    verdict = judged([*good, record(2, "30-39", "flu")], tmp_path)
+    assert [finding.claim for finding in verdict.refuted] == ["k = 2"]
+    assert any("sequence" in f.claim for f in judged([*good, record(1, "20-29", "flu")], tmp_path).refuted)
+    scalar = [line | {"sensitive": line["sensitive"]["ill"]} for line in good]
+    assert judged(scalar, tmp_path).holds
