@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 mod evolving;
 mod random;
+mod series;
 mod stream;
 mod table;
 
@@ -16,6 +17,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     evolving::register(m)?;
     random::register(m)?;
     stream::register(m)?;
+    series::register(m)?;
     table::register(m)?;
     Ok(())
 }
