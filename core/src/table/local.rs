@@ -14,6 +14,7 @@ use super::frontier::{Frontier, path};
 use super::grouping::{Grouping, Histogram, Scratch};
 use super::loss::Scorer;
 use super::model::Model;
+use super::optimal::Task;
 use super::space::Levels;
 
 /// Node of every record: by combination, except for the records that left in part.
@@ -59,10 +60,11 @@ impl Recoded {
 /// Parts tried, as shares of the largest one: a smaller part can be chosen to leave a better balanced rest behind.
 const SHARES: [f64; 4] = [1.0, 0.8, 0.6, 0.4];
 
-pub fn recode(table: &Table, model: &Model, scorer: &Scorer<'_>, limit: u64) -> Recoded {
-    let order = nodes_by_cost(table, scorer);
+/// Visits the nodes of `order`, or all by their cost; `parting` allows groups to leave in part.
+pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Recoded {
+    let order = order.unwrap_or_else(|| nodes_by_cost(task.table, task.scorer));
     let last = order.len() as u32 - 1;
-    let mut rest = Rest::new(table, model, limit, last);
+    let mut rest = Rest::new(task, parting, last);
     for (node, levels) in order.iter().enumerate() {
         if rest.left == 0 || node as u32 == last {
             break;
@@ -126,6 +128,7 @@ struct Rest<'a> {
     table: &'a Table,
     model: &'a Model,
     limit: u64,
+    parting: bool,
     /// Whether the rest must stay satisfied: not when the whole table never was.
     guarded: bool,
     members: Vec<u32>,
@@ -138,7 +141,8 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    fn new(table: &'a Table, model: &'a Model, limit: u64, last: u32) -> Self {
+    fn new(task: &Task<'a>, parting: bool, last: u32) -> Self {
+        let Task { table, model, limit, .. } = *task;
         let members: Vec<u32> = (0..table.base.len() as u32).collect();
         let groups = gather(&table.base, &members);
         let mut whole = Histogram::default();
@@ -151,6 +155,7 @@ impl<'a> Rest<'a> {
             table,
             model,
             limit,
+            parting,
             guarded: true,
             members,
             groups,
@@ -207,6 +212,9 @@ impl<'a> Rest<'a> {
                 self.groups.counts[member as usize] = 0;
             }
             return true;
+        }
+        if !self.parting {
+            return false;
         }
         for share in SHARES {
             let (rows, sensitive) = (self.table.rows, &self.table.sensitive);

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-mod anatomy;
+pub(crate) mod anatomy;
 mod binding;
 mod check;
 mod collapse;

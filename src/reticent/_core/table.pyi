@@ -42,6 +42,7 @@ class Collapsed:
         weights: list[float],
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
+        order: list[list[int]] | None = None,
     ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]: ...
 
 def mondrian(

@@ -39,7 +39,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     wanted = list(dict.fromkeys(requirements(release.claims) + demanded(policy)))
     quasi = [name for name in policy.quasi if name in data.column_names]
     findings = [check_columns(data, policy.released, policy)]
-    findings += [_legal(data, name, policy) for name in quasi]
+    findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
     findings += [_size(rows, size, requirement) for requirement in wanted if requirement.model == "k"]
     deep, notes = [requirement for requirement in wanted if requirement.model != "k"], list[str]()
@@ -86,10 +86,9 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None) -> l
     return findings
 
 
-def _legal(data: pa.Table, name: str, policy: Policy) -> Finding:
-    return none_of(
-        "published values are nodes of the hierarchy", illegal(codes(data[name])[1], policy, name), f"column '{name}'"
-    )
+def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
+    unknown = illegal(codes(data[name])[1], policy, name, method)
+    return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
 
 
 def _size(rows: Any, size: int, requirement: Requirement) -> Finding:
