@@ -45,8 +45,8 @@ class Judge:
         self, features: npt.NDArray[np.float64], target: npt.NDArray[np.int64], positive: int | None = None
     ) -> Scores:
         """Scores of predictions made for each fold by a machine trained on the others."""
-        from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 - heavy
-        from sklearn.svm import SVC  # noqa: PLC0415 - heavy
+        from sklearn.model_selection import StratifiedKFold
+        from sklearn.svm import SVC
 
         predicted = np.full(len(target), int(np.bincount(target).argmax()))
         if features.shape[1]:
