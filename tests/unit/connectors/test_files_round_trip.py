@@ -117,7 +117,7 @@ def test_streams_work_where_files_do(tmp_path, kind, monkeypatch, capfdbinary):
     with (tmp_path / f"t.{kind}").open("rb") as raw:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw))
         assert read_table("-").equals(table)
-    write_table(table, "-", kind)
+    write_table(table, Path("-"), kind)
     assert read_table(io.BytesIO(capfdbinary.readouterr().out)).equals(table)
 
 
