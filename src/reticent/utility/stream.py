@@ -47,7 +47,7 @@ def sau(slots: int, tuples: int) -> float:
     return (slots - tuples) / slots if slots else 0.0
 
 
-def sau_limit(l: float, p_max: float) -> float:  # noqa: E741
+def sau_limit(l: float, p_max: float) -> float:
     """The SAU that no method can get below: 1 - 1/(l * p_max), where p_max is the share of the most frequent value.
 
     >>> round(sau_limit(15, 0.1002), 3)
