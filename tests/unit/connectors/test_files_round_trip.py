@@ -196,3 +196,10 @@ def test_the_head_of_a_large_file(tmp_path, kind):
 def test_texts_replace_files_whole(tmp_path):
     write_text(tmp_path / "t", "ä")
     assert (tmp_path / "t").read_bytes() == "ä".encode()
+
+
+@pytest.mark.parametrize(
+    "content", [b"a,b\n1,2", b"a,b\r\n1,2", b'{"a": "1", "b": "2"}', b"\xef\xbb\xbfa;b\n1;2", b"a,b\r1,2"]
+)
+def test_the_last_line_needs_no_end(content):
+    assert read_table(io.BytesIO(content)).to_pydict() == {"a": ["1"], "b": ["2"]}
