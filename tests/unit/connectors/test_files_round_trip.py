@@ -1,5 +1,6 @@
 """What is written comes back: every format, every dialect, nulls apart from empty texts."""
 
+import csv
 import gzip
 import io
 import stat
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from reticent.connectors.files import (
     Format,
+    blocks,
     read_batches,
     read_head,
     read_table,
@@ -203,3 +205,19 @@ def test_texts_replace_files_whole(tmp_path):
 )
 def test_the_last_line_needs_no_end(content):
     assert read_table(io.BytesIO(content)).to_pydict() == {"a": ["1"], "b": ["2"]}
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.text(st.sampled_from("xé\",\n\r;'"), min_size=1, max_size=5)] * 2), min_size=1, max_size=12
+    ),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_where_blocks_are_cut_does_not_matter(rows, size, quote_all):
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows([("a", "b"), *rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_BLOCK", size)
+        table = read_table(io.BytesIO(text.getvalue().encode()), form=Format("csv"))
+    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
