@@ -3,9 +3,7 @@
 For `sealed` every posterior is at most 1/l; for the published method the same reader succeeds, so the test can fail.
 """
 
-import os
 from collections import Counter
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from stream_model import DelayFreeModel, SealedModel, transcripts, worst_posteri
 
 from reticent._core import stream
 from reticent.engine.classes import design
-from reticent.engine.stream.pools import ARC
 
 # Counts of the design prior, l, and who sends each tuple: alone, or coming back.
 CASES = [
@@ -34,50 +31,50 @@ CASES = [
 
 def sealed_model(counts, l, **more):
     classes = design(dict(enumerate(counts)), l)
-    return SealedModel(tuple(c.values for c in classes), tuple(c.weight for c in classes), **more)
+    return SealedModel(tuple(c.values for c in classes), tuple(float(c.weight) for c in classes), **more)
 
 
 def shares(counts):
-    return [Fraction(count, sum(counts)) for count in counts]
+    return [count / sum(counts) for count in counts]
 
 
 @pytest.mark.parametrize(("counts", "l", "persons"), CASES)
 def test_sealed_keeps_every_posterior_at_one_in_l(counts, l, persons):
-    assert worst_posterior(sealed_model(counts, l), shares(counts), persons) <= Fraction(1, l) + Fraction(1, 10**9)
+    assert worst_posterior(sealed_model(counts, l), shares(counts), persons) <= 1 / l + 1e-9
 
 
 @pytest.mark.parametrize(("counts", "l", "persons"), [case for case in CASES if case[1] < len(case[0])])
 def test_the_same_reader_breaks_the_published_method(counts, l, persons):
     model = DelayFreeModel(len(counts), l)
-    assert worst_posterior(model, shares(counts), persons) > Fraction(1, l) * Fraction(11, 10)
+    assert worst_posterior(model, shares(counts), persons) > 1.1 / l
 
 
 def test_the_papers_own_example_ends_in_certainty():
     """Three tuples, l = 2: t1 opens {a, b}, t2 opens {a, c}, t3 opens {b, c}; then t2 = c."""
-    assert worst_posterior(DelayFreeModel(3, 2), [Fraction(1, 3)] * 3, (0, 1, 2)) == 1
+    assert worst_posterior(DelayFreeModel(3, 2), [1 / 3] * 3, (0, 1, 2)) == pytest.approx(1)
 
 
 def test_without_the_memo_a_returning_person_is_lost():
     """The planted bug: a class drawn anew each time leaves one candidate after two visits."""
     forgetful = sealed_model((1, 1, 1), 2, memo=False)
-    assert worst_posterior(forgetful, [Fraction(1, 3)] * 3, (0, 0)) == 1
+    assert worst_posterior(forgetful, [1 / 3] * 3, (0, 0)) == pytest.approx(1)
 
 
 def test_classes_that_do_not_fit_the_prior_are_noticed():
     """The planted bug: a design for another prior."""
     wrong = sealed_model((1, 1, 1), 2)
-    assert worst_posterior(wrong, shares((4, 1, 1)), (0, 1)) > Fraction(1, 2)
+    assert worst_posterior(wrong, shares((4, 1, 1)), (0, 1)) > 0.51
 
 
 def test_a_person_with_changing_values_is_the_stated_exception():
     """Values drawn anew for the same person: two classes that share s of l values give l / (l*l - s), as documented."""
-    found = worst_posterior(sealed_model((1, 1, 1), 2), [Fraction(1, 3)] * 3, (0, 0), constant=False)
-    assert found == Fraction(2, 2 * 2 - 1)
+    found = worst_posterior(sealed_model((1, 1, 1), 2), [1 / 3] * 3, (0, 0), constant=False)
+    assert found == pytest.approx(2 / (2 * 2 - 1))
 
 
 # The models above are the core's own process: its transcripts have the models' exact distribution.
 STREAM = [(0, 0), (1, 1), (0, 0), (2, 2), (3, 0), (4, 1)]
-RUNS = 20_000
+RUNS = 10_000
 
 
 def core_transcripts(build, with_persons):
@@ -126,7 +123,3 @@ def test_the_core_runs_the_published_model():
 
     assert_same(core_transcripts(build, with_persons=False), transcripts(DelayFreeModel(3, 2), STREAM))
 
-
-def test_keys_of_the_operating_system_differ():
-    assert os.urandom(32) != os.urandom(32)
-    assert ARC == 1 << 32
