@@ -77,6 +77,15 @@ CASES = [
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
     ),
+    *(
+        Case(
+            "evolving",
+            strategy,
+            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
+            people,
+        )
+        for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
+    ),
 ]
 
 
