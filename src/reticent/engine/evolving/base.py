@@ -253,7 +253,7 @@ class EvolvingPublisher(Publisher):
 
     def _find(self, ids: list[str], column: str, *, single: bool = False) -> Rows:
         if column == self.name:
-            found = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
+            found: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
         elif column == self.policy.person:
             found = [self.records.of_person(i) for i in ids]
         else:
@@ -279,7 +279,7 @@ class EvolvingPublisher(Publisher):
         present: dict[str, int] = {}
         for op, part in stretches:
             if op != "delete":
-                check_batch(part, self.policy)
+                self.records.encode(check_batch(part, self.policy))
             elif column not in part.column_names:
                 raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
             for name in _texts(part.column(column)):

@@ -146,10 +146,11 @@ class Sealed(EvolvingPublisher):
         self.records.seats[rows] = _core.evolving.seat(
             self.records.classes[rows], values, before, key=self._key("seats")
         )
-        return np.union1d(found, rows[self.records.seats[rows] != before])
+        moved: Rows = np.union1d(found, rows[self.records.seats[rows] != before])
+        return moved
 
     def _open_waiting(self) -> Rows:
-        rows = self.records.rows()
+        rows: Rows = self.records.rows()
         rows = rows[self.records.classes[rows] == NONE]
         if not len(rows):
             return rows
