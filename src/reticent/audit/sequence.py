@@ -109,26 +109,35 @@ class Attack:
             self._possible[who] &= mask
 
     def _eliminate(self) -> None:
-        """Certain values leave the counts of their groups, until nothing changes any more."""
+        """What is certain in one group narrows the others, until nothing changes any more."""
         for _ in range(_ROUNDS):
-            changed = sum(self._exhaust(p, m, group) for p, m in self._seen for group in m)
+            changed = False
+            for publication, members in self._seen:
+                for group, persons in members.items():
+                    if not _spare(publication, members, group):
+                        changed |= self._exhaust(publication.counts[group], persons)
             if not changed:
                 return
 
-    def _exhaust(self, publication: Publication, members: Mapping[str, list[Hashable]], group: str) -> int:
-        if _spare(publication, members, group):
-            return 0
-        sure = Counter(mask for who in members[group] if (mask := self._possible[who]).bit_count() == 1)
-        if not sure:
-            return 0
-        full = {1 << self._bits[v]: n for v, n in publication.counts[group].items()}
-        gone = sum(mask for mask, n in sure.items() if n >= full.get(mask, 0))
-        changed = 0
-        for who in members[group]:
-            mask = self._possible[who]
-            if mask.bit_count() > 1 and mask & gone:
-                self._possible[who] = mask & ~gone
-                changed += 1
+    def _exhaust(self, counts: Counter[str | None], persons: list[Hashable]) -> bool:
+        """Each value belongs to exactly as many members as the group counts."""
+        possible, changed = self._possible, False
+        for value, count in counts.items():
+            bit = 1 << self._bits[value]
+            holders = [who for who in persons if possible[who] & bit]
+            sure = sum(possible[who] == bit for who in holders)
+            if sure == len(holders):
+                continue
+            if sure >= count:  # all of them are found: nobody else has it
+                keep = ~bit
+            elif len(holders) == count:  # nobody else can have it: all these do
+                keep = bit
+            else:
+                continue
+            for who in holders:
+                if possible[who] != bit:
+                    possible[who] &= keep
+            changed = True
         return changed
 
 
