@@ -86,6 +86,15 @@ CASES = [
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
     ),
+    *(
+        Case(
+            "evolving",
+            strategy,
+            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
+            people,
+        )
+        for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
+    ),
     Case("stream", "sealed", streamed(method="sealed", l=3, window=100), people),
     Case("stream", "delay-free", streamed(method="delay-free", l=3), people),
     Case("stream", "castle", streamed(method="castle", delta=40) | {"privacy": {"k": 4, "l": 2}}, people),

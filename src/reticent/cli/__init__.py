@@ -15,6 +15,7 @@ COMMANDS = {
     "policy": "reticent.cli.policy",
     "anonymize": "reticent.cli.anonymize",
     "stream": "reticent.cli.stream",
+    "evolve": "reticent.cli.evolve",
     "verify": "reticent.cli.verify",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",

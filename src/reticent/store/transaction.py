@@ -137,6 +137,19 @@ class Transaction:
         self._row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
 
+    def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
+        """Run a statement on an engine's own table, once per row, as the publisher's one writer."""
+        self._row(publisher)
+        if rows:
+            self._connection.execute(statement, rows)
+
+    def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Write rows of an engine's own table, in place of those with the same key."""
+        write = insert(self._connection, table)
+        keys = [column.name for column in table.primary_key]
+        change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
+        self.run(publisher, write.on_conflict_do_update(index_elements=keys, set_=change), rows)
+
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
         table = schema.kv.c
