@@ -14,6 +14,7 @@ COMMANDS = {
     "init": "reticent.cli.init",
     "policy": "reticent.cli.policy",
     "anonymize": "reticent.cli.anonymize",
+    "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",
