@@ -70,6 +70,15 @@ def people(seed: int, n: int) -> pa.Table:
     )
 
 
+ILLNESSES = {"*": {f"group {g}": [f"illness {2 * g + i}" for i in range(2)] for g in range(4)}}
+
+
+def streamed(**settings: Any) -> dict[str, Any]:
+    """A policy for a stream; the domain of the sensitive column is known, its missing values are not."""
+    columns = COLUMNS | {"ill": {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}}}
+    return {"version": 1, "person": "patient", "columns": columns, "stream": settings}
+
+
 CASES = [
     Case(
         "table",
@@ -77,6 +86,9 @@ CASES = [
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
     ),
+    Case("stream", "sealed", streamed(method="sealed", l=3, window=100), people),
+    Case("stream", "delay-free", streamed(method="delay-free", l=3), people),
+    Case("stream", "castle", streamed(method="castle", delta=40) | {"privacy": {"k": 4, "l": 2}}, people),
 ]
 
 
