@@ -29,7 +29,8 @@ demo: setup
 	$(BIN)/reticent demo
 
 test: setup
-	$(BIN)/python -m pytest
+	scripts/install-test-services
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: setup
 	$(BIN)/python -m bench

@@ -39,13 +39,18 @@ def judge(release: Published, policy: Policy) -> Verdict:
     wanted = list(dict.fromkeys(requirements(release.claims) + demanded(policy)))
     quasi = [name for name in policy.quasi if name in data.column_names]
     findings = [check_columns(data, policy.released, policy)]
-    findings += [_legal(data, name, policy) for name in quasi]
+    findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
     findings += [_size(rows, size, requirement) for requirement in wanted if requirement.model == "k"]
-    notes: list[str] = []
-    for requirement in wanted:
-        if requirement.model != "k":
-            findings += _sensitive(release, policy, (rows, size), requirement, notes)
+    deep, notes = [requirement for requirement in wanted if requirement.model != "k"], list[str]()
+    if deep and not policy.sensitive:
+        findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
+    for column in policy.sensitive if deep else ():
+        if column in data.column_names:
+            groups = histograms(rows, size, data[column])
+            findings += _sensitive(release, policy, groups, column, deep, notes)
+        else:
+            findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
     findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression)
     return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), unchecked(release.claims))
 
@@ -81,10 +86,9 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None) -> l
     return findings
 
 
-def _legal(data: pa.Table, name: str, policy: Policy) -> Finding:
-    return none_of(
-        "published values are nodes of the hierarchy", illegal(codes(data[name])[1], policy, name), f"column '{name}'"
-    )
+def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
+    unknown = illegal(codes(data[name])[1], policy, name, method)
+    return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
 
 
 def _size(rows: Any, size: int, requirement: Requirement) -> Finding:
@@ -92,29 +96,18 @@ def _size(rows: Any, size: int, requirement: Requirement) -> Finding:
 
 
 def _sensitive(
-    release: Published, policy: Policy, grouped: tuple[Any, int], requirement: Requirement, notes: list[str]
+    release: Published, policy: Policy, groups: Groups, column: str, wanted: list[Requirement], notes: list[str]
 ) -> list[Finding]:
-    data, findings = release.tables["data"], []
-    if not policy.sensitive:
-        return [Finding(str(requirement), holds=False, where="the policy names no sensitive column")]
-    for column in policy.sensitive:
-        if column not in data.column_names:
-            findings.append(Finding(str(requirement), holds=False, where=f"column '{column}' is not published"))
-            continue
-        groups = histograms(*grouped, data[column])
-        if requirement.model == "l":
-            findings.append(check_l(groups, requirement, f"column '{column}'"))
-            continue
+    """Diversity and closeness of one sensitive column."""
+    findings = [check_l(groups, r, f"column '{column}'") for r in wanted if r.model == "l"]
+    closeness = [r for r in wanted if r.model == "t"]
+    if closeness:
         reference = reference_of(release.explain, column)
-        origin = (
-            "the whole input's, as the manifest gives it"
-            if reference
-            else "the release's own, since the manifest gives none"
-        )
+        origin = "the whole input's, by the manifest" if reference else "the release's own; the manifest gives none"
         notes.append(f"t-closeness of '{column}': the reference distribution is {origin}.")
         if reference:
             findings.append(_covers(reference, groups, release.counts, column))
-        findings.append(check_t(groups, requirement, reference or groups.totals(), policy, column))
+        findings += [check_t(groups, r, reference or groups.totals(), policy, column) for r in closeness]
     return findings
 
 

@@ -2,6 +2,7 @@
 
 Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-10) a value
 that the label would stand for is put through the hierarchy of the policy, and the label must come out on some level.
+Methods that cut numeric columns freely publish closed intervals, `[20, 37]`, which are no nodes and are allowed there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from reticent.errors import DataError
@@ -19,10 +21,13 @@ from reticent.policy.tree import read_tree, tree_from_dict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from reticent.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
 ROOT = "*"
+FULL_DOMAIN = ("optimal", "supervised", "local")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _HALF_OPEN = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\)")
 _CLOSED = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
@@ -31,18 +36,18 @@ _ABOVE = re.compile(rf"({_NUMBER})\+")
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 
 
-def illegal(values: Iterable[str | None], policy: Policy, column: str) -> int:
+def illegal(values: Iterable[str | None], policy: Policy, column: str, method: str = "") -> int:
     """How many of the distinct published values the column's hierarchy does not know."""
     spec = policy.columns[column].hierarchy
     shown = [value for value in values if value is not None and value != ROOT]
     if spec is None:
         return 0
+    if method not in FULL_DOMAIN and spec.kind in ("intervals", "file", "tree"):
+        shown = [value for value in shown if not _closed(value)]
     if spec.kind in ("file", "tree"):
         nodes = _nodes(spec, policy, column)
         return sum(value not in nodes for value in shown)
-    if spec.kind == "intervals":  # cuts of Mondrian are closed intervals of their own
-        shown = [value for value in shown if not _closed(value)]
-    return sum(not _known(value, spec, policy, column) for value in shown)
+    return int((~_known(shown, spec, policy, column)).sum())
 
 
 def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> set[str]:
@@ -53,13 +58,20 @@ def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> set[str]:
     return set(tree.paths).union(*tree.paths.values())
 
 
-def _known(value: str, spec: HierarchySpec, policy: Policy, column: str) -> bool:
-    example = _example(value, spec.kind)
+def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str) -> NDArray[np.bool_]:
+    examples = [_example(value, spec.kind) for value in values]
     try:
-        steps = ladder(spec, pa.array([example], pa.string()), column=column, base=policy.base)
-    except DataError:
-        return False
-    return example == value or any(value in labels.to_pylist() for labels in steps.labels)
+        steps = ladder(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
+    except DataError:  # some value is unknown: ask for each by itself
+        if len(values) <= 1:
+            return np.zeros(len(values), dtype=np.bool_)
+        half = len(values) // 2
+        return np.concatenate([_known(part, spec, policy, column) for part in (values[:half], values[half:])])
+    known = np.array([example == value for example, value in zip(examples, values, strict=True)], dtype=np.bool_)
+    for table, labels in zip(steps.tables, steps.labels, strict=True):
+        names = labels.to_pylist()
+        known |= np.array([names[node] == value for node, value in zip(table, values, strict=True)], dtype=np.bool_)
+    return known
 
 
 def _example(value: str, kind: str) -> str:

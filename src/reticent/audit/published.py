@@ -76,7 +76,9 @@ def text_table(table: pa.Table) -> pa.Table:
 
 def text(value: Any) -> str | None:
     """One value as the tables show it."""
-    return None if value is None else str(pa.scalar(value).cast(pa.string()).as_py())
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else str(pa.scalar(value).cast(pa.string()).as_py())
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -14,7 +14,12 @@ import typer
 
 from reticent.cli.options import Json
 
-app = typer.Typer(help="Make synthetic data, with a policy beside it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Make synthetic data, with a policy beside it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Rows = Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows (series: persons in the first release).")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable; without it each call differs.")]
@@ -31,7 +36,7 @@ class Layout(StrEnum):
 
 @app.command()
 def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
-    """Admissions of one year, one per person, with an ICD-10 diagnosis."""
+    """One year of admissions with ICD-10 diagnoses."""
     from reticent.datasets.files import write_hospital
 
     start, seed = time.perf_counter(), _seed(seed)
@@ -44,7 +49,7 @@ def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = 
 def census(
     output: Out, rows: Rows = 100_000, seed: Seed = None, layout: Layout = Layout.EVOLVING, json: Json = False
 ) -> None:
-    """The tables of the papers on evolving tables and on m-Distinct, redrawn."""
+    """The census tables of two papers, redrawn."""
     from reticent.datasets.files import write_census
 
     start, seed = time.perf_counter(), _seed(seed)
@@ -55,7 +60,7 @@ def census(
 
 @app.command()
 def feed(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
-    """Admissions with their time, some of persons who were here before; prior.csv comes with it."""
+    """Admissions in time; some persons return."""
     from reticent.datasets.files import write_feed
 
     start, seed = time.perf_counter(), _seed(seed)
@@ -72,7 +77,7 @@ def series(
     releases: Annotated[int, typer.Option(min=1, help="How many releases.")] = 5,
     json: Json = False,
 ) -> None:
-    """The same persons over several releases, with the update graph of their diagnoses."""
+    """The same persons over several releases."""
     from reticent.datasets.files import write_series
 
     start, seed = time.perf_counter(), _seed(seed)

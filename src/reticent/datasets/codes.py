@@ -49,6 +49,20 @@ AGES: tuple[tuple[str, int, int], ...] = (
 )
 """Ranges that occur only from one age to another, both included."""
 
+FAVOURED: tuple[tuple[str, int, int, float], ...] = (
+    ("F00-F05", 65, 120, 10.0),
+    ("G30-G31", 65, 120, 4.0),
+    ("H25-H26", 65, 120, 3.0),
+    ("J12-J12", 0, 4, 3.0),
+    ("J20-J21", 0, 4, 4.0),
+    ("J35-J35", 1, 14, 4.0),
+    ("K35-K35", 5, 34, 4.0),
+    ("S52-S52", 5, 14, 3.0),
+    ("S72-S72", 75, 120, 4.0),
+    ("Z38-Z38", 0, 0, 8.0),
+)
+"""Ranges that are so many times likelier from one age to another, both included."""
+
 _LEADING = """
 A41 A09 A04 A46 A08 B34 B02 B99 C34 C50 C18 C61 C20 C25 C67 C44 D12 C79 C78 D50 D64 D70 E11 E10 E86 E87 E05 E66
 F10 F32 F33 F20 F43 F05 F25 F00 G40 G45 G47 G35 G20 G56 G30 H25 H35 H40 H33 H02 H81 H66 H91 I50 I48 I21 I63 I70 I25 I20

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.datasets import people
-from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FEMALE, LEADING, MALE, within
+from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, within
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
 from reticent.policy.icd10 import CHAPTERS
 
@@ -147,9 +147,10 @@ def diagnoses() -> Choice:
     weights = np.zeros((bands, len(people.SEXES), len(CODES)))
     for band in range(bands):
         allowed = [_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES]
+        favour = np.array([_favour(code, BANDS[band]) for code in CODES])
         for sex, barred in enumerate((MALE, FEMALE)):
             possible = np.array([ok and not _in(code, barred) for code, ok in zip(CODES, allowed, strict=True)])
-            share = tail * possible
+            share = tail * possible * favour
             total = np.bincount(from_chapter, share, minlength=22)[from_chapter]
             chapters = np.array([row[band] for row in _CHAPTERS.values()])[_position()[from_chapter]]
             weights[band, sex] = np.divide(share * chapters, total, out=np.zeros_like(share), where=total > 0)
@@ -182,6 +183,12 @@ def _in(code: str, spans: tuple[str, ...]) -> bool:
 
 def _fits_age(code: str, low: int, high: int) -> bool:
     return all(first <= low and high <= last for span, first, last in AGES if within(code, span))
+
+
+def _favour(code: str, age: int) -> float:
+    return max(
+        (factor for span, first, last, factor in FAVOURED if within(code, span) and first <= age <= last), default=1
+    )
 
 
 def _ward(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -55,7 +55,8 @@ class TableFile(AbstractContextManager["TableFile"]):
         except OSError as failure:
             raise _cannot_write(self.path, failure) from None
         finally:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
             self._hidden.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:

@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+# Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
+_FEW = 16
+
+
 class Dictionary:
     """Grows as batches come in.
 
     Example:
         >>> words = Dictionary()
-        >>> words.encode(pa.array(["b", None, "a", "b"])).tolist()
-        [0, 1, 2, 0]
-        >>> words.decode(words.encode(pa.array(["a", "c"]))).to_pylist()
-        ['a', 'c']
+        >>> words.encode(pa.array(["b", "a", "b"])).tolist()
+        [0, 1, 0]
+        >>> words.decode(words.encode(pa.array(["c", None, "a"]))).to_pylist()
+        ['c', None, 'a']
     """
 
     def __init__(self, values: pa.Array | None = None) -> None:
@@ -59,6 +63,8 @@ class Dictionary:
         return self.values.take(pa.array(codes))
 
     def _encode_chunk(self, chunk: pa.Array) -> npt.NDArray[np.int32]:
+        if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
+            return self._codes_of(self._as_mine(chunk))
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         table = self._codes_of(self._as_mine(coded.dictionary))
         indices = coded.indices

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
 from reticent.release import Counts
 
 if TYPE_CHECKING:
@@ -73,3 +74,10 @@ def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
     policy.check_columns(names)
     return batch.select(list(policy.columns))
+
+
+def check_values(table: pa.Table, policy: Policy) -> None:
+    """Refuses values that lie outside their column's hierarchy, for engines that publish values as they are."""
+    for name, column in policy.columns.items():
+        if column.hierarchy is not None and name in policy.released:
+            ladder(column.hierarchy, table.column(name).unique(), column=name, base=policy.base)

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.connectors.files import Format, read_batches, read_table, sniff, write_batches, write_table
+from reticent.connectors.files import (
+    Format,
+    read_batches,
+    read_head,
+    read_table,
+    sniff,
+    write_batches,
+    write_table,
+    write_text,
+)
 from reticent.errors import ConnectorError, PolicyError
 
 CELLS = st.one_of(st.none(), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6))
@@ -173,3 +182,17 @@ def test_unknown_formats_are_named():
 
 def test_format_is_a_plain_value():
     assert replace(Format("csv"), delimiter=";") == Format("csv", delimiter=";")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_head_of_a_large_file(tmp_path, kind):
+    path = tmp_path / f"t.{kind}"
+    write_table(pa.table({"a": [str(i) for i in range(400_000)], "b": ["some text"] * 400_000}), path)
+    for rows in (1, 10, 70_000):
+        assert read_head(path, rows)["a"].to_pylist() == [str(i) for i in range(rows)]
+    assert read_head(path, 500_000).num_rows == 400_000
+
+
+def test_texts_replace_files_whole(tmp_path):
+    write_text(tmp_path / "t", "ä")
+    assert (tmp_path / "t").read_bytes() == "ä".encode()

@@ -43,6 +43,12 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_directory(path.parent)
 
 
+def write_text(target: str | os.PathLike[str], text: str) -> None:
+    """Write a small text file, wholly or not at all."""
+    with atomic_file(target) as file:
+        file.write(text.encode())
+
+
 @contextlib.contextmanager
 def write_errors(name: str) -> Iterator[None]:
     """Turn what the system says about writing into a `ConnectorError`."""

@@ -14,14 +14,14 @@ from reticent.connectors.files.want import Want, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from reticent.connectors.files.sniff import Format
 
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
-def batches(source: Opened, form: Format, want: Want) -> Iterator[pa.RecordBatch]:
+def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     rows = 0
     pieces = _parquet(source, want) if form.kind == "parquet" else _arrow(source, want)

@@ -1,54 +1,57 @@
 """CSV through pyarrow's multi-threaded parser, every cell as text unless the caller gives a type.
 
-Text costs less than it seems: five million rows of ten columns read in about a second on two cores, and
-dictionary-encoding while reading was measured to be half as fast again, so encoding is left to the encoder.
+Text costs less than it seems: five million rows of ten columns read in a second or two on two cores, and
+dictionary-encoding while reading was measured to take half as long again, so encoding is left to the encoder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from reticent.connectors.files import locate
+from reticent.connectors.files.blocks import Block, blocks
 from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.connectors.files.want import Want, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from reticent.connectors.files.source import Opened
+
+# What one thread of the parser takes at a time.
+_PIECE = 2 << 20
 
 
 def table(source: Opened, form: Format, want: Want) -> pa.Table:
     """The whole file as one table."""
-    job = _Job(source, form, want)
-    with job.errors():
-        found = pacsv.read_csv(job.guard, **job.settings())
-    job.finish(found.num_rows)
-    return found
+    return pa.concat_tables(_tables(source, form, want))
 
 
-def batches(source: Opened, form: Format, want: Want) -> Iterator[pa.RecordBatch]:
+def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
     """The file piece by piece, each piece at most `want.batch_rows` rows."""
-    job = _Job(source, form, want)
+    with contextlib.closing(_tables(source, form, want)) as tables:
+        for part in tables:
+            yield from part.to_batches(max_chunksize=want.batch_rows)
+
+
+def _tables(source: Opened, form: Format, want: Want) -> Generator[pa.Table]:
+    parser = _Parser(source, form, want)
     rows = 0
-    with job.errors():
-        reader = pacsv.open_csv(job.guard, **job.settings())
-    while True:
-        with job.errors():
-            block = next(iter(reader), None)
-        if block is None:
-            break
-        rows += block.num_rows
-        for start in range(0, block.num_rows, want.batch_rows):
-            yield block.slice(start, want.batch_rows)
-    job.finish(rows)
+    with contextlib.closing(blocks(source, form)) as pieces:
+        for block in pieces:
+            part = parser.parse(block)
+            rows += part.num_rows
+            yield part
+    if not rows:
+        raise no_rows(source.name)
 
 
 def header(source: Opened, form: Format) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ def header(source: Opened, form: Format) -> tuple[str, ...]:
         Guard(source, form).read(MAX_LINE)  # says where
     rows = [row for row in first_rows(text, form.delimiter, form.quote) if row]
     if len(rows) < 2 and not source.whole:
-        Guard(source, form).read(MAX_LINE + (1 << 20))
+        Guard(source, form).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
         raise too_long(source.name, 1)
     if not rows:
         raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
@@ -68,87 +71,81 @@ def header(source: Opened, form: Format) -> tuple[str, ...]:
     return tuple(rows[0])
 
 
-class _Job:
-    """One reading of one file: the parser's settings, and what its complaints mean."""
+class _Parser:
+    """The parser's settings for one file, and what its complaints mean."""
 
     def __init__(self, source: Opened, form: Format, want: Want) -> None:
-        self._source = source
+        self._name = source.name
         self._form = form
-        self._names = header(source, form)
-        self._columns = want.of(source.name, self._names)
-        self._types = want.types
-        self._bad_row: pacsv.InvalidRow | None = None
-        self.guard = Guard(source, form)
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "read_options": pacsv.ReadOptions(
-                block_size=MAX_LINE,
-                # One thread tells the row number, which nothing else can for a pipe.
-                use_threads=self._source.path is not None,
-            ),
-            "parse_options": pacsv.ParseOptions(
-                delimiter=self._form.delimiter,
-                quote_char=self._form.quote,
-                newlines_in_values=True,
-                # In a table of one column an empty line is a missing value, and those are never dropped.
-                ignore_empty_lines=len(self._names) > 1,
-                invalid_row_handler=self._on_bad_row,
-            ),
-            "convert_options": pacsv.ConvertOptions(
-                check_utf8=False,  # the guard did
-                column_types={name: self._types.get(name, pa.string()) for name in self._columns},
-                include_columns=list(self._columns),
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        }
-
-    def _on_bad_row(self, row: pacsv.InvalidRow) -> str:
-        self._bad_row = row
-        return "error"
-
-    @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
-        """Replace the parser's errors, which quote cells, by ours."""
-        try:
-            yield
-        except (pa.ArrowException, ValueError) as error:
-            raise self._explain(str(error)) from None
-
-    def _explain(self, said: str) -> DataError:
-        name = self._source.name
-        if self._bad_row is not None:
-            return self._ragged()
-        if "straddl" in said:
-            return too_long(name)
-        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", said):
-            names = self._names
-            place = int(column[1])
-            shown = repr(names[place]) if place < len(names) else f"number {place + 1}"
-            return DataError(f"{name}: column {shown} has a cell that is not {column[2]}.", hint="Read it as text.")
-        return DataError(f"{name} cannot be read as CSV.", hint="Check its delimiter, quotes and line ends.")
-
-    def _ragged(self) -> DataError:
-        bad, width = self._bad_row, len(self._names)
-        assert bad is not None  # noqa: S101  # the caller checked
-        found = locate.ragged_line(self._source, self._form, width) or (bad.number, bad.actual_columns)
-        place = f", line {found[0]}" if found[0] is not None else ""
-        return DataError(
-            f"{self._source.name}{place}: expected {width} cells as in the header, found {found[1]}.",
-            hint="Quote cells that contain the delimiter, and give every row all its cells.",
+        self._header = header(source, form)
+        columns = want.of(source.name, self._header)
+        self._ragged = False
+        self._parse = pacsv.ParseOptions(
+            delimiter=form.delimiter,
+            quote_char=form.quote,
+            newlines_in_values=True,
+            # In a table of one column an empty line is a missing value, and those are never dropped.
+            ignore_empty_lines=len(self._header) > 1,
+            invalid_row_handler=self._on_bad_row,
+        )
+        self._convert = pacsv.ConvertOptions(
+            check_utf8=False,  # the guard did
+            column_types={name: want.types.get(name, pa.string()) for name in columns},
+            include_columns=list(columns),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
         )
 
-    def finish(self, rows: int) -> None:
-        """Check at the end what only the end can show."""
-        if self.guard.quotes % 2:
-            # The parser closes a quote that is open at the end by itself: all rows after it would be one cell.
-            line = locate.open_quote_line(self._source, self._form)
-            place = f", line {line}" if line else ""
-            raise DataError(
-                f"{self._source.name}{place}: a quote is opened and never closed.",
-                hint="Double every quote inside a cell and wrap the cell in quotes.",
+    def parse(self, block: Block) -> pa.Table:
+        """Parse one block; its errors, which quote cells, are replaced by ours."""
+        try:
+            return self._read(block, _PIECE)
+        except (pa.ArrowException, ValueError) as error:
+            said = str(error)
+        try:
+            if "straddl" in said:  # a row longer than one piece
+                return self._read(block, len(block.data) + 1)
+        except (pa.ArrowException, ValueError) as error:
+            said = str(error)
+        raise self._explain(said, block)
+
+    def _read(self, block: Block, piece: int) -> pa.Table:
+        names = None if block.line == 1 else self._header
+        options = pacsv.ReadOptions(block_size=piece, column_names=names)
+        return pacsv.read_csv(
+            pa.BufferReader(block.data), read_options=options, parse_options=self._parse, convert_options=self._convert
+        )
+
+    def _on_bad_row(self, _: pacsv.InvalidRow) -> str:
+        self._ragged = True
+        return "error"
+
+    def _explain(self, said: str, block: Block) -> DataError:
+        width = len(self._header)
+        if self._ragged and (found := self._ragged_row(block)):
+            return DataError(
+                f"{self._name}, line {found[0]}: expected {width} cells as in the header, found {found[1]}.",
+                hint="Quote cells that contain the delimiter, and give every row all its cells.",
             )
-        if not rows:
-            raise no_rows(self._source.name)
+        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", said):
+            return DataError(
+                f"{self._name}: column {self._header[int(column[1])]!r} has a cell that is not {column[2]}.",
+                hint="Read it as text, or correct it.",
+            )
+        return DataError(
+            f"{self._name}, after line {block.line}: not readable as CSV.",
+            hint="Check the delimiter, the quotes and the number of cells in each row.",
+        )
+
+    def _ragged_row(self, block: Block) -> tuple[int, int] | None:
+        """The line and the width of the first row that is not as wide as the header."""
+        text = io.TextIOWrapper(io.BytesIO(block.data), "utf-8", newline="")
+        reader = csv.reader(text, delimiter=self._form.delimiter, quotechar=self._form.quote)
+        before = 0
+        with contextlib.suppress(csv.Error):
+            for row in reader:
+                if row and len(row) != len(self._header):
+                    return block.line + before, len(row)
+                before = reader.line_num
+        return None

@@ -13,9 +13,8 @@ from reticent.connectors.files.sniff import Format, wrong_encoding
 from reticent.connectors.files.source import Opened, read_errors
 from reticent.errors import DataError
 
-# A row of a table is rarely above a few kilobytes; four megabytes leave room for long notes. The parser's block must
-# be as large as the longest row, and it reads many blocks ahead, so this limit decides the memory that reading takes.
-MAX_LINE = 4 << 20
+# A row of a table is rarely above a few kilobytes; this leaves room for long notes and still bounds the memory.
+MAX_LINE = 16 << 20
 _CHUNK = 1 << 20
 
 
@@ -31,12 +30,10 @@ class Guard:
         self._decoder = codecs.getincrementaldecoder(form.encoding)("strict")
         self._pass_through = codecs.lookup(form.encoding).name == "utf-8"
         self._skip = form.bom
-        self._quote = form.quote.encode()
         self._ready = b""
         self._open = 0
         self._ended = False
         self.lines = 0
-        self.quotes = 0
 
     def readable(self) -> bool:
         """Say yes, as a stream must."""
@@ -69,7 +66,6 @@ class Guard:
         data = self._decoded(raw)
         self._check_nul(data)
         self._check_lines(data)
-        self.quotes += data.count(self._quote)
         return data
 
     def _decoded(self, raw: bytes) -> bytes:

@@ -17,7 +17,7 @@ from reticent.connectors.files.want import Want, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from reticent.connectors.files.sniff import Format
     from reticent.connectors.files.source import Opened
@@ -55,7 +55,7 @@ def table(source: Opened, form: Format, want: Want) -> pa.Table:
     return pa.table({name: _stack(source.name, pieces, name, want) for name in want.of(source.name, names)})
 
 
-def batches(source: Opened, form: Format, want: Want) -> Iterator[pa.RecordBatch]:
+def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     schema: pa.Schema | None = None
     known: frozenset[str] = frozenset()

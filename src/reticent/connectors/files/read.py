@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from reticent.connectors.files import columnar, csv_read, ndjson_read
 from reticent.connectors.files.finite import check_finite
@@ -11,9 +14,7 @@ from reticent.connectors.files.source import Opened, SourceLike, opened
 from reticent.connectors.files.want import Want
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Generator, Mapping, Sequence
 
 _READERS = {"csv": csv_read, "ndjson": ndjson_read, "parquet": columnar, "arrow": columnar}
 
@@ -54,17 +55,30 @@ def read_batches(
     types: Mapping[str, pa.DataType] | None = None,
     batch_rows: int = 65536,
     finite: bool = True,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """Read a table in batches of at most `batch_rows` rows, holding only a few of them in memory.
 
     The arguments and errors are those of `read_table`; an error may come after some batches were given.
     """
     want = Want(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
     with opened(source) as there:
-        for batch in _READERS[_form(there, form).kind].batches(there, _form(there, form), want):
-            if finite:
-                check_finite(batch, name=there.name)
-            yield batch
+        pieces = _READERS[_form(there, form).kind].batches(there, _form(there, form), want)
+        with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
+            for batch in pieces:
+                if finite:
+                    check_finite(batch, name=there.name)
+                yield batch
+
+
+def read_head(source: SourceLike, rows: int) -> pa.Table:
+    """Read at most the first `rows` rows, and little more of the file than that."""
+    taken: list[pa.RecordBatch] = []
+    with contextlib.closing(read_batches(source)) as batches:
+        for batch in batches:
+            taken.append(batch)
+            if sum(map(len, taken)) >= rows:
+                break
+    return pa.Table.from_batches(taken).slice(0, rows)
 
 
 def _form(source: Opened, form: Format | None) -> Format:

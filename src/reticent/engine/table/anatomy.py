@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.engine.base import check_values
 from reticent.engine.table.base import TablePublisher
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
@@ -49,6 +50,7 @@ class Anatomy(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Groups the rows, or refuses when too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
+        check_values(table, self.policy)
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         keep = self._eligible(codes, len(words), l)

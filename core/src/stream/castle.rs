@@ -1,0 +1,399 @@
+//! CASTLE (Cao, Carminati, Ferrari and Tan, 2011): clusters of held tuples, released within a delay of delta.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::cluster::{Point, Region, Space};
+use super::draw::Draw;
+
+#[derive(Clone)]
+pub struct Held {
+    pub seq: u64,
+    pub person: u64,
+    pub value: u32,
+    pub point: Point,
+    pub cluster: u32,
+}
+
+/// How many times each thing occurs; its size is the number of different things.
+#[derive(Default, Clone)]
+pub struct Tally(pub HashMap<u64, u32>);
+
+impl Tally {
+    fn add(&mut self, x: u64) {
+        *self.0.entry(x).or_default() += 1;
+    }
+
+    fn remove(&mut self, x: u64) {
+        if let Some(n) = self.0.get_mut(&x) {
+            *n -= 1;
+            if *n == 0 {
+                self.0.remove(&x);
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Cluster {
+    pub region: Region,
+    pub members: Vec<u32>,
+    pub persons: Tally,
+    pub values: Tally,
+}
+
+/// The parameters: k persons and l values per cluster, delay, live clusters, window of the loss threshold.
+pub struct Settings {
+    pub k: usize,
+    pub l: usize,
+    pub delta: usize,
+    pub beta: usize,
+    pub mu: usize,
+    pub reuse: usize,
+}
+
+/// A tuple on its way out; `None` as region: suppressed.
+pub struct Out {
+    pub seq: u64,
+    pub region: Option<Region>,
+}
+
+pub struct Castle {
+    pub settings: Settings,
+    pub space: Space,
+    pub held: Vec<Option<Held>>,
+    pub spare: Vec<u32>,
+    /// Held tuples in order of arrival; released ones are skipped when they come up.
+    pub order: VecDeque<(u64, u32)>,
+    pub clusters: Vec<Option<Cluster>>,
+    /// Published regions that later tuples may reuse.
+    pub published: VecDeque<Region>,
+    pub losses: VecDeque<f64>,
+    pub arrived: u64,
+    /// Sums over published tuples: their number, loss of the quasi-identifiers, spread of the sensitive value.
+    pub published_sums: (u64, f64, f64),
+    pub draw: Draw,
+}
+
+impl Castle {
+    fn good(&self, persons: &Tally, values: &Tally) -> bool {
+        persons.0.len() >= self.settings.k && values.0.len() >= self.settings.l
+    }
+
+    fn tuple(&self, number: u32) -> &Held {
+        self.held[number as usize]
+            .as_ref()
+            .expect("a member is held")
+    }
+
+    fn cluster(&self, number: u32) -> &Cluster {
+        self.clusters[number as usize]
+            .as_ref()
+            .expect("a listed cluster lives")
+    }
+
+    fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
+        self.clusters
+            .iter()
+            .enumerate()
+            .filter_map(|(i, c)| c.as_ref().map(|c| (i as u32, c)))
+    }
+
+    /// The average loss of the last clusters published: what a cluster may cost to be extended or reused.
+    fn threshold(&self) -> f64 {
+        if self.losses.is_empty() {
+            0.0
+        } else {
+            self.losses.iter().sum::<f64>() / self.losses.len() as f64
+        }
+    }
+
+    pub fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
+        self.draw.at(seq);
+        self.space.see(&point);
+        let chosen = self.select(&point);
+        let number = self.spare.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            self.held.len() as u32 - 1
+        });
+        let cluster = match chosen {
+            Some(c) => c,
+            None => self.create(&point),
+        };
+        self.held[number as usize] = Some(Held {
+            seq,
+            person,
+            value,
+            point,
+            cluster,
+        });
+        self.admit(cluster, number);
+        self.order.push_back((self.arrived, number));
+        self.arrived += 1;
+        while let Some(&(position, number)) = self.order.front() {
+            if position + self.settings.delta as u64 > self.arrived - 1 {
+                break;
+            }
+            self.order.pop_front();
+            self.expire(number, out);
+        }
+    }
+
+    fn create(&mut self, point: &Point) -> u32 {
+        let fresh = Cluster {
+            region: Region::around(point),
+            members: Vec::new(),
+            persons: Tally::default(),
+            values: Tally::default(),
+        };
+        self.keep(fresh)
+    }
+
+    fn keep(&mut self, cluster: Cluster) -> u32 {
+        let free = self.clusters.iter().position(Option::is_none);
+        let number = free.unwrap_or_else(|| {
+            self.clusters.push(None);
+            self.clusters.len() - 1
+        });
+        self.clusters[number] = Some(cluster);
+        number as u32
+    }
+
+    fn admit(&mut self, cluster: u32, number: u32) {
+        let tuple = self.held[number as usize]
+            .as_mut()
+            .expect("a member is held");
+        tuple.cluster = cluster;
+        let into = self.clusters[cluster as usize]
+            .as_mut()
+            .expect("a listed cluster lives");
+        self.space.extend(&mut into.region, &tuple.point);
+        into.members.push(number);
+        into.persons.add(tuple.person);
+        into.values.add(u64::from(tuple.value));
+    }
+
+    /// The smallest of the clusters that a tuple enlarges least, if it may grow; `None`: start a new one.
+    fn select(&self, point: &Point) -> Option<u32> {
+        let threshold = self.threshold();
+        let (mut least, mut best, mut best_fit) = (f64::INFINITY, None, None);
+        let mut live = 0;
+        for (number, cluster) in self.live() {
+            live += 1;
+            let after = self.space.loss_with(&cluster.region, point);
+            let growth = after - self.space.loss(&cluster.region);
+            let size = cluster.members.len();
+            if growth < least {
+                (least, best, best_fit) = (growth, None, None);
+            }
+            if growth <= least {
+                best = smaller(best, (size, number));
+                if after <= threshold {
+                    best_fit = smaller(best_fit, (size, number));
+                }
+            }
+        }
+        match best_fit {
+            Some((_, number)) => Some(number),
+            None if live >= self.settings.beta => best.map(|(_, number)| number),
+            None => None,
+        }
+    }
+
+    /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
+    pub fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
+        let Some(tuple) = self.held[number as usize].as_ref() else {
+            return;
+        };
+        let (home, point) = (tuple.cluster, tuple.point.clone());
+        let cluster = self.cluster(home);
+        if self.good(&cluster.persons, &cluster.values) {
+            return self.publish(home, out);
+        }
+        let fit: Vec<usize> = (0..self.published.len())
+            .filter(|&i| self.space.contains(&self.published[i], &point))
+            .collect();
+        if !fit.is_empty() {
+            let region = self.published[fit[self.draw.index(fit.len())]].clone();
+            self.note(&region, self.settings.l, 1);
+            return self.release_one(number, Some(region), out);
+        }
+        let size = cluster.members.len();
+        let larger = self.live().filter(|(_, c)| c.members.len() > size).count();
+        if larger * 2 > self.live().count() || !self.mergeable() {
+            return self.release_one(number, None, out);
+        }
+        self.merge(home);
+        self.publish(home, out);
+    }
+
+    fn mergeable(&self) -> bool {
+        let (mut persons, mut values) = (Tally::default(), Tally::default());
+        for tuple in self.held.iter().flatten() {
+            persons.add(tuple.person);
+            values.add(u64::from(tuple.value));
+            if self.good(&persons, &values) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn release_one(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Out>) {
+        let tuple = self.held[number as usize].take().expect("a member is held");
+        self.spare.push(number);
+        let cluster = self.clusters[tuple.cluster as usize]
+            .as_mut()
+            .expect("a listed cluster lives");
+        cluster.members.retain(|&m| m != number);
+        cluster.persons.remove(tuple.person);
+        cluster.values.remove(u64::from(tuple.value));
+        if cluster.members.is_empty() {
+            self.clusters[tuple.cluster as usize] = None;
+        }
+        out.push(Out {
+            seq: tuple.seq,
+            region,
+        });
+    }
+
+    /// Takes in the nearest clusters until there are enough persons and values.
+    fn merge(&mut self, home: u32) {
+        while !self.good(&self.cluster(home).persons, &self.cluster(home).values) {
+            let region = &self.cluster(home).region;
+            let cost = |c: &Cluster| self.space.loss(&self.space.join(region, &c.region));
+            let nearest = self
+                .live()
+                .filter(|&(n, _)| n != home)
+                .min_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)))
+                .map(|(n, _)| n)
+                .expect("all held tuples together are enough");
+            let other = self.clusters[nearest as usize]
+                .take()
+                .expect("a listed cluster lives");
+            for number in other.members {
+                self.admit(home, number);
+            }
+        }
+    }
+
+    fn publish(&mut self, number: u32, out: &mut Vec<Out>) {
+        let whole = self.clusters[number as usize]
+            .take()
+            .expect("a listed cluster lives");
+        for part in self.split(whole) {
+            let loss = self.space.loss(&part.region);
+            self.losses.push_back(loss);
+            if self.losses.len() > self.settings.mu {
+                self.losses.pop_front();
+            }
+            self.note(&part.region, part.values.0.len(), part.members.len());
+            for &member in &part.members {
+                let tuple = self.held[member as usize].take().expect("a member is held");
+                self.spare.push(member);
+                out.push(Out {
+                    seq: tuple.seq,
+                    region: Some(part.region.clone()),
+                });
+            }
+            if loss < self.threshold() {
+                self.published.push_back(part.region);
+                if self.published.len() > self.settings.reuse {
+                    self.published.pop_front();
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, region: &Region, values: usize, tuples: usize) {
+        let n = tuples as f64;
+        self.published_sums.0 += tuples as u64;
+        self.published_sums.1 += n * self.space.loss(region);
+        self.published_sums.2 += n * (values - 1) as f64 / values as f64;
+    }
+
+    /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
+    fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
+        if whole.persons.0.len() < 2 * self.settings.k {
+            return vec![whole];
+        }
+        let mut rest = whole.members.clone();
+        let (mut persons, mut values) = (whole.persons.clone(), whole.values.clone());
+        let mut parts: Vec<Cluster> = Vec::new();
+        while self.good(&persons, &values) {
+            let seed = rest[self.draw.index(rest.len())];
+            let part = self.grow(seed, &rest);
+            rest.retain(|m| !part.members.contains(m));
+            for &member in &part.members {
+                persons.remove(self.tuple(member).person);
+                values.remove(u64::from(self.tuple(member).value));
+            }
+            parts.push(part);
+        }
+        for number in rest {
+            let point = self.tuple(number).point.clone();
+            let growth =
+                |c: &Cluster| self.space.loss_with(&c.region, &point) - self.space.loss(&c.region);
+            let nearest = (0..parts.len())
+                .min_by(|&a, &b| growth(&parts[a]).total_cmp(&growth(&parts[b])))
+                .expect("a good cluster gives at least one part");
+            self.put(&mut parts[nearest], number);
+        }
+        parts
+    }
+
+    fn put(&self, part: &mut Cluster, number: u32) {
+        let tuple = self.tuple(number);
+        self.space.extend(&mut part.region, &tuple.point);
+        part.members.push(number);
+        part.persons.add(tuple.person);
+        part.values.add(u64::from(tuple.value));
+    }
+
+    /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
+    fn grow(&self, seed: u32, rest: &[u32]) -> Cluster {
+        let around = Region::around(&self.tuple(seed).point);
+        let mut near: Vec<(f64, u32)> = rest
+            .iter()
+            .filter(|&&m| m != seed)
+            .map(|&m| (self.space.loss_with(&around, &self.tuple(m).point), m))
+            .collect();
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut part = Cluster {
+            region: around,
+            members: vec![],
+            persons: Tally::default(),
+            values: Tally::default(),
+        };
+        self.put(&mut part, seed);
+        for new_value in [true, false] {
+            for &(_, number) in &near {
+                if self.good(&part.persons, &part.values) {
+                    return part;
+                }
+                let tuple = self.tuple(number);
+                let brings = if new_value {
+                    part.values.0.len() < self.settings.l
+                        && !part.values.0.contains_key(&u64::from(tuple.value))
+                } else {
+                    !part.persons.0.contains_key(&tuple.person)
+                };
+                if brings && !part.members.contains(&number) {
+                    self.put(&mut part, number);
+                }
+            }
+        }
+        part
+    }
+
+    /// Releases or suppresses all that is still held.
+    pub fn flush(&mut self, out: &mut Vec<Out>) {
+        self.draw.at(u64::MAX >> 20);
+        while let Some((_, number)) = self.order.pop_front() {
+            self.expire(number, out);
+        }
+    }
+}
+
+fn smaller(a: Option<(usize, u32)>, b: (usize, u32)) -> Option<(usize, u32)> {
+    Some(a.map_or(b, |a| a.min(b)))
+}

@@ -1,0 +1,137 @@
+//! Boxes of generalised values: what CASTLE clusters are made of, and what they cost (equations 3 to 5 of the paper).
+
+/// A hierarchy on codes: per level the node of every leaf, and the loss of every node.
+#[derive(Default, Clone)]
+pub struct Ladder {
+    pub tables: Vec<Vec<u32>>,
+    pub losses: Vec<Vec<f64>>,
+}
+
+/// The attributes of the stream: categories first, then numbers with the range seen so far.
+#[derive(Default)]
+pub struct Space {
+    pub ladders: Vec<Ladder>,
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+}
+
+/// One tuple's quasi-identifiers.
+#[derive(Clone)]
+pub struct Point {
+    pub leaves: Vec<u32>,
+    pub numbers: Vec<f64>,
+}
+
+/// A generalisation: per category a leaf and how far above it, per number an interval.
+#[derive(Clone)]
+pub struct Region {
+    pub leaves: Vec<u32>,
+    pub levels: Vec<u32>,
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+}
+
+impl Region {
+    pub fn around(point: &Point) -> Self {
+        Region {
+            leaves: point.leaves.clone(),
+            levels: vec![0; point.leaves.len()],
+            low: point.numbers.clone(),
+            high: point.numbers.clone(),
+        }
+    }
+}
+
+impl Space {
+    pub fn see(&mut self, point: &Point) {
+        for (i, &x) in point.numbers.iter().enumerate() {
+            self.low[i] = self.low[i].min(x);
+            self.high[i] = self.high[i].max(x);
+        }
+    }
+
+    /// The lowest level, from `from` up, on which two leaves share a node.
+    fn meet(&self, attribute: usize, from: u32, a: u32, b: u32) -> u32 {
+        let tables = &self.ladders[attribute].tables;
+        let mut level = from as usize;
+        while level + 1 < tables.len() && tables[level][a as usize] != tables[level][b as usize] {
+            level += 1;
+        }
+        level as u32
+    }
+
+    fn node_loss(&self, attribute: usize, level: u32, leaf: u32) -> f64 {
+        let ladder = &self.ladders[attribute];
+        ladder.losses[level as usize][ladder.tables[level as usize][leaf as usize] as usize]
+    }
+
+    fn width_loss(&self, attribute: usize, low: f64, high: f64) -> f64 {
+        let range = self.high[attribute] - self.low[attribute];
+        if range > 0.0 {
+            (high - low) / range
+        } else {
+            0.0
+        }
+    }
+
+    fn average(&self, sum: f64) -> f64 {
+        sum / (self.ladders.len() + self.low.len()).max(1) as f64
+    }
+
+    pub fn loss(&self, region: &Region) -> f64 {
+        let mut sum = 0.0;
+        for (i, (&level, &leaf)) in region.levels.iter().zip(&region.leaves).enumerate() {
+            sum += self.node_loss(i, level, leaf);
+        }
+        for (i, (&low, &high)) in region.low.iter().zip(&region.high).enumerate() {
+            sum += self.width_loss(i, low, high);
+        }
+        self.average(sum)
+    }
+
+    /// The loss after taking a point in.
+    pub fn loss_with(&self, region: &Region, point: &Point) -> f64 {
+        let mut sum = 0.0;
+        for (i, &leaf) in point.leaves.iter().enumerate() {
+            let level = self.meet(i, region.levels[i], region.leaves[i], leaf);
+            sum += self.node_loss(i, level, leaf);
+        }
+        for (i, &x) in point.numbers.iter().enumerate() {
+            sum += self.width_loss(i, region.low[i].min(x), region.high[i].max(x));
+        }
+        self.average(sum)
+    }
+
+    pub fn extend(&self, region: &mut Region, point: &Point) {
+        for (i, &leaf) in point.leaves.iter().enumerate() {
+            region.levels[i] = self.meet(i, region.levels[i], region.leaves[i], leaf);
+        }
+        for (i, &x) in point.numbers.iter().enumerate() {
+            region.low[i] = region.low[i].min(x);
+            region.high[i] = region.high[i].max(x);
+        }
+    }
+
+    pub fn join(&self, a: &Region, b: &Region) -> Region {
+        let mut out = a.clone();
+        for i in 0..a.leaves.len() {
+            let from = a.levels[i].max(b.levels[i]);
+            out.levels[i] = self.meet(i, from, a.leaves[i], b.leaves[i]);
+        }
+        for i in 0..a.low.len() {
+            out.low[i] = a.low[i].min(b.low[i]);
+            out.high[i] = a.high[i].max(b.high[i]);
+        }
+        out
+    }
+
+    pub fn contains(&self, region: &Region, point: &Point) -> bool {
+        let same = |i: usize| {
+            let table = &self.ladders[i].tables[region.levels[i] as usize];
+            table[region.leaves[i] as usize] == table[point.leaves[i] as usize]
+        };
+        let within =
+            |i: usize| region.low[i] <= point.numbers[i] && point.numbers[i] <= region.high[i];
+        (0..point.leaves.len()).all(same) && (0..point.numbers.len()).all(within)
+    }
+}

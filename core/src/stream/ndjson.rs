@@ -1,0 +1,257 @@
+//! The stream on the wire: one JSON object per line, written straight from Arrow columns.
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::column::{Capsules, Cell, Column, borrow};
+
+/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot.
+fn is_number(text: &[u8]) -> bool {
+    let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut rest = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(rest);
+    if whole == 0 || (whole > 1 && rest[0] == b'0') {
+        return false;
+    }
+    rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let n = digits(fraction);
+        rest = &fraction[n..];
+        return n > 0 && rest.is_empty();
+    }
+    rest.is_empty()
+}
+
+fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    let mut from = 0;
+    for (i, &byte) in text.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&text[from..i]);
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+        from = i + 1;
+    }
+    out.extend_from_slice(&text[from..]);
+    out.push(b'"');
+}
+
+fn number(out: &mut Vec<u8>, mut x: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (x % 10) as u8;
+        x /= 10;
+        if x == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn value(out: &mut Vec<u8>, cell: &Cell, numeric: bool) {
+    match *cell {
+        Cell::Null => out.extend_from_slice(b"null"),
+        Cell::Text(text) if numeric && is_number(text) => out.extend_from_slice(text),
+        Cell::Text(text) => quoted(out, text),
+        Cell::Int(x) if x >= 0 => number(out, x as u64),
+        Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
+        Cell::Float(x) if x.is_finite() => out.extend_from_slice(format!("{x:?}").as_bytes()),
+        Cell::Float(_) => out.extend_from_slice(b"null"),
+        Cell::Bool(x) => out.extend_from_slice(if x { b"true" } else { b"false" }),
+    }
+}
+
+/// Characters of a group's published name: a letter and 64 bits in hexadecimal.
+const NAME: usize = 17;
+
+fn name(out: &mut Vec<u8>, id: u64) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'g'; NAME];
+    for (i, digit) in text[1..].iter_mut().enumerate() {
+        *digit = HEX[(id >> (60 - 4 * i) & 15) as usize];
+    }
+    out.extend_from_slice(&text);
+}
+
+fn group_id(out: &mut Vec<u8>, id: u64) {
+    out.push(b'"');
+    name(out, id);
+    out.push(b'"');
+}
+
+/// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
+#[pyclass(module = "reticent._core.stream")]
+pub struct Lines {
+    /// `"name":` per column, quasi-identifiers first.
+    names: Vec<Vec<u8>>,
+    numeric: Vec<bool>,
+    quasi: usize,
+    labels: Vec<Vec<u8>>,
+}
+
+impl Lines {
+    fn object(&self, out: &mut Vec<u8>, columns: &[Column], from: usize, to: usize, row: usize) {
+        out.push(b'{');
+        for i in from..to {
+            if i > from {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.names[i]);
+            value(out, &columns[i].cell(row), self.numeric[i]);
+        }
+        out.push(b'}');
+    }
+
+    fn group(&self, out: &mut Vec<u8>, id: u64, codes: &[i32], counts: &[i32]) {
+        out.extend_from_slice(b"{\"type\":\"group\",\"group\":");
+        group_id(out, id);
+        out.extend_from_slice(b",\"candidates\":[");
+        for (i, (&code, &count)) in codes.iter().zip(counts).enumerate() {
+            out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
+            out.extend_from_slice(&self.labels[code as usize]);
+            out.push(b',');
+            number(out, count as u64);
+            out.push(b']');
+        }
+        out.extend_from_slice(b"]}\n");
+    }
+
+    fn tuple(&self, out: &mut Vec<u8>, id: u64, seq: u64, columns: &[Column], row: usize) {
+        out.extend_from_slice(b"{\"type\":\"tuple\",\"group\":");
+        group_id(out, id);
+        out.extend_from_slice(b",\"seq\":");
+        number(out, seq);
+        out.extend_from_slice(b",\"qi\":");
+        self.object(out, columns, 0, self.quasi, row);
+        out.extend_from_slice(b",\"plain\":");
+        self.object(out, columns, self.quasi, self.names.len(), row);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+/// Opened groups as the engines give them: ids, rows, offsets, codes, counts.
+type Opened<'py> = (
+    PyReadonlyArray1<'py, u64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i32>,
+    PyReadonlyArray1<'py, i32>,
+);
+
+#[pymethods]
+impl Lines {
+    #[new]
+    fn new(names: Vec<String>, numeric: Vec<bool>, quasi: usize) -> PyResult<Self> {
+        if numeric.len() != names.len() || quasi > names.len() {
+            return Err(PyValueError::new_err("one flag per column"));
+        }
+        let escape = |name: &String| {
+            let mut out = Vec::new();
+            quoted(&mut out, name.as_bytes());
+            out.push(b':');
+            out
+        };
+        Ok(Lines {
+            names: names.iter().map(escape).collect(),
+            numeric,
+            quasi,
+            labels: Vec::new(),
+        })
+    }
+
+    /// The JSON text of every value a group can offer, by code.
+    fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
+        self.labels = labels;
+    }
+
+    /// The lines of one batch, each group before its first tuple.
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<Capsules<'py>>,
+        seqs: PyReadonlyArray1<'py, u64>,
+        groups: PyReadonlyArray1<'py, u64>,
+        opened: Opened<'py>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (seqs, groups) = (seqs.as_slice()?, groups.as_slice()?);
+        let (ids, at, offsets) = (
+            opened.0.as_slice()?,
+            opened.1.as_slice()?,
+            opened.2.as_slice()?,
+        );
+        let (codes, counts) = (opened.3.as_slice()?, opened.4.as_slice()?);
+        let read = borrow(&columns, seqs.len())?;
+        let known = codes
+            .iter()
+            .all(|&c| c >= 0 && (c as usize) < self.labels.len());
+        let shaped = offsets.len() == ids.len() + 1
+            && at.len() == ids.len()
+            && codes.len() == counts.len()
+            && offsets.is_sorted()
+            && offsets.last().is_some_and(|&o| o as usize == codes.len());
+        if !known || !shaped || read.len() != self.names.len() || groups.len() != seqs.len() {
+            return Err(PyValueError::new_err("the batch does not fit its columns"));
+        }
+        let out = py.detach(|| {
+            let mut out = Vec::with_capacity(seqs.len() * 200);
+            let mut next = 0;
+            for row in 0..=seqs.len() {
+                while next < ids.len() && at[next] as usize <= row {
+                    let span = offsets[next] as usize..offsets[next + 1] as usize;
+                    self.group(&mut out, ids[next], &codes[span.clone()], &counts[span]);
+                    next += 1;
+                }
+                if row < seqs.len() {
+                    self.tuple(&mut out, groups[row], seqs[row], &read, row);
+                }
+            }
+            out
+        });
+        Ok(PyBytes::new(py, &out))
+    }
+}
+
+/// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
+#[pyfunction]
+pub fn csv_end(py: Python<'_>, block: &[u8], quote: u8) -> usize {
+    py.detach(|| {
+        let (mut inside, mut end) = (false, 0);
+        for (i, &byte) in block.iter().enumerate() {
+            if byte == quote {
+                inside = !inside;
+            } else if byte == b'\n' && !inside {
+                end = i + 1;
+            }
+        }
+        end
+    })
+}
+
+/// The published text of group ids, 17 characters each.
+#[pyfunction]
+pub fn group_names<'py>(
+    py: Python<'py>,
+    ids: PyReadonlyArray1<'py, u64>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let ids = ids.as_slice()?;
+    let out = py.detach(|| {
+        let mut out = Vec::with_capacity(ids.len() * NAME);
+        for &id in ids {
+            name(&mut out, id);
+        }
+        out
+    });
+    Ok(PyBytes::new(py, &out))
+}

@@ -1,0 +1,87 @@
+//! What a push gives back: the group of every tuple, and the groups that were opened on the way.
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use super::draw::derive;
+use super::sip::Sip;
+
+/// Tuples' groups, and the opened groups with their candidates in compressed rows.
+#[derive(Default)]
+pub struct Placed {
+    pub groups: Vec<u64>,
+    pub opened: Vec<u64>,
+    /// The row before which the group is announced.
+    pub at: Vec<i64>,
+    pub offsets: Vec<i64>,
+    pub codes: Vec<i32>,
+    pub counts: Vec<i32>,
+}
+
+pub type PlacedArrays<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+);
+
+impl Placed {
+    pub fn with_capacity(rows: usize) -> Self {
+        Placed {
+            groups: Vec::with_capacity(rows),
+            offsets: vec![0],
+            ..Placed::default()
+        }
+    }
+
+    pub fn announce(&mut self, id: u64, candidates: impl Iterator<Item = (i32, i32)>) {
+        self.opened.push(id);
+        self.at.push(self.groups.len() as i64);
+        for (code, count) in candidates {
+            self.codes.push(code);
+            self.counts.push(count);
+        }
+        self.offsets.push(self.codes.len() as i64);
+    }
+
+    pub fn into_arrays(self, py: Python<'_>) -> PlacedArrays<'_> {
+        (
+            self.groups.into_pyarray(py),
+            self.opened.into_pyarray(py),
+            self.at.into_pyarray(py),
+            self.offsets.into_pyarray(py),
+            self.codes.into_pyarray(py),
+            self.counts.into_pyarray(py),
+        )
+    }
+}
+
+/// Group ids: a keyed permutation of (shard, number), so they never repeat and tell neither.
+pub struct Ids {
+    sip: Sip,
+    shard: u64,
+    pub next: u64,
+}
+
+impl Ids {
+    pub fn new(key: [u8; 32], shard: u64) -> Self {
+        Ids {
+            sip: Sip::new(&derive(key, 1)),
+            shard,
+            next: 0,
+        }
+    }
+
+    pub fn draw(&mut self) -> u64 {
+        let plain = self.shard << 48 | self.next;
+        self.next += 1;
+        let (mut left, mut right) = (plain >> 32, plain & 0xffff_ffff);
+        for round in 0..6 {
+            let mixed = left ^ (self.sip.words([round, right, 0]) & 0xffff_ffff);
+            (left, right) = (right, mixed);
+        }
+        left << 32 | right
+    }
+}

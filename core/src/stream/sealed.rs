@@ -1,0 +1,305 @@
+//! Sealed streams: a tuple's class comes from its person and its own value alone; delay-free inside the class.
+
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::bytes::{Read, Reader, Writer};
+use super::draw::{Draw, derive};
+use super::epoch::{Epoch, Seen};
+use super::placed::{Ids, Placed, PlacedArrays};
+use super::sip::Sip;
+use super::slots::Slots;
+
+/// Tuples whose classes are drawn together: their looks into the filter then overlap in time.
+const AHEAD: usize = 64;
+
+/// The state of one stream under `sealed`.
+#[pyclass(module = "reticent._core.stream")]
+pub struct Sealed {
+    slots: Slots,
+    width: usize,
+    epochs: Vec<Epoch>,
+    /// Tuples and groups per class, over all epochs: what `provision` goes by.
+    arrived: Vec<u64>,
+    made: Vec<u64>,
+    seen: Vec<u64>,
+    memo: Sip,
+    ids: Ids,
+    draw: Draw,
+    retire_after: u64,
+    provision: Option<f64>,
+    tuples: u64,
+    forced: u64,
+    retired: u64,
+}
+
+impl Sealed {
+    /// The class and slot of a person's value: the same ones whenever the two come back.
+    ///
+    /// A pair published in an earlier epoch stays in that epoch's classes; two classes for one value would be
+    /// intersected. The draw is a keyed function of person and value, so that nothing needs to be remembered but in
+    /// which epoch the pair came first.
+    fn cell(&mut self, person: u64, code: u32) -> Option<u32> {
+        let current = self.epochs.len() - 1;
+        let mut chosen = current;
+        for (number, epoch) in self.epochs[..current].iter().enumerate() {
+            let known = epoch.resolve(code);
+            if known.is_some_and(|c| epoch.seen.holds(self.mark(person, c))) {
+                chosen = number;
+                break;
+            }
+        }
+        let code = self.epochs[chosen].resolve(code)?;
+        if chosen == current {
+            let mark = self.mark(person, code);
+            self.epochs[current].seen.insert(mark);
+        }
+        let memo = self.memo;
+        Some(self.epochs[chosen].draw(code, |attempt| {
+            memo.words([person, u64::from(code), attempt << 32 | chosen as u64])
+        }))
+    }
+
+    fn mark(&self, person: u64, code: u32) -> u64 {
+        self.memo.words([person, u64::from(code), u64::MAX])
+    }
+
+    fn place(&mut self, seq: u64, qi: u64, list: u32, out: &mut Placed) {
+        if self.retire_after > 0 {
+            self.retired += self.slots.retire(seq.saturating_sub(self.retire_after));
+        }
+        self.draw.at(seq);
+        let class = list as usize / self.width;
+        self.arrived[class] += 1;
+        self.stock(class, seq, out);
+        let group = match self.slots.join(list, qi, &mut self.draw) {
+            Some(id) => id,
+            None => {
+                self.forced += 1;
+                self.open(class, seq, Some((list as usize % self.width, qi)), out)
+            }
+        };
+        self.tuples += 1;
+        out.groups.push(group);
+    }
+
+    fn open(
+        &mut self,
+        class: usize,
+        seq: u64,
+        member: Option<(usize, u64)>,
+        out: &mut Placed,
+    ) -> u64 {
+        let id = self.ids.draw();
+        let first = (class * self.width) as u32;
+        let cells: Vec<(u32, u32)> = (0..self.width as u32).map(|s| (first + s, 1)).collect();
+        self.slots
+            .open(id, seq, &cells, member, self.retire_after > 0);
+        self.made[class] += 1;
+        let epoch = self
+            .epochs
+            .iter()
+            .rfind(|e| e.first <= class)
+            .expect("a class belongs to an epoch");
+        out.announce(id, epoch.candidates(class - epoch.first));
+        id
+    }
+
+    /// Opens groups ahead of need, by the number of arrivals of the class alone.
+    fn stock(&mut self, class: usize, seq: u64, out: &mut Placed) {
+        let Some(z) = self.provision else { return };
+        let share = self.arrived[class] as f64 / self.width as f64;
+        let wanted = (share + z * share.sqrt()).ceil() as u64;
+        while self.made[class] < wanted {
+            self.open(class, seq, None, out);
+        }
+    }
+}
+
+#[pymethods]
+impl Sealed {
+    #[new]
+    #[pyo3(signature = (*, key, shard, width, retire_after, provision))]
+    fn new(
+        key: [u8; 32],
+        shard: u16,
+        width: usize,
+        retire_after: u64,
+        provision: Option<f64>,
+    ) -> PyResult<Self> {
+        if width == 0 {
+            return Err(PyValueError::new_err("a class needs a slot"));
+        }
+        Ok(Sealed {
+            slots: Slots::new(width),
+            width,
+            epochs: Vec::new(),
+            arrived: Vec::new(),
+            made: Vec::new(),
+            seen: Vec::new(),
+            memo: Sip::new(&derive(key, 3)),
+            ids: Ids::new(key, u64::from(shard)),
+            draw: Draw::new(key, u64::from(shard)),
+            retire_after,
+            provision,
+            tuples: 0,
+            forced: 0,
+            retired: 0,
+        })
+    }
+
+    /// Starts an epoch: one row of value codes per class in published order, the classes' weights, room for marks.
+    ///
+    /// `other` is the code that stands for every value the epoch does not know.
+    #[pyo3(signature = (classes, weights, *, domain, other, marks))]
+    fn begin(
+        &mut self,
+        classes: PyReadonlyArray2<'_, i32>,
+        weights: PyReadonlyArray1<'_, u64>,
+        domain: usize,
+        other: Option<u32>,
+        marks: usize,
+    ) -> PyResult<()> {
+        let (codes, weights) = (classes.as_slice()?, weights.as_slice()?);
+        let shaped = codes.len() == weights.len() * self.width && !weights.is_empty();
+        if !shaped
+            || codes.iter().any(|&c| c < 0 || c as usize >= domain)
+            || domain < self.seen.len()
+        {
+            return Err(PyValueError::new_err("the design does not fit its domain"));
+        }
+        let first = self.arrived.len();
+        let epoch = Epoch::new(
+            codes,
+            weights,
+            self.width,
+            first,
+            domain,
+            other,
+            Seen::new(marks),
+        );
+        self.epochs.push(epoch.map_err(PyValueError::new_err)?);
+        self.arrived.resize(first + weights.len(), 0);
+        self.made.resize(first + weights.len(), 0);
+        self.seen.resize(domain, 0);
+        self.slots.grow((first + weights.len()) * self.width);
+        Ok(())
+    }
+
+    /// Makes room for values outside the design; they are placed as `other`.
+    fn grow(&mut self, domain: usize) {
+        self.seen.resize(domain.max(self.seen.len()), 0);
+    }
+
+    /// Releases every tuple at once: its group, and the groups opened on the way.
+    fn push<'py>(
+        &mut self,
+        py: Python<'py>,
+        seqs: PyReadonlyArray1<'py, u64>,
+        qis: PyReadonlyArray1<'py, u64>,
+        persons: PyReadonlyArray1<'py, u64>,
+        codes: PyReadonlyArray1<'py, i32>,
+    ) -> PyResult<PlacedArrays<'py>> {
+        let (seqs, qis) = (seqs.as_slice()?, qis.as_slice()?);
+        let (persons, codes) = (persons.as_slice()?, codes.as_slice()?);
+        let rows = seqs.len();
+        if qis.len() != rows || persons.len() != rows || codes.len() != rows {
+            return Err(PyValueError::new_err("columns of different length"));
+        }
+        let known = self.seen.len();
+        let epoch = self
+            .epochs
+            .last()
+            .ok_or_else(|| PyValueError::new_err("no epoch has begun"))?;
+        if codes
+            .iter()
+            .any(|&c| c < 0 || c as usize >= known || epoch.resolve(c as u32).is_none())
+        {
+            return Err(PyValueError::new_err("a code lies outside the design"));
+        }
+        let placed = py.detach(|| {
+            let mut out = Placed::with_capacity(rows);
+            let mut lists = [0; AHEAD];
+            for start in (0..rows).step_by(AHEAD) {
+                let chunk = start..rows.min(start + AHEAD);
+                for i in chunk.clone() {
+                    let list = self.cell(persons[i], codes[i] as u32);
+                    lists[i - start] = list.ok_or("a value lies outside the design")?;
+                    self.seen[codes[i] as usize] += 1;
+                }
+                for i in chunk {
+                    self.place(seqs[i], qis[i], lists[i - start], &mut out);
+                }
+            }
+            Ok(out)
+        });
+        placed
+            .map_err(|e: &str| PyValueError::new_err(e))
+            .map(|p| p.into_arrays(py))
+    }
+
+    /// Tuples, groups opened, open groups, retired groups, groups opened because no free slot fitted.
+    fn totals(&self) -> (u64, u64, u64, u64, u64) {
+        (
+            self.tuples,
+            self.ids.next,
+            self.slots.open_groups(),
+            self.retired,
+            self.forced,
+        )
+    }
+
+    /// Tuples seen per code.
+    fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.seen.to_pyarray(py)
+    }
+
+    fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut out = Writer(Vec::new());
+        for x in [self.tuples, self.forced, self.retired, self.ids.next] {
+            out.u64(x);
+        }
+        for column in [&self.arrived, &self.made, &self.seen] {
+            out.u64s(column);
+        }
+        out.u64(self.epochs.len() as u64);
+        for epoch in &self.epochs {
+            epoch.write(&mut out);
+        }
+        self.slots.write(&mut out);
+        PyBytes::new(py, &out.0)
+    }
+
+    /// Goes on from a snapshot of an engine built with the same settings.
+    fn restore(&mut self, state: &[u8]) -> PyResult<()> {
+        self.load(state).map_err(PyValueError::new_err)
+    }
+}
+
+impl Sealed {
+    fn load(&mut self, state: &[u8]) -> Read<()> {
+        let mut input = Reader(state);
+        (self.tuples, self.forced, self.retired, self.ids.next) =
+            (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
+        (self.arrived, self.made, self.seen) = (input.u64s()?, input.u64s()?, input.u64s()?);
+        let (width, classes) = (self.width, self.arrived.len());
+        self.epochs = (0..input.len(8)?)
+            .map(|_| Epoch::read(&mut input, width))
+            .collect::<Read<_>>()?;
+        self.slots = Slots::read(&mut input)?;
+        input.end()?;
+        let fits = self.made.len() == classes
+            && self.slots.lists() == classes * width
+            && self
+                .epochs
+                .last()
+                .is_none_or(|e| e.first + e.classes() == classes);
+        if fits {
+            Ok(())
+        } else {
+            Err("the snapshot is of another design")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of short strings that cannot be predicted without the key.
+
+#[derive(Clone, Copy)]
+pub struct Sip {
+    k0: u64,
+    k1: u64,
+}
+
+struct State([u64; 4]);
+
+impl State {
+    fn round(&mut self) {
+        let v = &mut self.0;
+        v[0] = v[0].wrapping_add(v[1]);
+        v[1] = v[1].rotate_left(13) ^ v[0];
+        v[0] = v[0].rotate_left(32);
+        v[2] = v[2].wrapping_add(v[3]);
+        v[3] = v[3].rotate_left(16) ^ v[2];
+        v[0] = v[0].wrapping_add(v[3]);
+        v[3] = v[3].rotate_left(21) ^ v[0];
+        v[2] = v[2].wrapping_add(v[1]);
+        v[1] = v[1].rotate_left(17) ^ v[2];
+        v[2] = v[2].rotate_left(32);
+    }
+
+    fn take(&mut self, word: u64) {
+        self.0[3] ^= word;
+        self.round();
+        self.round();
+        self.0[0] ^= word;
+    }
+
+    fn finish(mut self) -> u64 {
+        self.0[2] ^= 0xff;
+        for _ in 0..4 {
+            self.round();
+        }
+        self.0[0] ^ self.0[1] ^ self.0[2] ^ self.0[3]
+    }
+}
+
+impl Sip {
+    pub fn new(key: &[u8; 32]) -> Self {
+        let word = |at: usize| u64::from_le_bytes(key[at..at + 8].try_into().expect("eight bytes"));
+        Sip {
+            k0: word(0),
+            k1: word(8),
+        }
+    }
+
+    fn start(&self) -> State {
+        State([
+            self.k0 ^ 0x736f_6d65_7073_6575,
+            self.k1 ^ 0x646f_7261_6e64_6f6d,
+            self.k0 ^ 0x6c79_6765_6e65_7261,
+            self.k1 ^ 0x7465_6462_7974_6573,
+        ])
+    }
+
+    pub fn bytes(&self, data: &[u8]) -> u64 {
+        let mut state = self.start();
+        let mut words = data.chunks_exact(8);
+        for word in &mut words {
+            state.take(u64::from_le_bytes(word.try_into().expect("eight bytes")));
+        }
+        let mut last = (data.len() as u64) << 56;
+        for (i, &byte) in words.remainder().iter().enumerate() {
+            last |= u64::from(byte) << (8 * i);
+        }
+        state.take(last);
+        state.finish()
+    }
+
+    pub fn words(&self, words: [u64; 3]) -> u64 {
+        let mut state = self.start();
+        for word in words {
+            state.take(word);
+        }
+        state.take(24 << 56);
+        state.finish()
+    }
+}

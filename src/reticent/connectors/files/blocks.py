@@ -1,0 +1,83 @@
+"""Cutting a CSV file into blocks of whole rows.
+
+A line end is the end of a row where the number of quotes before it is even. The parser gets one block after the other,
+in memory, so it never calls back, never reads ahead without bound, and an error can be searched in one block.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from reticent.connectors.files.sniff import Format
+    from reticent.connectors.files.source import Opened
+
+# Large enough that starting the parser costs nothing, small enough that a few of them fit anywhere.
+_BLOCK = 16 << 20
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole rows, and the line of the file on which the first of them begins."""
+
+    line: int
+    data: bytes = field(repr=False)
+
+
+def blocks(source: Opened, form: Format) -> Generator[Block]:
+    """The blocks of a file; for a regular file the next one is read and checked while this one is parsed."""
+    cut = _cut(source, form)
+    if source.path is None:
+        yield from cut  # a pipe may be silent for long, and nobody should wait for a thread that waits for it
+        return
+    with ThreadPoolExecutor(1) as ahead:
+        coming = ahead.submit(next, cut, None)
+        while (block := coming.result()) is not None:
+            coming = ahead.submit(next, cut, None)
+            yield block
+
+
+def _cut(source: Opened, form: Format) -> Iterator[Block]:
+    guard, quote = Guard(source, form), form.quote.encode()
+    rest, line = b"", 1
+    while data := guard.read(_BLOCK):
+        rest += data
+        end = _last_row_end(rest, quote)
+        if end:
+            yield Block(line, rest[:end])
+            line += rest.count(b"\n", 0, end)
+            rest = rest[end:]
+        if len(rest) > MAX_LINE:
+            raise too_long(source.name, line)
+    if rest.count(quote) % 2:
+        # The parser would close the quote by itself: all rows after it would become one cell.
+        raise DataError(
+            f"{source.name}, line {line + _open_row(rest, quote)}: a quote is opened and never closed.",
+            hint="Double every quote inside a cell and wrap the cell in quotes.",
+        )
+    if rest:
+        yield Block(line, rest)
+
+
+def _last_row_end(data: bytes, quote: bytes) -> int:
+    # A file with bare carriage returns as line ends has none of the others; in all files the parser knows both.
+    newline = b"\n" if b"\n" in data else b"\r"
+    end = data.rfind(newline)
+    quotes = data.count(quote, 0, max(end, 0))
+    while end >= 0 and quotes % 2:
+        before = data.rfind(newline, 0, end)
+        quotes -= data.count(quote, max(before, 0), end)
+        end = before
+    return end + 1
+
+
+def _open_row(data: bytes, quote: bytes) -> int:
+    """How many lines into `data` the row begins after which the quotes no longer match."""
+    return data.count(b"\n", 0, _last_row_end(data, quote))

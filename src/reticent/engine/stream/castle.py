@@ -1,0 +1,278 @@
+"""CASTLE: clusters of held records, released with generalised quasi-identifiers within a delay of delta records.
+
+Guarantee: every published combination of quasi-identifiers is shared by at least k persons (persons are counted, not
+    records), with at least l distinct sensitive values where l is asked for. Nothing waits for more than delta records.
+Not covered: a reader who knows the order of arrival, or the algorithm; attribute disclosure when no l is asked for;
+    persons who come back in another cluster (their clusters can be intersected).
+Cost: O(beta) per record and O(n^2) in the size n of a cluster that is split; memory of delta records.
+Reference: J. Cao, B. Carminati, E. Ferrari, K.-L. Tan, "CASTLE: continuously anonymizing data streams", IEEE Transactions
+    on Dependable and Secure Computing 8(3), 2011.
+Differences from the paper: suppressed records are left out instead of published as `*`; at most `reuse` published clusters
+    are kept for reuse; one splitting rule serves k and l: around a random record its nearest neighbours that bring a
+    missing value or a new person, until the part is good; the range of a number is the range seen so far.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent import _core
+from reticent.encode import Dictionary
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.design import sensitive_column
+from reticent.engine.stream.records import RecordReader, native
+from reticent.engine.stream.values import Values
+from reticent.errors import DataError, PolicyError, StateError
+from reticent.policy.hierarchy import Ladder, ladder
+from reticent.release import Counts, Guarantee, Release
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+
+AGAINST = "a reader who knows everyone's quasi-identifiers but not the order of arrival"
+NOT_COVERED = (
+    "a reader who knows the order of arrival or how clusters come about",
+    "a person who comes back in another cluster",
+)
+
+
+class Castle(Publisher):
+    """The accumulation-based method."""
+
+    kind = "stream"
+    method = "castle"
+
+    def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
+        super().__init__(policy, rng=rng)
+        self.shard = shard
+        self.k, self.l = _requirement(policy)
+        self._sensitive = sensitive_column(policy)
+        self._reader = RecordReader(policy, self._sensitive, rng.key("stream records"))
+        self._values = Values([])
+        self._numeric: tuple[str, ...] | None = None
+        self._words: dict[str, Dictionary] = {}
+        self._ladders: dict[str, Ladder] = {}
+        self._held: pa.Table | None = None
+        self._next = self._rows = self._published = self._suppressed = 0
+
+    @property
+    def counts(self) -> Counts:
+        """Where the records are."""
+        held = self._rows - self._published - self._suppressed
+        return Counts(self._rows, self._published, held, self._suppressed)
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes records in; gives back those whose cluster is ready or whose time is up."""
+        batch = check_batch(batch, self.policy)
+        if not batch.num_rows:
+            return []
+        self._open(batch)
+        seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        records = self._reader.read(batch, seqs, self._values)
+        leaves, numbers = self._leaves(batch), self._numbers(batch)
+        released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
+        self._next += batch.num_rows
+        self._rows += batch.num_rows
+        kept = batch.select([self._sensitive, *self.policy.plain]).append_column("seq", pa.array(seqs))
+        self._held = kept if self._held is None else pa.concat_tables([self._held, kept])
+        return self._publish(released)
+
+    def close(self) -> list[Release]:
+        """Releases what can be released and suppresses the rest."""
+        return self._publish(self._core.close()) if self._numeric is not None else []
+
+    def _open(self, batch: pa.Table) -> None:
+        """The first batch tells which quasi-identifiers are numbers."""
+        if self._numeric is None:
+            self._build(
+                tuple(name for name in self.policy.quasi if self._is_number(name, batch.schema.field(name).type))
+            )
+
+    def _is_number(self, name: str, kind: pa.DataType) -> bool:
+        spec = self.policy.columns[name].hierarchy
+        if spec is not None:
+            return bool(spec.kind == "intervals")
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+    def _build(self, numeric: tuple[str, ...]) -> None:
+        settings = self.policy.stream
+        self._numeric = numeric
+        self._categories = tuple(name for name in self.policy.quasi if name not in numeric)
+        self._words = {name: Dictionary() for name in self._categories}
+        self._core = _core.stream.Castle(
+            key=self.rng.key("stream choices"),
+            shard=self.shard,
+            k=self.k,
+            l=self.l,
+            delta=settings.delta,
+            beta=settings.beta,
+            mu=settings.mu,
+            reuse=settings.reuse,
+            categories=len(self._categories),
+            numbers=len(numeric),
+        )
+
+    def _leaves(self, batch: pa.Table) -> npt.NDArray[np.uint32]:
+        columns = []
+        for attribute, name in enumerate(self._categories):
+            words = self._words[name]
+            known = len(words)
+            columns.append(words.encode(batch.column(name)).astype(np.uint32))
+            if len(words) > known:
+                self._climb(attribute, name)
+        return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.uint32)
+
+    def _climb(self, attribute: int, name: str) -> None:
+        """The hierarchy over the values met so far."""
+        spec = self.policy.columns[name].hierarchy
+        rungs = ladder(spec, self._words[name].values, column=name, base=self.policy.base)
+        size = max(rungs.size - 1, 1)
+        losses = [((leaves - 1) / size).tolist() for leaves in rungs.leaves]
+        self._core.set_ladder(attribute, [table.tolist() for table in rungs.tables], losses)
+        self._ladders[name] = rungs
+
+    def _numbers(self, batch: pa.Table) -> npt.NDArray[np.float64]:
+        columns = []
+        for name in self._numeric or ():
+            try:
+                column = native(batch.column(name)).cast(pa.float64())
+            except pa.ArrowInvalid:
+                raise DataError(f"Column '{name}' holds something that is not a number.", hint="Correct it.") from None
+            if column.null_count:
+                raise DataError(f"Column '{name}' has {column.null_count:,} missing numbers.", hint="Fill them in.")
+            columns.append(column.to_numpy())
+        return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
+
+    def _publish(self, released: _core.stream.Released) -> list[Release]:
+        seqs, kept = released[0], released[1].astype(bool)
+        if not len(seqs) or self._held is None:
+            return []
+        out = self._table(released, kept)
+        gone = pc.is_in(self._held.column("seq"), value_set=pa.array(seqs))
+        self._held = self._held.filter(pc.invert(gone)).combine_chunks()
+        published = int(kept.sum())
+        self._published += published
+        self._suppressed += len(seqs) - published
+        if not published:
+            return []
+        return [
+            Release(
+                kind="stream",
+                method=self.method,
+                tables={"record": out},
+                guarantee=self.guarantee,
+                counts=Counts(len(seqs), published, 0, len(seqs) - published),
+                policy_hash=self.policy.hash,
+                metrics=self.metrics(),
+                seeded=self.rng.seeded,
+            )
+        ]
+
+    def _table(self, released: _core.stream.Released, kept: npt.NDArray[np.bool_]) -> pa.Table:
+        assert self._held is not None  # noqa: S101 - records that leave were held
+        seqs, leaves, levels = released[0][kept], released[2][kept], released[3][kept]
+        low, high = released[4][kept], released[5][kept]
+        rows = np.searchsorted(self._held.column("seq").to_numpy(), seqs)
+        rest = self._held.take(pa.array(rows))
+        columns: dict[str, Any] = {"seq": pa.array(seqs)}
+        for name in self.policy.quasi:
+            if name in self._words:
+                at = self._categories.index(name)
+                columns[name] = self._labels(name, leaves[:, at], levels[:, at])
+            else:
+                at = (self._numeric or ()).index(name)
+                columns[name] = _intervals(low[:, at], high[:, at])
+        columns |= {name: rest.column(name) for name in (self._sensitive, *self.policy.plain)}
+        return pa.table(columns)
+
+    def _labels(self, name: str, leaves: npt.NDArray[np.uint32], levels: npt.NDArray[np.uint32]) -> pa.Array:
+        rungs = self._ladders[name]
+        out = np.empty(len(leaves), dtype=object)
+        for level in np.unique(levels):
+            here = levels == level
+            words = np.array(rungs.labels[level].cast(pa.string()).to_pylist(), dtype=object)
+            out[here] = words[rungs.tables[level][leaves[here]]]
+        return pa.array(out, pa.string())
+
+    def metrics(self) -> dict[str, float]:
+        """Information loss by equations (5) and (7), held records and live clusters."""
+        tuples, loss, spread = self._core.losses()
+        _, held, clusters, reusable = self._core.totals()
+        n = len(self.policy.quasi)
+        figures: dict[str, float] = {"held": held, "clusters": clusters, "reusable_clusters": reusable}
+        if tuples:
+            figures |= {"loss": loss / tuples, "information_loss": (loss * n + spread) / tuples / (n + 1)}
+        return figures
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """At least k persons, and l values where asked for."""
+        claims: dict[str, Any] = {"k": self.k}
+        if self.l > 1:
+            claims["l"] = {"distinct": self.l}
+        return Guarantee(claims, AGAINST, NOT_COVERED)
+
+    def snapshot(self) -> bytes:
+        """The whole private state, held records included."""
+        state: dict[str, Any] = {"method": self.method, "shard": self.shard, "numeric": self._numeric}
+        state |= {"next": self._next, "counts": [self._rows, self._published, self._suppressed]}
+        state["labels"] = self._values.labels
+        tables = {f"words {name}": pa.table({"value": words.values}) for name, words in self._words.items()}
+        if self._held is not None:
+            tables["held"] = self._held
+        blobs = {"core": self._core.snapshot()} if self._numeric is not None else {}
+        return pack(self.policy, self.rng, state, tables, blobs)
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one of another policy or method."""
+        rng, saved, tables, blobs = unpack(policy, state)
+        if saved.get("method") != cls.method:
+            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+        publisher = cls(policy, rng=rng, shard=saved["shard"])
+        publisher._next = saved["next"]
+        publisher._rows, publisher._published, publisher._suppressed = saved["counts"]
+        publisher._held = tables.get("held")
+        for label in saved["labels"]:
+            publisher._values.code(label)
+        if saved["numeric"] is not None:
+            publisher._build(tuple(saved["numeric"]))
+            for attribute, name in enumerate(publisher._categories):
+                publisher._words[name] = Dictionary(tables[f"words {name}"].column("value"))
+                if len(publisher._words[name]):
+                    publisher._climb(attribute, name)
+            try:
+                publisher._core.restore(blobs["core"])
+            except ValueError as error:
+                raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+        return publisher
+
+
+def _requirement(policy: Policy) -> tuple[int, int]:
+    if policy.privacy.k is None:
+        raise PolicyError("CASTLE needs k.", hint="Write privacy: {k: 5}.")
+    if not policy.quasi:
+        raise PolicyError("CASTLE needs quasi-identifiers.", hint="Give the columns that identify the role quasi.")
+    wanted = policy.privacy.l
+    if wanted is not None and wanted.kind != "distinct":
+        raise PolicyError("CASTLE meets distinct l-diversity only.", hint="Write privacy: {l: {distinct: 3}}.")
+    asked = int(np.ceil(wanted.l)) if wanted is not None else 1
+    if policy.privacy.t is not None:
+        raise PolicyError("CASTLE does not meet t-closeness.", hint="Take t out of the policy.")
+    return policy.privacy.k, max(asked, policy.stream.l if "l" in policy.stream.model_fields_set else 1)
+
+
+def _intervals(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> pa.Array:
+    def text(x: float) -> str:
+        return str(int(x)) if x.is_integer() else repr(x)
+
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
+    return pa.array([text(a) if a == b else f"[{text(a)}, {text(b)}]" for a, b in pairs], pa.string())

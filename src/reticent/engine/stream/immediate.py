@@ -1,0 +1,216 @@
+"""What `delay-free` and `sealed` share: every record is released in the call that brings it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
+from reticent.engine.stream.records import RecordReader, Records
+from reticent.engine.stream.values import Values
+from reticent.errors import StateError
+from reticent.release import Counts, Guarantee, Release
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.engine.stream.design import Label
+    from reticent.policy import Policy
+
+_NAME = 17
+
+
+@dataclass(frozen=True, repr=False)
+class Placed:
+    """Where a batch went: the group of each record, and the groups opened, each before the record at row `at`."""
+
+    groups: npt.NDArray[np.uint64]
+    opened: npt.NDArray[np.uint64]
+    at: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+    @staticmethod
+    def joined(parts: list[Placed]) -> Placed:
+        """Several pieces of a batch as one."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.cumsum([0] + [len(part.groups) for part in parts])
+        listed = np.cumsum([0] + [len(part.codes) for part in parts])
+        zero = np.zeros(1, dtype=np.int64)
+        return Placed(
+            np.concatenate([part.groups for part in parts]),
+            np.concatenate([part.opened for part in parts]),
+            np.concatenate([part.at + rows[i] for i, part in enumerate(parts)]),
+            np.concatenate([zero, *(part.offsets[1:] + listed[i] for i, part in enumerate(parts))]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+
+
+class Immediate(Publisher):
+    """A publisher that holds nothing back."""
+
+    kind = "stream"
+
+    def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
+        super().__init__(policy, rng=rng)
+        self.shard = shard
+        self.l = policy.stream.l
+        self.prior: Prior = starting_prior(policy)
+        self.values = Values(self._domain())
+        self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"))
+        self._next = 0
+        self._rows = 0
+        self._broken = False
+        self._key = rng.key("stream choices")
+        self._start()
+
+    @abstractmethod
+    def _domain(self) -> list[Label]:
+        """The values known before the first record, in published order."""
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Builds the native state."""
+
+    @abstractmethod
+    def _place(self, records: Records) -> Placed:
+        """Places the records of one batch."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, float]:
+        """SAU beside its limit and what else an operator watches."""
+
+    @abstractmethod
+    def _claims(self) -> Guarantee:
+        """What every release of this stream claims."""
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What every release of this stream claims."""
+        return self._claims()
+
+    @property
+    def counts(self) -> Counts:
+        """Everything that came in has been published."""
+        return Counts(self._rows, self._rows, 0, 0)
+
+    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Records:
+        """A batch as records; `seqs` are the positions in the input, by default the next ones."""
+        batch = check_batch(batch, self.policy)
+        if seqs is None:
+            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        return self._reader.read(batch, seqs, self.values)
+
+    def place(self, records: Records) -> Placed:
+        """Places records for good; after an error the publisher is of no use any more."""
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        self._broken = True
+        placed = self._place(records)
+        self._broken = False
+        self._rows += len(records)
+        if len(records):
+            self._next = int(records.seqs[-1]) + 1
+        return placed
+
+    def replay(self, records: Records) -> Placed:
+        """Places the records of a journal again: the same choices, hence the same groups."""
+        for label in records.labels:
+            self.values.code(label)
+        return self.place(records)
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Releases every record at once."""
+        records = self.read(batch)
+        if not len(records):
+            return []
+        return [self.release(batch, records, self.place(records))]
+
+    def close(self) -> list[Release]:
+        """Nothing is held, so nothing is left."""
+        return []
+
+    def release(self, batch: pa.Table, records: Records, placed: Placed) -> Release:
+        """A placed batch as a release of two tables, `group` and `tuple`."""
+        names = [*self.policy.quasi, *self.policy.plain]
+        tuples = pa.Table.from_arrays(
+            [group_names(placed.groups), pa.array(records.seqs), *(batch.column(name) for name in names)],
+            names=["group", "seq", *names],
+        )
+        return Release(
+            kind="stream",
+            method=self.method,
+            tables={"group": self._groups(placed), "tuple": tuples},
+            guarantee=self.guarantee,
+            counts=Counts(len(records), len(records), 0, 0),
+            policy_hash=self.policy.hash,
+            metrics=self.metrics(),
+            seeded=self.rng.seeded,
+        )
+
+    def _groups(self, placed: Placed) -> pa.Table:
+        each = np.repeat(placed.opened, np.diff(placed.offsets))
+        return pa.Table.from_arrays(
+            [group_names(each), self.values.array.take(pa.array(placed.codes)), pa.array(placed.counts)],
+            names=["group", "value", "count"],
+        )
+
+    def snapshot(self) -> bytes:
+        """The whole private state: secret key, values, open groups."""
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
+        state |= {"labels": self.values.labels, "more": self._more()}
+        return pack(self.policy, self.rng, state, blobs={"core": self._core_state()})
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one of another policy or method."""
+        rng, saved, _, blobs = unpack(policy, state)
+        if saved.get("method") != cls.method:
+            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+        publisher = cls(policy, rng=rng, shard=saved["shard"])
+        for label in saved["labels"]:
+            publisher.values.code(label)
+        publisher._next, publisher._rows = saved["next"], saved["rows"]
+        try:
+            publisher._load(saved["more"], blobs["core"])
+        except ValueError as error:
+            raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+        return publisher
+
+    @abstractmethod
+    def _more(self) -> dict[str, Any]:
+        """What a snapshot needs beside the native state."""
+
+    @abstractmethod
+    def _core_state(self) -> bytes:
+        """The native state."""
+
+    @abstractmethod
+    def _load(self, more: dict[str, Any], core: bytes) -> None:
+        """Takes a snapshot's parts in."""
+
+
+def group_names(ids: npt.NDArray[np.uint64]) -> pa.Array:
+    """The published names of groups."""
+    offsets = np.arange(0, _NAME * len(ids) + 1, _NAME, dtype=np.int32)
+    data = _core.stream.group_names(ids)
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def sau_limit(l: int, top: float) -> float:
+    """No release with l candidates of equal share can have less counterfeits: 1 - 1/(l * p_max)."""
+    return max(0.0, 1 - 1 / (l * top)) if top else 0.0

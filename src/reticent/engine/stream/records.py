@@ -1,0 +1,117 @@
+"""Records as the core takes them: keyed hashes of persons and quasi-identifiers, codes of sensitive values.
+
+Nothing is remembered of a quasi-identifier but its hash, and that only while its group is open: no dictionary grows
+with the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from reticent import _core
+from reticent.errors import DataError, StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from reticent.engine.stream.values import Values
+    from reticent.policy import Policy
+
+_QUASI, _PERSON = 0, 1
+_AS_THEY_ARE = (pa.string(), pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """One batch on codes; enough to place it, or to place it again after a crash."""
+
+    seqs: npt.NDArray[np.uint64]
+    qis: npt.NDArray[np.uint64]
+    persons: npt.NDArray[np.uint64]
+    codes: npt.NDArray[np.int32]
+    labels: tuple[str | None, ...] = ()
+    """Values first met in this batch, in the order of their codes."""
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def to_bytes(self) -> bytes:
+        """A journal entry."""
+        head = orjson.dumps({"rows": len(self), "labels": self.labels})
+        parts = (self.seqs, self.qis, self.persons, self.codes)
+        return b"".join([len(head).to_bytes(4, "little"), head, *(part.tobytes() for part in parts)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Records:
+        """Reads a journal entry back."""
+        try:
+            size = int.from_bytes(data[:4], "little")
+            head = orjson.loads(data[4 : 4 + size])
+            rows, at = head["rows"], 4 + size
+            parts: list[npt.NDArray[Any]] = []
+            for kind in (np.uint64, np.uint64, np.uint64, np.int32):
+                parts.append(np.frombuffer(data, dtype=kind, count=rows, offset=at))
+                at += parts[-1].nbytes
+        except (ValueError, KeyError, TypeError):
+            raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
+        seqs, qis, persons, codes = parts
+        return cls(seqs, qis, persons, codes, tuple(head["labels"]))
+
+
+class RecordReader:
+    """Turns batches into records, under the key of the stream."""
+
+    def __init__(self, policy: Policy, sensitive: str, key: bytes) -> None:
+        self._quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
+        self._key = key
+
+    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], values: Values) -> Records:
+        """Hashes and codes of a batch; `values` learns what is new."""
+        rows, known = batch.num_rows, len(values)
+        qis = self._hash([native(batch.column(name)) for name in self._quasi], rows, _QUASI)
+        codes = values.encode(_text(native(batch.column(self._sensitive))))
+        return Records(seqs, qis, self._persons(batch, seqs), codes, tuple(values.labels[known:]))
+
+    def _persons(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        if self._person is None:
+            return seqs  # without a person column every record stands for someone else
+        column = native(batch.column(self._person))
+        if column.null_count:
+            raise DataError(
+                f"{column.null_count:,} records have no '{self._person}'.",
+                hint="Every record needs its person: without it a returning person cannot be protected.",
+            )
+        return self._hash([column], batch.num_rows, _PERSON)
+
+    def _hash(self, columns: Sequence[pa.Array], rows: int, purpose: int) -> npt.NDArray[np.uint64]:
+        capsules = [column.__arrow_c_array__() for column in columns]
+        return _core.stream.hash_rows(capsules, rows, key=self._key, purpose=purpose)
+
+
+def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece and in one of the types the core reads."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = column.type
+    if kind in _AS_THEY_ARE:
+        return column
+    if pa.types.is_dictionary(kind):
+        return native(column.dictionary_decode())
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64(), safe=True)
+    if pa.types.is_floating(kind):
+        return column.cast(pa.float64())
+    return column.cast(pa.string())
+
+
+def _text(column: pa.Array) -> pa.Array:
+    return column if column.type == pa.string() else column.cast(pa.string())

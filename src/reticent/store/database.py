@@ -1,0 +1,138 @@
+"""Connecting to SQLite or PostgreSQL so that a commit is durable, and saying in our words what went wrong.
+
+SQLite: WAL with synchronous=FULL, because NORMAL does not reach the disk at every commit; writers begin with the
+write lock in hand, so that two of them never meet halfway. PostgreSQL: synchronous commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from reticent.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
+BUSY_MS = 30_000
+
+_REASONS = {
+    "SQLITE_BUSY": ("another process keeps it locked", "Wait for it, or stop it."),
+    "SQLITE_FULL": ("the disk is full", "Make room; nothing was changed."),
+    "SQLITE_IOERR_WRITE": ("the disk is full or failing", "Check the disk; nothing was changed."),
+    "SQLITE_READONLY": ("it may not be written", "Check the permissions of the file and its directory."),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "Check the path and the permissions."),
+    "SQLITE_NOTADB": ("it is not a store", "Give the path of a store, or of a file that does not exist yet."),
+    "SQLITE_CORRUPT": ("it is damaged", "Restore it from a backup; do not go on without what it remembers."),
+    "53100": ("the disk of the server is full", "Make room; nothing was changed."),
+    "28P01": ("the password is wrong", "Check the URL."),
+    "3D000": ("the database does not exist", "Create it first."),
+    "42501": ("the user may not do this", "Grant the rights to create and change tables."),
+}
+
+
+def connect(where: str | os.PathLike[str], *, create: bool) -> sa.Engine:
+    """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL; a new SQLite file gets mode 0600."""
+    url = _url(where)
+    if url.get_backend_name() == "sqlite":
+        _prepare_file(Path(url.database or ""), create=create)
+    try:
+        engine = sa.create_engine(url, hide_parameters=True, connect_args=_connect_args(url))
+    except ModuleNotFoundError:
+        raise StateError("PostgreSQL needs its driver.", hint="pip install 'reticent[postgres]'") from None
+    event.listen(engine, "connect", _on_sqlite if url.get_backend_name() == "sqlite" else _on_postgres)
+    if url.get_backend_name() == "sqlite":
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that knows ON CONFLICT, in the dialect of the connection."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+@contextlib.contextmanager
+def errors(engine: sa.Engine) -> Iterator[None]:
+    """Replace the database's errors, which may quote what was being written, by ours."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        original = error.orig if isinstance(error, DBAPIError) else None
+        code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None) or ""
+        reason, hint = next(
+            (said for known, said in _REASONS.items() if code.startswith(known)),
+            (f"{type(original or error).__name__} {code}".strip(), "Check that the store is there and can be reached."),
+        )
+        raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
+
+
+def show(engine: sa.Engine) -> str:
+    """The store's name for messages, without a password."""
+    url = engine.url
+    return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+
+
+def _url(where: str | os.PathLike[str]) -> sa.URL:
+    text = os.fspath(where)
+    if "://" not in text:
+        return sa.URL.create("sqlite+pysqlite", database=text)
+    try:
+        url = sa.make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        backend = ""
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return url.set(drivername="sqlite+pysqlite")
+    raise StateError(
+        "The store's URL is not understood.", hint="Give a path, sqlite:///path, or postgresql://user@host/database."
+    )
+
+
+def _prepare_file(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
+    if path.exists():
+        return
+    if not create:
+        raise StateError(f"Store {path}: there is no such file.", hint="Check the path, or create the store first.")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None
+
+
+def _connect_args(url: sa.URL) -> dict[str, Any]:
+    # The driver must not begin transactions by itself: it would begin them without the write lock.
+    if url.get_backend_name() == "sqlite":
+        return {"isolation_level": None, "timeout": BUSY_MS / 1000, "check_same_thread": False}
+    return {"connect_timeout": 10}
+
+
+def _on_sqlite(raw: Any, _: Any) -> None:
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA secure_delete = ON")  # what was deleted is gone from the file too
+
+
+def _on_postgres(raw: Any, _: Any) -> None:
+    with raw.cursor() as cursor:
+        cursor.execute("SELECT current_setting('synchronous_commit')")
+        if cursor.fetchone()[0] == "off":
+            cursor.execute("SET synchronous_commit = on")
+    raw.commit()
+
+
+def _begin(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

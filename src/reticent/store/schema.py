@@ -1,0 +1,91 @@
+"""All tables, for SQLite and PostgreSQL alike.
+
+A new table goes here, with `publisher` as its first key column, and `VERSION` goes up when a table that is already in
+use changes. State that only one engine understands needs no table: it fits into `kv`, or into snapshots and deltas.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, Table, Text
+
+VERSION = 1
+
+metadata = MetaData()
+
+meta = Table(
+    "reticent_meta",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+# One row per publisher: what it may do, where it is, and who writes for it now.
+publishers = Table(
+    "reticent_publishers",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("policy_hash", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("position", Text),
+    Column("next_number", BigInteger, nullable=False),
+    Column("next_part", BigInteger, nullable=False),
+)
+
+# What was released, before any sink sees it: one blob per micro-batch.
+outbox = Table(
+    "reticent_outbox",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("position", Text),
+    Column("sent", Boolean, nullable=False),
+)
+Index("reticent_outbox_unsent", outbox.c.publisher, outbox.c.sent, outbox.c.number)
+
+# The state to go on from: part 0 is whole, the following parts are changes to it, in order.
+snapshots = Table(
+    "reticent_snapshots",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("part", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# Publications, and per publication who stood in which group: keyed hashes and group numbers side by side, as blobs.
+ledger = Table(
+    "reticent_ledger",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", Text, nullable=False),
+    Column("policy_hash", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("counts", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("persons", LargeBinary, nullable=False),
+    Column("groups", LargeBinary, nullable=False),
+)
+
+dead_letters = Table(
+    "reticent_dead_letters",
+    metadata,
+    # SQLite numbers rows by itself only where the key is a plain INTEGER.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("publisher", Text, nullable=False, index=True),
+    Column("position", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# Whatever an engine or the service needs beside that, by space and key.
+kv = Table(
+    "reticent_kv",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("space", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)

@@ -1,0 +1,171 @@
+"""One transaction: everything in it is there after a crash, or nothing is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from reticent.errors import StateError
+from reticent.store import schema
+from reticent.store.database import insert
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from reticent.release import LedgerEntry
+
+
+@dataclass
+class _Row:
+    """The changing part of a publisher's row, read once and written back once per transaction."""
+
+    position: str | None
+    next_number: int
+    next_part: int
+
+
+class Transaction:
+    """The changes of one step of a publisher; `Store.transaction` commits them together."""
+
+    def __init__(self, connection: sa.Connection, owners: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._owners = owners
+        self._rows: dict[str, _Row] = {}
+
+    def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
+        """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
+        row = self._row(publisher)
+        number = row.next_number
+        row.next_number += 1
+        if position is not None:
+            row.position = position
+        self._insert(
+            schema.outbox,
+            publisher=publisher,
+            number=number,
+            kind=kind,
+            payload=payload,
+            position=position,
+            sent=False,
+        )
+        return number
+
+    def mark_sent(self, publisher: str, number: int) -> None:
+        """Note that the sinks have every batch up to and including `number`."""
+        self._row(publisher)
+        table = schema.outbox.c
+        self._connection.execute(
+            sa.update(schema.outbox)
+            .where(table.publisher == publisher, table.sent.is_(False), table.number <= number)
+            .values(sent=True)
+        )
+
+    def forget_sent(self, publisher: str, number: int) -> None:
+        """Drop sent batches up to and including `number`; batches that were not sent stay."""
+        self._row(publisher)
+        table = schema.outbox.c
+        self._connection.execute(
+            sa.delete(schema.outbox).where(table.publisher == publisher, table.sent.is_(True), table.number <= number)
+        )
+
+    def set_position(self, publisher: str, position: str) -> None:
+        """Note where the input stands."""
+        self._row(publisher).position = position
+
+    def put_snapshot(self, publisher: str, payload: bytes) -> None:
+        """Replace the stored state, and all changes to it, by a whole one."""
+        row = self._row(publisher)
+        self._connection.execute(sa.delete(schema.snapshots).where(schema.snapshots.c.publisher == publisher))
+        self._insert(schema.snapshots, publisher=publisher, part=0, payload=payload)
+        row.next_part = 1
+
+    def append_delta(self, publisher: str, payload: bytes) -> int:
+        """Add a change to the stored state; gives the number of changes since it was whole."""
+        row = self._row(publisher)
+        if not row.next_part:
+            raise StateError(f"{publisher!r} has no stored state to change.", hint="Store a whole one first.")
+        self._insert(schema.snapshots, publisher=publisher, part=row.next_part, payload=payload)
+        row.next_part += 1
+        return row.next_part - 1
+
+    def record_ledger(
+        self,
+        publisher: str,
+        entry: LedgerEntry,
+        persons: npt.NDArray[np.uint64],
+        groups: npt.NDArray[np.int64],
+    ) -> None:
+        """Remember a publication, and which person (by keyed hash) stood in which group; it can't be changed later."""
+        self._row(publisher)
+        if len(persons) != len(groups):
+            raise StateError("A ledger entry needs one group per person.", hint="Give arrays of one length.")
+        values = asdict(entry) | {
+            "counts": json.dumps(asdict(entry.counts)),
+            "persons": persons.astype("<u8").tobytes(),
+            "groups": groups.astype("<i8").tobytes(),
+        }
+        self._insert(schema.ledger, publisher=publisher, **values)
+
+    def dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
+        """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
+        self._row(publisher)
+        self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
+
+    def get(self, publisher: str, space: str, key: str) -> bytes | None:
+        """A value of the engine's or the service's own, as this transaction sees it."""
+        table = schema.kv.c
+        found = self._connection.execute(
+            sa.select(table.value).where(table.publisher == publisher, table.space == space, table.key == key)
+        ).scalar()
+        return None if found is None else bytes(found)
+
+    def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
+        """Set a value of the engine's or the service's own; this needs no lock."""
+        write = insert(self._connection, schema.kv).values(publisher=publisher, space=space, key=key, value=value)
+        self._connection.execute(
+            write.on_conflict_do_update(index_elements=["publisher", "space", "key"], set_={"value": value})
+        )
+
+    def delete(self, publisher: str, space: str, key: str) -> None:
+        """Remove a value of the engine's or the service's own."""
+        table = schema.kv.c
+        self._connection.execute(
+            sa.delete(schema.kv).where(table.publisher == publisher, table.space == space, table.key == key)
+        )
+
+    def flush(self) -> None:
+        """Write back what was counted on; `Store.transaction` calls it before it commits."""
+        for publisher, row in self._rows.items():
+            self._connection.execute(
+                sa.update(schema.publishers)
+                .where(schema.publishers.c.publisher == publisher)
+                .values(position=row.position, next_number=row.next_number, next_part=row.next_part)
+            )
+
+    def _insert(self, table: sa.Table, **values: Any) -> None:
+        self._connection.execute(sa.insert(table).values(**values))
+
+    def _row(self, publisher: str) -> _Row:
+        """The publisher's row, held for this transaction, after checking that we are its one writer."""
+        if publisher in self._rows:
+            return self._rows[publisher]
+        table = schema.publishers.c
+        found = self._connection.execute(
+            sa.select(table.owner, table.position, table.next_number, table.next_part)
+            .where(table.publisher == publisher)
+            .with_for_update()
+        ).one_or_none()
+        if publisher not in self._owners or found is None:
+            raise StateError(f"{publisher!r} is not locked by this process.", hint="Write inside `store.lock(...)`.")
+        if found.owner != self._owners[publisher]:
+            raise StateError(
+                f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
+            )
+        self._rows[publisher] = _Row(found.position, found.next_number, found.next_part)
+        return self._rows[publisher]

@@ -1,0 +1,47 @@
+"""Non-uniform entropy: the bits needed to get from the published values back to the original ones.
+
+Cost: one sort of the records per attribute.
+Reference: A. De Waal, L. Willenborg, "Information loss through global recoding and local suppression", Netherlands
+    Official Statistics 14, 1999; A. Gionis, T. Tassa, "k-Anonymization with minimal loss of information", IEEE TKDE
+    21(2), 2009.
+Differences from the paper: suppressed records keep their generalised value in the first term and add the bits that tell
+    the generalised values of the suppressed apart, as ARX computes it; the result is a sum over records in bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.utility.loss import floored
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def attribute_entropy(
+    source: NDArray[np.int32], node: NDArray[np.int64], counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
+) -> float:
+    """Bits lost in one attribute over all records.
+
+    >>> ones = np.ones(4, dtype=np.int64)
+    >>> attribute_entropy(np.arange(4, dtype=np.int32), np.zeros(4, dtype=np.int64), ones, np.zeros(4, dtype=bool))
+    8.0
+    """
+    width = int(source.max(initial=0)) + 1
+    pairs, inverse = np.unique(node * width + source, return_inverse=True)
+    joint = np.bincount(inverse, weights=counts, minlength=len(pairs))
+    nodes, place = np.unique(pairs // width, return_inverse=True)
+    published = np.bincount(place, weights=joint, minlength=len(nodes))
+    bits = -_bits(joint, published[place])
+    if suppressed.any():
+        _, gone = np.unique(node[suppressed], return_inverse=True)
+        sizes = np.bincount(gone, weights=counts[suppressed])
+        bits -= _bits(sizes, np.full(len(sizes), sizes.sum()))
+    return floored(bits)
+
+
+def _bits(part: NDArray[Any], whole: NDArray[Any]) -> float:
+    real = part > 0
+    return float((part[real] * np.log2(part[real] / whole[real])).sum())

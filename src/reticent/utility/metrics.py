@@ -1,0 +1,123 @@
+"""All measures of one generalised release, per attribute and overall, under the names of the manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.utility.classes import average_class_size, discernibility, discernibility_star
+from reticent.utility.entropy import attribute_entropy
+from reticent.utility.loss import attribute_loss, geometric_mean
+from reticent.utility.ncp import information_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from reticent.utility.recoding import Recoding
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What a release lost; small is good in every field.
+
+    Attributes:
+        loss: see `reticent.utility.loss`. ncp: equations (3) to (5). entropy: bits lost, summed over attributes.
+        discernibility: DM. discernibility_star: DM*. average_class_size: records per class.
+        precision: mean share of the hierarchy climbed (Sweeney's Prec is 1 minus this).
+        height: sum of the levels. Both None when published values are not nodes of a hierarchy.
+        attributes: per attribute its own loss, ncp, entropy, precision and height.
+    """
+
+    loss: float
+    ncp: float
+    discernibility: float
+    discernibility_star: float
+    average_class_size: float
+    precision: float | None
+    height: float | None
+    entropy: float
+    attributes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, float]:
+        """The overall figures that apply, by name."""
+        names = ("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def measure(
+    recodings: Mapping[str, Recoding],
+    *,
+    suppressed: NDArray[np.bool_] | None = None,
+    counts: NDArray[np.int64] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Metrics:
+    """Measure a generalised release.
+
+    Args:
+        recodings: the quasi-identifiers, by name; entries are records or distinct combinations of values.
+        suppressed: which entries are suppressed; none by default.
+        counts: how many records each entry stands for; one by default.
+        weights: importance of each attribute in `loss`; equal by default.
+    """
+    rows = len(next(iter(recodings.values())).source) if recodings else 0
+    gone = np.zeros(rows, dtype=np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
+    times = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    attributes = {name: _attribute(recoding, times, gone) for name, recoding in recodings.items()}
+    sizes, outliers = _class_sizes(list(recodings.values()), times, gone)
+    lost = int(outliers.sum())
+    return Metrics(
+        loss=geometric_mean(
+            [a["loss"] for a in attributes.values()], [weights[n] for n in attributes] if weights else None
+        ),
+        ncp=information_loss([recoding.ncp for recoding in recodings.values()], times, gone),
+        discernibility=discernibility(sizes, lost),
+        discernibility_star=discernibility_star(sizes, outliers),
+        average_class_size=average_class_size(int(times.sum()), len(sizes), lost),
+        precision=_combine(attributes, "precision", np.mean),
+        height=_combine(attributes, "height", np.sum),
+        entropy=sum(a["entropy"] for a in attributes.values()),
+        attributes=attributes,
+    )
+
+
+def _attribute(recoding: Recoding, counts: NDArray[np.int64], suppressed: NDArray[np.bool_]) -> dict[str, float]:
+    figures = {
+        "loss": attribute_loss(recoding.share, recoding.size, counts, suppressed),
+        "ncp": information_loss([recoding.ncp], counts, suppressed),
+        "entropy": attribute_entropy(recoding.source, recoding.node, counts, suppressed),
+    }
+    if recoding.level is None:
+        return figures
+    rows = max(1, int(counts.sum()))
+    climbed = np.where(suppressed, 1.0, recoding.level / max(1, recoding.height))
+    # the height ignores suppression; for local recoding it is the mean level
+    return figures | {
+        "precision": float((climbed * counts).sum() / rows),
+        "height": float((recoding.level * counts).sum() / rows),
+    }
+
+
+def _class_sizes(
+    recodings: list[Recoding], counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sizes of the published classes, and of the classes among the suppressed records."""
+    key = np.zeros(len(counts), dtype=np.int64)
+    for recoding in recodings:
+        width = int(recoding.node.max(initial=0)) + 1
+        _, key = np.unique(key, return_inverse=True)  # keeps the packed key small
+        key = key.reshape(-1) * width + recoding.node
+    return _sizes(key[~suppressed], counts[~suppressed]), _sizes(key[suppressed], counts[suppressed])
+
+
+def _sizes(key: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    _, inverse = np.unique(key, return_inverse=True)
+    return np.bincount(inverse, weights=counts).astype(np.int64)
+
+
+def _combine(attributes: Mapping[str, Mapping[str, float]], name: str, how: Any) -> float | None:
+    values = [figures[name] for figures in attributes.values() if name in figures]
+    return float(how(values)) if values and len(values) == len(attributes) else None

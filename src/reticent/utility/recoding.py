@@ -1,0 +1,84 @@
+"""Recoding: what happened to one attribute, record by record, in the terms every measure needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from reticent.utility.ncp import interval_loss, node_loss
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.policy.hierarchy import Ladder
+
+
+@dataclass(frozen=True, repr=False)
+class Recoding:
+    """One attribute before and after; all arrays have one entry per record (or per distinct combination).
+
+    Attributes:
+        source: code of the original value.
+        node: number of the published value; equal numbers mean equal published values.
+        share: leaves below the published value / leaves of the hierarchy.
+        ncp: information loss of the cell by equation (3) or (4), 0 to 1.
+        size: leaves of the hierarchy.
+        level: level of generalisation, None where published values are not nodes of a hierarchy.
+        height: highest level of the hierarchy.
+    """
+
+    source: NDArray[np.int32]
+    node: NDArray[np.int64]
+    share: NDArray[np.float64]
+    ncp: NDArray[np.float64]
+    size: int
+    level: NDArray[np.int64] | None
+    height: int
+
+    @classmethod
+    def from_levels(cls, codes: NDArray[np.int32], ladder: Ladder, levels: int | NDArray[np.int64]) -> Self:
+        """Full-domain recoding (one level) or local recoding (a level per record)."""
+        level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
+        node, share, ncp = np.zeros(len(codes), np.int64), np.zeros(len(codes)), np.zeros(len(codes))
+        first = 0
+        for step, (table, leaves) in enumerate(zip(ladder.tables, ladder.leaves, strict=True)):
+            at = level == step
+            nodes = table[codes[at]]
+            node[at] = nodes + first
+            share[at] = leaves[nodes] / ladder.size
+            ncp[at] = _cell_loss(ladder, step)[nodes]
+            first += len(leaves)
+        return cls(codes, node, share, ncp, ladder.size, level, ladder.height)
+
+    @classmethod
+    def from_intervals(
+        cls, codes: NDArray[np.int32], ladder: Ladder, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> Self:
+        """Cuts of a numeric attribute: each record is published as the closed interval low to high."""
+        if ladder.numeric is None:
+            raise TypeError("Intervals need a numeric attribute.")
+        numbers = np.sort(ladder.numeric[np.isfinite(ladder.numeric)])
+        inside = np.searchsorted(numbers, high, side="right") - np.searchsorted(numbers, low, side="left")
+        _, node = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+        bottom, top = (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
+        ncp = interval_loss(low, high, bottom, top)
+        share = np.maximum(inside, 1) / ladder.size
+        return cls(codes, node.reshape(-1).astype(np.int64), share, ncp, ladder.size, None, ladder.height)
+
+
+def _cell_loss(ladder: Ladder, level: int) -> NDArray[np.float64]:
+    """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
+    table, leaves = ladder.tables[level], ladder.leaves[level]
+    if ladder.numeric is None:
+        return node_loss(leaves, ladder.size)
+    known = np.isfinite(ladder.numeric)
+    low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
+    np.minimum.at(low, table[known], ladder.numeric[known])
+    np.maximum.at(high, table[known], ladder.numeric[known])
+    if not known.any():
+        return node_loss(leaves, ladder.size)
+    empty = low > high  # a node of missing values only spans nothing
+    loss = interval_loss(np.where(empty, 0, low), np.where(empty, 0, high), float(low.min()), float(high.max()))
+    return np.where(level == ladder.height, 1.0, loss) if len(table) > 1 else loss

@@ -1,0 +1,61 @@
+"""`reticent verify` as a script sees it: exit code, words on standard error, JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from reticent.cli import main
+from reticent.release import Counts, Guarantee, Release
+
+POLICY = """
+version: 1
+columns: {age: quasi, ill: sensitive}
+privacy: {k: 2, l: 2}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    data = pa.table({"age": ["*"] * 4, "ill": ["flu", "ulcer", "flu", "ulcer"]})
+    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, "a reader")
+    Release("generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
+    return tmp_path
+
+
+def run(*args):
+    try:
+        main(["verify", *map(str, args)])
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def test_a_good_release_exits_0(folder, capsys):
+    assert run(folder / "r", "-p", folder / "policy.yaml", "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["holds"] is True
+    assert "Every claim holds" in err
+
+
+def test_a_refuted_claim_exits_4(folder, capsys):
+    data = folder / "r" / "data.csv"
+    data.write_text(data.read_text().replace('"*","flu"', '"SECRET","flu"', 1))
+    assert run(folder / "r", "-p", folder / "policy.yaml", "--json") == 4
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["holds"] is False
+    assert "REFUTED" in err
+    assert "SECRET" not in out + err
+
+
+def test_what_is_no_release_exits_3(folder):
+    assert run(folder / "nowhere", "-p", folder / "policy.yaml") == 3
+    (folder / "r" / "release.json").write_text("{")
+    assert run(folder / "r", "-p", folder / "policy.yaml") == 3
+
+
+def test_a_bad_policy_exits_2(folder):
+    assert run(folder / "r", "-p", folder / "absent.yaml") == 2

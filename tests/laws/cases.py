@@ -1,0 +1,110 @@
+"""One case per engine: a policy and data that fit it. A new engine adds one entry here and inherits every law."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine import publisher_class
+from reticent.engine.base import Publisher
+from reticent.engine.rng import Rng
+from reticent.policy import Policy
+from reticent.release import Release
+
+
+@dataclass(frozen=True)
+class Case:
+    """An engine, its policy, and a table for it; `row` is a plain column that numbers the input rows."""
+
+    kind: str
+    method: str
+    policy: dict[str, Any]
+    table: Callable[[int, int], pa.Table]
+    engine: type[Publisher] | None = None
+    """A class to use instead of the registered one: the laws are tried on planted bugs with it."""
+    cut: bool = False
+    """Whether versions are published by `cut`."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}/{self.method}"
+
+    def rules(self) -> Policy:
+        return Policy.from_dict(self.policy)
+
+    def build(self, seed: int = 1) -> Publisher:
+        return self.type()(self.rules(), rng=Rng.from_seed(seed))
+
+    def type(self) -> type[Publisher]:
+        return self.engine or publisher_class(self.kind, self.method)
+
+
+COLUMNS = {
+    "patient": "identifier",
+    "row": "plain",
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
+    "sex": "quasi",
+    "zip": {"role": "quasi", "hierarchy": {"prefix": 3}},
+    "ill": "sensitive",
+}
+
+
+def people(seed: int, n: int) -> pa.Table:
+    """Persons with a canary in every identifying cell, and eight illnesses of uneven frequency."""
+    rng = np.random.default_rng(seed)
+    share = np.array([0.2, 0.18, 0.15, 0.12, 0.1, 0.1, 0.08, 0.07])
+    return pa.table(
+        {
+            "patient": [f"CANARY-{base64.b32encode(rng.bytes(5)).decode()}" for _ in range(n)],
+            "row": pa.array(range(n), pa.int64()),
+            "age": pa.array(rng.integers(0, 90, n), pa.int64()),
+            "sex": pa.array(["m" if x else "f" for x in rng.integers(0, 2, n)]),
+            "zip": pa.array([f"{x:03d}" for x in rng.integers(100, 140, n)]),
+            "ill": pa.array([None if x == 7 else f"illness {x}" for x in rng.choice(8, n, p=share)]),
+        }
+    )
+
+
+ILLNESSES = {"*": {f"group {g}": [f"illness {2 * g + i}" for i in range(2)] for g in range(4)}}
+
+
+def streamed(**settings: Any) -> dict[str, Any]:
+    """A policy for a stream; the domain of the sensitive column is known, its missing values are not."""
+    columns = COLUMNS | {"ill": {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}}}
+    return {"version": 1, "person": "patient", "columns": columns, "stream": settings}
+
+
+CASES = [
+    Case(
+        "table",
+        "anatomy",
+        {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
+        people,
+    ),
+    Case("stream", "sealed", streamed(method="sealed", l=3, window=100), people),
+    Case("stream", "delay-free", streamed(method="delay-free", l=3), people),
+    Case("stream", "castle", streamed(method="castle", delta=40) | {"privacy": {"k": 4, "l": 2}}, people),
+]
+
+
+def run(
+    case: Case, table: pa.Table, cuts: list[int], *, seed: int = 1, restart: bool = False
+) -> tuple[list[Release], Publisher]:
+    """Pushes the table in pieces and closes; with `restart`, every piece meets a publisher restored from a snapshot."""
+    engine = case.build(seed)
+    releases: list[Release] = []
+    for start, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
+        if restart:
+            engine = case.type().restore(case.rules(), engine.snapshot())
+        releases += engine.push(table.slice(start, end - start))
+        if case.cut:
+            releases += engine.cut()
+    if restart:
+        engine = case.type().restore(case.rules(), engine.snapshot())
+    releases += engine.close()
+    return releases, engine

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from reticent.cli.datasets import app
+
+
+def run(*words: str):
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.mark.parametrize("kind", ["hospital", "census", "feed"])
+def test_one_file_and_its_policy(tmp_path, kind):
+    result = run(kind, "-n", "50", "--seed", "1", "-o", str(tmp_path / "x.csv"), "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout.splitlines()[-1])
+    assert figures["rows_out"] == 50
+    assert {"rows_in", "held", "suppressed", "seconds", "guarantee", "metrics"} <= set(figures)
+    assert (tmp_path / "x.policy.yaml").exists()
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 51
+
+
+def test_layout(tmp_path):
+    result = run("census", "-n", "5", "-o", str(tmp_path / "x.csv"), "--layout", "m-distinct")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "x.csv").read_text().startswith("person_id,age,gender,")
+
+
+def test_series(tmp_path):
+    result = run("series", "-n", "50", "--seed", "1", "--releases", "2", "-o", str(tmp_path / "s"), "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout.splitlines()[-1])
+    lines = sum(len(path.read_text().splitlines()) - 1 for path in (tmp_path / "s").glob("release_*.csv"))
+    assert figures["rows_out"] == lines
+    assert len(figures["files"]) == 4
+
+
+def test_without_a_seed_each_call_differs(tmp_path):
+    for name in "ab":
+        assert run("hospital", "-n", "20", "-o", str(tmp_path / f"{name}.csv")).exit_code == 0
+    assert (tmp_path / "a.csv").read_bytes() != (tmp_path / "b.csv").read_bytes()
+
+
+def test_without_json_standard_output_stays_empty(tmp_path):
+    assert run("hospital", "-n", "20", "-o", str(tmp_path / "a.csv")).stdout == ""
+
+
+@pytest.mark.parametrize("words", [("hospital", "-n", "0", "-o", "x.csv"), ("nothing",), ("hospital", "-n", "5")])
+def test_wrong_usage_is_exit_two(words):
+    assert run(*words).exit_code == 2

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import resource
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import yaml
+
+from reticent.datasets import census, feed, files, hospital, series
+from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import write, write_csv, write_text
+from reticent.errors import ConnectorError, PolicyError
+from reticent.policy import Policy
+
+COLUMNS = {
+    "hospital": hospital.generate(1).column_names,
+    "series": series.generate(1, 1)[0].column_names,
+    "feed": feed.generate(1).column_names,
+    "evolving": census.generate(1).column_names,
+    "m-distinct": census.generate(1, layout="m-distinct").column_names,
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_policy_names_exactly_the_columns(kind):
+    policy = yaml.safe_load(policy_yaml(kind))
+    assert policy["version"] == 1
+    assert list(policy["columns"]) == COLUMNS[kind]
+    assert policy["person"] in policy["columns"]
+
+
+def test_unknown_policy_is_refused():
+    with pytest.raises(PolicyError, match="hospital"):
+        policy_yaml("nothing")
+
+
+def test_hospital_beside_its_policy(tmp_path):
+    written = files.write_hospital(tmp_path / "a.csv", 100, seed=1)
+    assert [path.name for path in written] == ["a.csv", "a.policy.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml"]
+    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("diagnosis",)
+
+
+@pytest.mark.parametrize("layout", census.LAYOUTS)
+def test_census_beside_its_policy(tmp_path, layout):
+    files.write_census(tmp_path / "a.csv", 100, seed=1, layout=layout)
+    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("occupation",)
+
+
+def test_feed_with_prior(tmp_path):
+    written = files.write_feed(tmp_path / "a.csv", 100, seed=1)
+    assert [path.name for path in written] == ["a.csv", "prior.csv", "a.policy.yaml"]
+    assert (tmp_path / "prior.csv").read_text().startswith("value,count\n")
+    assert Policy.load(tmp_path / "a.policy.yaml").stream.prior.file == "prior.csv"
+    with pytest.raises(PolicyError):
+        files.write_feed(tmp_path / "prior.csv", 1)
+
+
+def test_series_as_a_folder(tmp_path):
+    files.write_series(tmp_path / "s", 200, seed=1, releases=3)
+    names = sorted(path.name for path in (tmp_path / "s").iterdir())
+    assert names == ["policy.yaml", "release_1.csv", "release_2.csv", "release_3.csv", "updates.csv"]
+    assert (
+        (tmp_path / "s" / "updates.csv").read_text().startswith("value,next,probability\nmild asthma,mild asthma,0.7\n")
+    )
+    assert len((tmp_path / "s" / "release_1.csv").read_text().splitlines()) == 201
+    assert Policy.load(tmp_path / "s" / "policy.yaml").columns["diagnosis"].updates.file == "updates.csv"
+
+
+@pytest.mark.parametrize("kind", ["hospital", "census", "feed"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "ndjson"])
+def test_same_seed_same_bytes(tmp_path, kind, suffix):
+    make = getattr(files, f"write_{kind}")
+    for folder in "ab":
+        make(tmp_path / folder / f"x.{suffix}", 300, seed=5)
+    assert (tmp_path / "a" / f"x.{suffix}").read_bytes() == (tmp_path / "b" / f"x.{suffix}").read_bytes()
+
+
+def test_csv_bytes_do_not_depend_on_the_batches(tmp_path):
+    for size in (10, 1_000):
+        write_csv(hospital.batches(2_000, 1, size), tmp_path / f"{size}.csv")
+    assert (tmp_path / "10.csv").read_bytes() == (tmp_path / "1000.csv").read_bytes()
+
+
+def test_every_format_holds_the_same_rows(tmp_path):
+    table = feed.generate(500, 2)
+    for suffix in ("csv", "parquet", "arrow", "ndjson"):
+        assert write(feed.batches(500, 2, 99), tmp_path / f"x.{suffix}") == 500
+    assert pa.parquet.read_table(tmp_path / "x.parquet").cast(table.schema).equals(table)
+    assert pa.ipc.open_file(tmp_path / "x.arrow").read_all().combine_chunks().equals(table)
+    types = pa.csv.ConvertOptions(column_types=table.schema)
+    assert pa.csv.read_csv(tmp_path / "x.csv", convert_options=types).combine_chunks().equals(table)
+    rows = [json.loads(line) for line in (tmp_path / "x.ndjson").read_text().splitlines()]
+    expected = table.set_column(0, "admitted", pa.array([t.isoformat() for t in table["admitted"].to_pylist()]))
+    assert rows == expected.to_pylist()
+
+
+def test_ndjson_escapes(tmp_path):
+    table = pa.table({"a": ['say "x"', "back\\slash"], "b": [1, 2]})
+    write([table], tmp_path / "x.ndjson")
+    assert [json.loads(line) for line in (tmp_path / "x.ndjson").read_text().splitlines()] == table.to_pylist()
+
+
+def test_empty_tables_are_written(tmp_path):
+    for suffix in ("csv", "parquet", "arrow", "ndjson"):
+        assert write(hospital.batches(0), tmp_path / f"x.{suffix}") == 0
+    assert (tmp_path / "x.csv").read_text().count("\n") == 1
+    assert (tmp_path / "x.ndjson").read_text() == ""
+
+
+def test_files_are_private(tmp_path):
+    files.write_hospital(tmp_path / "a.csv", 10)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
+
+
+def test_unknown_suffix_is_refused_and_nothing_is_left(tmp_path):
+    with pytest.raises(PolicyError, match="ndjson"):
+        files.write_hospital(tmp_path / "a.xlsx", 10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_in_the_middle_leaves_nothing(tmp_path):
+    def broken():
+        yield hospital.generate(10)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write(broken(), tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_an_error_with_a_hint(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConnectorError, match="Choose a folder"):
+        files.write_hospital(tmp_path / "file" / "a.csv", 10)
+    (tmp_path / "a.csv").mkdir()
+    with pytest.raises(ConnectorError):
+        files.write_hospital(tmp_path / "a.csv", 10)
+    with pytest.raises(ConnectorError):
+        write_text("x", tmp_path / "a.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "file"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "ndjson"])
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, suffix):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(ConnectorError, match="Choose a folder"):
+            files.write_hospital(tmp_path / f"a.{suffix}", 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
