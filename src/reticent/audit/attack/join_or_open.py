@@ -68,9 +68,7 @@ def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effo
         if posterior is not None:
             return Inference(posterior, posterior, exact=True)
     parts = 4
-    worlds = [
-        Particles(seen, known, bar, effort.particles).worlds(rng, effort.chains // parts) for _ in range(parts)
-    ]
+    worlds = [Particles(seen, known, bar, effort.particles).worlds(rng, effort.chains // parts) for _ in range(parts)]
     chains = Chains(seen, known, bar, np.concatenate(worlds))
     half = parts // 2 * (effort.chains // parts)
     first, second = np.zeros((2, len(seen), seen.slots.shape[1]), dtype=np.int64)

@@ -64,12 +64,10 @@ class Enumeration:
     def _chance(self, time: int, code: int, bar: set[int]) -> Fraction:
         group = self._group[time]
         mine = self._opens[time]
-        others = sum(
-            self._slots[g][s] == code and g not in bar and not (mine and g == group) for g, s in self._free
-        )
+        others = sum(self._slots[g][s] == code and g not in bar and not (mine and g == group) for g, s in self._free)
         if mine:
             return Fraction(0) if others else self._prior[code] * self._opening[code]
-        return self._prior[code] / others
+        return Fraction(self._prior[code] / others)
 
     def _fill(self, time: int, slot: int, weight: Fraction) -> None:
         if not weight:
