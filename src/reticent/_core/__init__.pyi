@@ -1,5 +1,5 @@
 from . import evolving as evolving
 from . import random as random
-from . import stream as stream
 from . import series as series
+from . import stream as stream
 from . import table as table

@@ -53,7 +53,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     ]
     members, groups, broken = _groups(qit, st)
     findings += broken
-    findings += _agreement(members, groups.sizes(), int(release.metrics.get("counterfeits", 0) or 0))
+    findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):
         findings.append(_check(requirement, release, groups, policy, column))
@@ -126,19 +126,18 @@ def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, lis
     return np.bincount(in_qit, minlength=len(names)), groups, broken
 
 
-def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: int) -> list[Finding]:
+def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
         none_of("no group holds more records than values", int((members > slots).sum())),
     ]
-    spare = int(slots.sum() - members.sum())
     if counterfeits == 0:
-        findings.append(none_of("records and values agree in every group", int((members != slots).sum())))
-    else:
-        findings.append(
-            Finding("values without a record = counterfeits stated", spare == counterfeits, spare, counterfeits)
-        )
-    return findings
+        return [*findings, none_of("records and values agree in every group", int((members != slots).sum()))]
+    # stated as a number, or below 1 as a share of all values
+    spare = int(slots.sum() - members.sum())
+    found = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
+    stated = abs(found - counterfeits) < 1e-9
+    return [*findings, Finding("values without a record = counterfeits stated", stated, found, counterfeits)]
 
 
 def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:

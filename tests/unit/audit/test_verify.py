@@ -210,7 +210,9 @@ def test_counts_that_are_none_never_pass():
 def test_counterfeits_must_be_as_many_as_stated():
     st = ST | {"count": [2, 2, 1, 1]}
     assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2}), policy()).refuted == ()
-    assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": 1}))
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2 / 6}), policy()).refuted == ()
+    for wrong in (1, 0.3):
+        assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": wrong}))
 
 
 def test_a_claimed_posterior_is_held_against_the_groups():
