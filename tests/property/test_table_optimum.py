@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from reticent import _core
 
-LOSSES = ["loss", "ncp", "discernibility", "discernibility-star", "average_class_size", "precision", "height", "entropy"]
+LOSSES = [
+    "loss",
+    "ncp",
+    "discernibility",
+    "discernibility-star",
+    "average_class_size",
+    "precision",
+    "height",
+    "entropy",
+]
 MODELS = {
     "k": {"k": 2},
     "k3": {"k": 3},
@@ -117,7 +126,9 @@ def brute(model, loss, quasi, ladders, values, totals, tree, weights, limit):
     for levels in itertools.product(*(range(len(tables)) for tables, _, _ in ladders)):
         classes = defaultdict(list)
         for row in range(len(values)):
-            key = tuple(int(tables[v][quasi[j][row]]) for j, (v, (tables, _, _)) in enumerate(zip(levels, ladders, strict=True)))
+            key = tuple(
+                int(tables[v][quasi[j][row]]) for j, (v, (tables, _, _)) in enumerate(zip(levels, ladders, strict=True))
+            )
             classes[key].append(row)
         bad = {
             key
@@ -164,7 +175,11 @@ def tables_(draw):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", list(MODELS))
 @settings(max_examples=12, deadline=None)
-@given(table=tables_(), share=st.sampled_from([0.0, 0.1, 0.3, 1.0]), weights=st.lists(st.sampled_from([1.0, 0.5, 2.0]), min_size=3, max_size=3))
+@given(
+    table=tables_(),
+    share=st.sampled_from([0.0, 0.1, 0.3, 1.0]),
+    weights=st.lists(st.sampled_from([1.0, 0.5, 2.0]), min_size=3, max_size=3),
+)
 def test_the_optimum_equals_brute_force(name, loss, table, share, weights):
     ladders, quasi, values, domain, tree = table
     model, limit = MODELS[name], int(share * len(values))
@@ -193,9 +208,14 @@ def test_every_node_is_judged_as_the_twin_judges_it(table, name):
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
     collapsed = _core.table.Collapsed(quasi, ladders, [(values, domain, tree)])
     weights = [1.0] * len(ladders)
-    every = {levels: value for value, _, levels in brute(model, "loss", quasi, ladders, values, totals, tree, weights, len(values))}
+    every = {
+        levels: value
+        for value, _, levels in brute(model, "loss", quasi, ladders, values, totals, tree, weights, len(values))
+    }
     for levels, value in every.items():
-        score_, suppressed, _ = collapsed.evaluate(_core.table.Model(**model), list(levels), loss="loss", weights=weights)
+        score_, suppressed, _ = collapsed.evaluate(
+            _core.table.Model(**model), list(levels), loss="loss", weights=weights
+        )
         assert score_ == pytest.approx(value, rel=1e-9, abs=1e-9)
         classes = collapsed.classes(_core.table.Model(**model), list(levels))
         assert int((classes < 0).sum()) == suppressed
