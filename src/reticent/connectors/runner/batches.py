@@ -172,10 +172,16 @@ def screened(batch: Batch, policy: Policy, numbers: tuple[str, ...]) -> Batch:
     return Batch(table, batch.rows[keep], batch.total, sorted(batch.bad + bad))
 
 
-def numeric_columns(table: pa.Table, names: tuple[str, ...]) -> list[str]:
-    """Columns whose first cells are all plain numbers: they are published as JSON numbers."""
+def numeric_columns(table: pa.Table, policy: Policy) -> list[str]:
+    """Columns whose first cells are all plain numbers: they are published as JSON numbers.
+
+    A column with a hierarchy of words, codes or dates is none, whatever its cells look like: postcodes have digits too.
+    """
     found = []
-    for name in names:
+    for name in policy.quasi + policy.plain:
+        spec = policy.columns[name].hierarchy
+        if spec is not None and spec.kind != "intervals":
+            continue
         cells = [cell for cell in table.column(name).slice(0, 1000).to_pylist() if cell is not None]
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
             found.append(name)

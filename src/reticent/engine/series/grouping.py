@@ -10,7 +10,13 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HELD = ("published", "update outside the knowledge", "no legal place", "risk above the limit", "no design for the value")
+HELD = (
+    "published",
+    "update outside the knowledge",
+    "no legal place",
+    "risk above the limit",
+    "no design for the value",
+)
 OUTSIDE, NO_PLACE, RISKY, NO_DESIGN = 1, 2, 3, 4
 
 

@@ -195,4 +195,6 @@ def _check(policy: Policy) -> None:
     if policy.person is None:
         raise PolicyError("A series needs to know who is who.", hint="Write person: and the identifier column.")
     if "group" in policy.released:
-        raise PolicyError("A released column is called 'group', as the number of a group is.", hint="Rename the column.")
+        raise PolicyError(
+            "A released column is called 'group', as the number of a group is.", hint="Rename the column."
+        )
