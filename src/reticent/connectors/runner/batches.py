@@ -59,6 +59,8 @@ class CsvLines:
 
     def end(self, data: bytes, *, last: bool) -> int:
         """Where the last complete record ends."""
+        if b'"' not in data:
+            return len(data) if last else data.rfind(b"\n") + 1
         end = _core.stream.csv_end(data, QUOTE)
         return len(data) if last and end < len(data) and data.count(b'"', end) % 2 == 0 else end
 
@@ -199,9 +201,10 @@ def _finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         return cell is not None and _NUMBER.fullmatch(cell.strip()) is not None
 
     try:
-        return np.isfinite(column.cast(pa.float64()).to_numpy())
+        numbers: npt.NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return np.array([fine(cell) for cell in column.to_pylist()], dtype=bool)
+    return np.isfinite(numbers)
 
 
 def _is_text(line: bytes) -> bool:
