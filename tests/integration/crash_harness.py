@@ -41,9 +41,8 @@ class Forgetful(Telling):
 
 def run(folder, place, kind):
     policy = Policy.load(folder / "policy.yaml")
-    with Store.open(place / "store.db") as store:
-        with kind(policy, store, File(place / "out.ndjson"), seed=7) as runner:
-            runner.run(str(folder / "feed.csv"), block=2048)
+    with Store.open(place / "store.db") as store, kind(policy, store, File(place / "out.ndjson"), seed=7) as runner:
+        runner.run(str(folder / "feed.csv"), block=2048)
 
 
 def child(folder, place, kind):

@@ -116,8 +116,6 @@ class CsvLines:
 class JsonLines:
     """NDJSON: one object per line."""
 
-    header: list[str] | None = []
-
     def __init__(self, policy: Policy) -> None:
         self._names = list(policy.columns)
 

@@ -8,7 +8,7 @@ import os
 import select
 import stat
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from reticent.errors import ConnectorError
 
@@ -68,7 +68,7 @@ class Feed:
         """Closes the file."""
         os.close(self._fd)
 
-    def __enter__(self) -> Feed:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
