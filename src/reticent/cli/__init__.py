@@ -15,6 +15,7 @@ COMMANDS = {
     "policy": "reticent.cli.policy",
     "anonymize": "reticent.cli.anonymize",
     "verify": "reticent.cli.verify",
+    "audit": "reticent.cli.audit",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",
 }
