@@ -58,7 +58,7 @@ impl Seen {
 
     fn read(input: &mut Reader) -> Read<Self> {
         let size = input.u64()? as usize;
-        if size < LINE || size > 1 << 32 || !size.is_power_of_two() {
+        if size < LINE || size > 1 << 27 || !size.is_power_of_two() {
             return Err("the snapshot has a bad filter");
         }
         let mut words = vec![0; size];
@@ -171,7 +171,7 @@ impl Epoch {
         self.seen.write(out);
     }
 
-    pub fn read(input: &mut Reader, width: usize) -> Read<Self> {
+    pub fn read(input: &mut Reader, width: usize, known: usize) -> Read<Self> {
         let (first, domain) = (input.u64()? as usize, input.u64()? as usize);
         let other = Some(input.u64()?)
             .filter(|&o| o != u64::MAX)
@@ -179,7 +179,8 @@ impl Epoch {
         let weights = input.u64s()?;
         let codes: Vec<i32> = input.u32s()?.into_iter().map(|c| c as i32).collect();
         let seen = Seen::read(input)?;
-        if codes.len() != weights.len() * width
+        if domain > known
+            || codes.len() != weights.len() * width
             || codes.iter().any(|&c| c < 0 || c as usize >= domain)
         {
             return Err("the snapshot has a bad design");

@@ -284,9 +284,9 @@ impl Sealed {
         (self.tuples, self.forced, self.retired, self.ids.next) =
             (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
         (self.arrived, self.made, self.seen) = (input.u64s()?, input.u64s()?, input.u64s()?);
-        let (width, classes) = (self.width, self.arrived.len());
+        let (width, classes, known) = (self.width, self.arrived.len(), self.seen.len());
         self.epochs = (0..input.len(8)?)
-            .map(|_| Epoch::read(&mut input, width))
+            .map(|_| Epoch::read(&mut input, width, known))
             .collect::<Read<_>>()?;
         self.slots = Slots::read(&mut input)?;
         input.end()?;

@@ -41,7 +41,6 @@ Value = str | None
 Rows = dict[Value, dict[Value, float]]
 
 
-
 @dataclass(frozen=True, repr=False)
 class Updates:
     """Candidate update sets and probabilities over a domain of values (index = code).
@@ -111,7 +110,9 @@ def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still
         )
     if spec.file is not None:
         return _compile(read_updates(policy.path(spec.file), column=column), seen)
-    blocks = _by_tree(policy, column, seen, spec.tree) if spec.tree else _by_run(policy, column, seen, spec.diameter or 1)
+    blocks = (
+        _by_tree(policy, column, seen, spec.tree) if spec.tree else _by_run(policy, column, seen, spec.diameter or 1)
+    )
     return _compile({v: dict.fromkeys(block, 1 / len(block)) for block in blocks for v in block}, seen)
 
 
@@ -132,7 +133,9 @@ def read_updates(path: Path, *, column: str) -> Rows:
         if not line or (number == 1 and [cell.lower() for cell in line[:2]] == ["value", "next"]):
             continue
         if len(line) not in (2, 3):
-            raise PolicyError(f"{place}, line {number}: two or three cells are needed.", hint="Write value;next;probability.")
+            raise PolicyError(
+                f"{place}, line {number}: two or three cells are needed.", hint="Write value;next;probability."
+            )
         row = rows.setdefault(line[0], {})
         if line[1] in row:
             raise PolicyError(f"{place}, line {number}: this update is given twice.", hint="Keep one line per update.")
@@ -150,14 +153,18 @@ def _probability(line: list[str], place: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < np.inf:
-        raise PolicyError(f"{place}: the probability is not a number of zero or more.", hint="Write a number such as 0.25.")
+        raise PolicyError(
+            f"{place}: the probability is not a number of zero or more.", hint="Write a number such as 0.25."
+        )
     return number
 
 
 def _scaled(row: dict[Value, float], place: str) -> dict[Value, float]:
     total = sum(row.values())
     if total <= 0:
-        raise PolicyError(f"{place}: a value has no possible update, not even to itself.", hint="Give one a probability above 0.")
+        raise PolicyError(
+            f"{place}: a value has no possible update, not even to itself.", hint="Give one a probability above 0."
+        )
     return {value: weight / total for value, weight in row.items() if weight > 0}
 
 
@@ -172,7 +179,9 @@ def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> 
     """Values under the same ancestor, `level` steps up."""
     spec, tree = policy.columns[column].hierarchy, _tree(policy, column)
     if spec is None:
-        raise PolicyError(f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}.")
+        raise PolicyError(
+            f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}."
+        )
     domain = list(dict.fromkeys([*(tree.paths if tree else ()), *(value for value in seen if value is not None)]))
     steps = ladder(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
     nodes = steps.tables[min(level, steps.height)]

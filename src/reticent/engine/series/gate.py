@@ -60,7 +60,5 @@ def _measure(
     history: History, updates: Updates, people: People, grouping: Grouping
 ) -> tuple[History, Risk, npt.NDArray[np.int32]]:
     rows, group, value = grouping.published()
-    after = history.extend(
-        people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
-    )
+    after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
     return after, risk_of(after, updates, after.last(people.hashes[rows])), rows

@@ -29,7 +29,7 @@ import numpy as np
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.subject import Subject, subject
+from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -86,4 +86,4 @@ def full_domain(given: Subject, found: dict[str, Any], method: str) -> Outcome:
         "optimal": bool(found["complete"]),
         "bound": found["bound"],
     }
-    return Outcome(method, dict(zip(given.quasi, levels, strict=True)), np.asarray(classes < 0), explain)
+    return Outcome(method, by_levels(given, levels), np.asarray(classes < 0), explain)

@@ -31,7 +31,8 @@ class SeriesSettings(Section):
         default=0.5, ge=0, le=1, description="largest share of records that may be held back from a release"
     )
     spread: bool = Field(
-        default=True, description="first groups of m-distinct take values that can never become one another, where possible"
+        default=True,
+        description="first groups of m-distinct take values that can never become one another, where possible",
     )
     prior: DesignPrior | None = Field(default=None, description="sealed: value,count of the past")
 
