@@ -120,7 +120,7 @@ def audit(
     seed = secrets.randbits(32) if material.seed is None else material.seed
     rng = np.random.default_rng(seed)
     progress("Recomputing the claims")
-    verdict = verify(list(sources), policy)
+    verdict = verify(list(sources), policy, ledger=material.ledger)
     progress("Reading the releases")
     releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None

@@ -63,4 +63,4 @@ def _homes(beside: Spread, rows: NDArray[np.int64]) -> NDArray[np.int64]:
 def _draw(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     running = chances.cumsum(axis=1)
     below = running < (rng.random(len(running)) * running[:, -1])[:, None]
-    return np.minimum(below.sum(axis=1), chances.shape[1] - 1)
+    return np.asarray(np.minimum(below.sum(axis=1), chances.shape[1] - 1))
