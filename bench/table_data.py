@@ -19,7 +19,10 @@ SENSITIVE = "occupation"
 def adult_policy(privacy: dict[str, Any]) -> Policy:
     """Adult's eight quasi-identifiers with their trees."""
     columns = {
-        name: {"role": "sensitive" if name == SENSITIVE else "quasi", "hierarchy": {"file": f"{ADULT}/adult_hierarchy_{name}.csv"}}
+        name: {
+            "role": "sensitive" if name == SENSITIVE else "quasi",
+            "hierarchy": {"file": f"{ADULT}/adult_hierarchy_{name}.csv"},
+        }
         for name in [*QUASI, SENSITIVE]
     }
     return Policy.from_dict({"version": 1, "columns": columns, "privacy": privacy})
@@ -62,7 +65,7 @@ def wide_hospital(rows: int) -> pa.Table:
 
 
 def wide_policy(seconds: float) -> Policy:
-    """k = 5 over fifteen quasi-identifiers, two in a hundred records suppressed at most."""
+    """Fifteen quasi-identifiers, k = 5, two in a hundred records suppressed at most."""
     dates = {"dates": ["month", "quarter", "year"]}
     shapes: dict[str, Any] = {
         "birth_date": dates,

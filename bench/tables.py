@@ -156,7 +156,10 @@ def command() -> dict[str, Any]:
             policy = Path(folder) / "policy.json"
             policy.write_text(json.dumps(adult_policy({**privacy, "suppression": 0.02}).plain()))
             data, out = str(ADULT / "adult_30162.csv"), str(Path(folder) / "out")
-            runs = [_cold([sys.executable, "-m", "reticent", "anonymize", data, "-p", str(policy), "-o", out + str(i)]) for i in range(3)]
+            runs = [
+                _cold([sys.executable, "-m", "reticent", "anonymize", data, "-p", str(policy), "-o", out + str(i)])
+                for i in range(3)
+            ]
         figures[name] = {"seconds": min(s for s, _ in runs), "peak_mb": max(m for _, m in runs)}
     return figures
 
