@@ -72,11 +72,20 @@ fn counted(
     let mut cells = vec![0u32; groups * domain];
     let mut start = 0;
     for s in sensitive {
-        ids.iter().zip(s.codes).for_each(|(&id, &code)| cells[id as usize * domain + start + code as usize] += 1);
+        ids.iter()
+            .zip(s.codes)
+            .for_each(|(&id, &code)| cells[id as usize * domain + start + code as usize] += 1);
         start += s.domain;
     }
-    let mut made = Grouping { counts, starts: vec![0], ..Grouping::default() };
-    made.columns = columns.iter().map(|c| first.iter().map(|&row| c[row as usize]).collect()).collect();
+    let mut made = Grouping {
+        counts,
+        starts: vec![0],
+        ..Grouping::default()
+    };
+    made.columns = columns
+        .iter()
+        .map(|c| first.iter().map(|&row| c[row as usize]).collect())
+        .collect();
     for cell in cells.chunks_exact(domain.max(1)) {
         for (value, &n) in cell.iter().enumerate().filter(|&(_, &n)| n > 0) {
             made.values.push(value as u32);
