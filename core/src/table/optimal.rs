@@ -319,6 +319,27 @@ impl Search<'_> {
             }
         }
         self.check_all(nodes);
+        self.raise_bottom();
+    }
+
+    /// Starts above the levels that no feasible node can have, because the attribute alone already refutes them.
+    fn raise_bottom(&mut self) {
+        let (space, scorer) = (&self.task.table.space, self.task.scorer);
+        let top = space.top();
+        let mut bottom = space.bottom();
+        for j in 0..top.len() {
+            let refuted = |level: u8| {
+                let mut levels = top.clone();
+                levels[j] = level;
+                self.seen
+                    .get(&levels)
+                    .is_some_and(|&lost| lost > self.task.limit)
+            };
+            while bottom[j] < top[j] && refuted(bottom[j]) {
+                bottom[j] += 1;
+            }
+        }
+        self.frontier = Frontier::new(scorer, space, bottom);
     }
 
     /// Trades one level of an attribute for one of another as long as that helps and half of the time is left.
@@ -328,7 +349,8 @@ impl Search<'_> {
         while let Some(at) = self.best.as_ref().map(|best| best.levels.clone()) {
             let mut near = Vec::new();
             for i in (0..at.len()).filter(|&i| at[i] > 0) {
-                for j in (0..at.len()).filter(|&j| j != i && at[j] < self.task.table.space.top()[j]) {
+                for j in (0..at.len()).filter(|&j| j != i && at[j] < self.task.table.space.top()[j])
+                {
                     let mut next = at.clone();
                     (next[i], next[j]) = (at[i] - 1, at[j] + 1);
                     near.push(next.clone());
@@ -338,7 +360,11 @@ impl Search<'_> {
             }
             near.retain(|next| !self.done(self.task.scorer.bound(next, 0)));
             self.check_all(near);
-            self.descend_from(self.best.as_ref().map_or(at.clone(), |best| best.levels.clone()));
+            self.descend_from(
+                self.best
+                    .as_ref()
+                    .map_or(at.clone(), |best| best.levels.clone()),
+            );
             let stuck = self.best.as_ref().is_some_and(|best| best.levels == at);
             if stuck || half.is_some_and(|half| start.elapsed() >= half) {
                 return;
@@ -356,7 +382,10 @@ impl Search<'_> {
             let checked: Vec<(Levels, Tally)> = block
                 .par_iter()
                 .map_init(Scratch::default, |scratch, levels| {
-                    (levels.clone(), self.checker.check(levels, scratch, |_| true))
+                    (
+                        levels.clone(),
+                        self.checker.check(levels, scratch, |_| true),
+                    )
                 })
                 .collect();
             for (levels, tally) in checked {
