@@ -320,7 +320,7 @@ def _adult(folder: Path, *, quick: bool) -> dict[str, Any] | str:
         return "not run: set RETICENT_DATA to the folder that holds adult/"
     table = adult.load_stream(Path(where) / "adult")
     column = table.column(adult.STREAM_SENSITIVE)
-    past = {v: 0 for v in column.unique().to_pylist()}
+    past = dict.fromkeys(column.unique().to_pylist(), 0)
     for value in column.slice(0, 2000).to_pylist():
         past[value] += 1
     pacsv.write_csv(pa.table({"value": list(past), "count": list(past.values())}), folder / "adult_prior.csv")
