@@ -105,7 +105,9 @@ def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, 
     if number > len(ledger):
         return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
-    fake = dict(zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True))
+    fake = dict(
+        zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True)
+    )
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
     off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
     off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
@@ -186,9 +188,7 @@ def _forward_backward(
     layers: list[npt.NDArray[np.int64]], steps: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
-    edges = [
-        step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)
-    ]
+    edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
     for edge in edges:
         forward.append(_scale(np.einsum("nu,nuv->nv", forward[-1], edge)))

@@ -56,7 +56,9 @@ QUICK = Scale(
 )
 
 
-def run(out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def run(
+    out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
     """Runs every figure, writes `figures.json`, `paper.json` and one plot per figure into `out`, and returns the figures."""
     from reticent.reproduce.m_distinct_plots import draw  # noqa: PLC0415 - matplotlib is heavy
 
@@ -69,7 +71,12 @@ def run(out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], N
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
     out.mkdir(parents=True, exist_ok=True)
-    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
+    found = {
+        "figures": figures,
+        "paper": PAPER,
+        "ours": beside(figures),
+        "setting": vars(scale.setting) | {"quick": quick},
+    }
     (out / "figures.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
     draw(figures, out)
     return found
@@ -187,7 +194,8 @@ def figure_8a(study: Study) -> Curve:
     """Counterfeits per group by diameter, m = 6, 3,000 deleted, mean over the releases."""
     deleted = _many_deleted(study)
     means = [
-        float(np.mean(study.series("m-distinct", 6, _counterfeits, diameter=d, deleted=deleted))) for d in study.scale.ds
+        float(np.mean(study.series("m-distinct", 6, _counterfeits, diameter=d, deleted=deleted)))
+        for d in study.scale.ds
     ]
     return {"d": list(study.scale.ds), "m = 6": means}
 

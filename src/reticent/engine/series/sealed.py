@@ -229,7 +229,9 @@ def _within(values: npt.NDArray[np.int32], updates: Updates, prior: dict[str, in
     return out
 
 
-def _starts(slots: tuple[int, ...], first: dict[int, Any], draws: Draws, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+def _starts(
+    slots: tuple[int, ...], first: dict[int, Any], draws: Draws, shape: tuple[int, ...]
+) -> npt.NDArray[np.int32]:
     """A first value for every place, as newcomers of its component have it."""
     table = draws.reshape(shape)
     columns = []

@@ -116,7 +116,9 @@ def generalise(given: Subject, batches: Sequence[Sequence[str]], tree: UtilityTr
 def weights(given: Subject, tree: UtilityTree) -> list[float]:
     """Importance by the order of removal: what was given up last matters most."""
     place = {name: i + 1 for i, name in enumerate(tree.removal)}
-    return [given_weight * place[name] / len(place) for name, given_weight in zip(given.quasi, given.weights, strict=True)]
+    return [
+        given_weight * place[name] / len(place) for name, given_weight in zip(given.quasi, given.weights, strict=True)
+    ]
 
 
 def _globally(given: Subject, nodes: list[list[int]]) -> Outcome:
