@@ -236,12 +236,13 @@ impl Locator {
 
     /// Whether the class lacks a value; a filter's "no" is certain, its "maybe" is checked.
     pub fn lacks(&self, table: &Table, class: u32, value: i32) -> bool {
-        if let Locator::Filters(filters) = self
-            && !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
-        {
-            return true;
-        }
-        !table.classes[class as usize].holds(value)
+        let surely = match self {
+            Locator::Filters(filters) => {
+                !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
+            }
+            _ => false,
+        };
+        surely || !table.classes[class as usize].holds(value)
     }
 
     pub fn added(&mut self, table: &Table, class: u32, row: u32) {
