@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reticent.audit import anatomy, generalised, series, stream
+from reticent.audit import anatomy, generalised, sequence, series, stream
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -34,7 +34,7 @@ JUDGES: dict[str, Judge] = {
 }
 """The judge of each kind of release that stands by itself."""
 
-SEQUENCE_JUDGES: list[SequenceJudge] = []
+SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
 """Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
+    ("table", "local"): "reticent.engine.table.local:Local",
+    ("table", "mondrian"): "reticent.engine.table.mondrian:Mondrian",
+    ("table", "supervised"): "reticent.engine.table.supervision:Supervised",
     ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
     ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
     ("stream", "castle"): "reticent.engine.stream.castle:Castle",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.uint32]
 
+UNMET = "k and t of the policy: an evolving table publishes quasi-identifiers as they are"
 AGAINST = "a reader who knows the method, who is in the table, and all their quasi-identifiers"
 
 
@@ -202,6 +203,8 @@ class EvolvingPublisher(Publisher):
     ) -> Release:
         qit, st = tables
         total = len(self.records)
+        if self.policy.privacy.k is not None or self.policy.privacy.t is not None:
+            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, UNMET))
         return Release(
             kind="anatomy",
             method=self.method,
@@ -253,7 +256,7 @@ class EvolvingPublisher(Publisher):
 
     def _find(self, ids: list[str], column: str, *, single: bool = False) -> Rows:
         if column == self.name:
-            found = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
+            found: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
         elif column == self.policy.person:
             found = [self.records.of_person(i) for i in ids]
         else:
@@ -279,7 +282,7 @@ class EvolvingPublisher(Publisher):
         present: dict[str, int] = {}
         for op, part in stretches:
             if op != "delete":
-                check_batch(part, self.policy)
+                self.records.encode(check_batch(part, self.policy))
             elif column not in part.column_names:
                 raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
             for name in _texts(part.column(column)):
@@ -345,10 +348,5 @@ def _roles(policy: Policy) -> tuple[str, str | None]:
     if record is not None and (record not in policy.columns or policy.columns[record].role != "identifier"):
         raise PolicyError(
             "evolving.record must name a column with the role identifier.", hint="Correct the name or the role."
-        )
-    if policy.privacy.k is not None or policy.privacy.t is not None:
-        raise PolicyError(
-            "Evolving tables publish quasi-identifiers as they are, so they cannot promise k-anonymity or t-closeness.",
-            hint="Take k and t out of the policy, or release the table with `reticent anonymize`.",
         )
     return policy.sensitive[0], None if record == policy.person else record

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
-
-import numpy as np
-import pyarrow as pa
 
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
 Op = Literal["insert", "update", "delete"]
 COLUMN = "op"
@@ -36,11 +36,10 @@ def runs(batch: pa.Table) -> Iterator[tuple[Op, pa.Table]]:
             f"{unknown:,} rows of the feed have an unknown operation in column '{COLUMN}'.",
             hint="Write insert, update or delete.",
         )
-    codes = np.array([sorted(WORDS).index(word) for word in words], dtype=np.int64)
     ops = [WORDS[word] for word in words]
     rest = batch.drop_columns([COLUMN])
     if not ops:
         return
-    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(ops)]
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    starts = [0, *(i for i in range(1, len(ops)) if ops[i] != ops[i - 1]), len(ops)]
+    for start, stop in pairwise(starts):
         yield ops[start], rest.slice(start, stop - start)

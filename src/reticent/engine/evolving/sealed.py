@@ -23,6 +23,7 @@ probability of all publications unchanged; `tests/attack/test_evolving_adversary
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ class Sealed(EvolvingPublisher):
         self.classes: list[Class] = []
         self._ways: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]] = {}
         self._waiting = 0
+        # Persons whose value changed after it was published: stated with every release, since the claim leaves them out.
+        self.revised = 0
 
     def _admit(self, rows: Rows) -> tuple[Rows, Change]:
         if not self.epochs and self.policy.evolving.prior is not None:
@@ -92,6 +95,7 @@ class Sealed(EvolvingPublisher):
         self.records.codes[rows] = codes
         if not len(changed):
             return rows, left
+        self.revised += int(np.count_nonzero(self.records.seats[changed] != NONE))
         self.records.seats[changed] = NONE
         self.records.sign(changed, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
         _, joined = self._admit(changed)
@@ -142,10 +146,11 @@ class Sealed(EvolvingPublisher):
         self.records.seats[rows] = _core.evolving.seat(
             self.records.classes[rows], values, before, key=self._key("seats")
         )
-        return np.union1d(found, rows[self.records.seats[rows] != before])
+        moved: Rows = np.union1d(found, rows[self.records.seats[rows] != before])
+        return moved
 
     def _open_waiting(self) -> Rows:
-        rows = self.records.rows()
+        rows: Rows = self.records.rows()
         rows = rows[self.records.classes[rows] == NONE]
         if not len(rows):
             return rows
@@ -166,13 +171,21 @@ class Sealed(EvolvingPublisher):
         slots = np.array([c.values for c in self.classes], dtype=np.int32)
         st = self._st(np.repeat(fresh + 1, self.l), slots[pairs[0]].ravel())
         qit = self._qit(rows, fresh[groups.ravel()] + 1)
-        counterfeits = 1 - len(rows) / (pairs.shape[1] * self.l)
-        claims = {"l": {"distinct": self.l, "frequency": self.l}, "posterior": 1 / self.l}
+        offered = pairs.shape[1] * self.l
+        # Rounded up, so that a share of exactly 1/l is within the claim.
+        bound = math.ceil(1e6 / self.l) / 1e6
+        claims = {"l": {"distinct": self.l, "frequency": self.l}, "posterior": bound}
         return self._wrap(
             (qit, st),
             Guarantee(claims, AGAINST + ", and all earlier publications", NOT_COVERED),
-            {"counterfeits": counterfeits, "average_class_size": len(rows) / pairs.shape[1], "max_risk": 1 / self.l},
             {
+                "counterfeits": offered - len(rows),
+                "average_class_size": len(rows) / pairs.shape[1],
+                "max_risk": 1 / self.l,
+                "sau": 1 - len(rows) / offered,
+            },
+            {
+                "revised": self.revised,
                 "groups": pairs.shape[1],
                 "classes": len(self.classes),
                 "epochs": len(self.epochs),
@@ -190,12 +203,13 @@ class Sealed(EvolvingPublisher):
 
     def extra(self) -> dict[str, Any]:
         """The priors of the epochs; the classes follow from them."""
-        return super().extra() | {"epochs": [list(prior.items()) for prior in self.epochs]}
+        return super().extra() | {"revised": self.revised, "epochs": [list(prior.items()) for prior in self.epochs]}
 
     def resume(self, extra: dict[str, Any]) -> None:
         """Designs the epochs again, exactly."""
         for prior in extra["epochs"]:
             self._open({int(value): int(weight) for value, weight in prior})
+        self.revised = int(extra["revised"])
         super().resume(extra)
 
     def _reload(self) -> None:
