@@ -36,7 +36,7 @@ def people(n=400, seed=0):
     return pa.table(
         {
             "id": [f"SECRET-{i}" for i in range(n)],
-            "age": rng.integers(20, 80, n),
+            "age": rng.integers(7020, 7080, n),
             "town": [f"town{i}" for i in rng.integers(0, 3, n)],
             "ill": [f"ill{i}" for i in rng.integers(0, 8, n)],
         }
@@ -68,6 +68,9 @@ class Tags(HTMLParser):
         if tag not in self.VOID and not self.get_starttag_text().endswith("/>"):
             self.open.append(tag)
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
@@ -89,7 +92,7 @@ def test_no_private_cell_is_in_the_report(audited, tmp_path):
     assert "SECRET" not in both
     shown = set(release.tables["data"]["age"].cast(pa.string()).to_pylist())
     for age in set(table["age"].cast(pa.string()).to_pylist()) - shown:
-        assert f">{age}<" not in both
+        assert not re.search(rf"(?<![\d.]){age}(?![\d.])", both)
     assert page.stat().st_mode & 0o777 == 0o600
     assert twin.name == "audit.json"
 
