@@ -16,6 +16,7 @@ COMMANDS = {
     "anonymize": "reticent.cli.anonymize",
     "stream": "reticent.cli.stream",
     "evolve": "reticent.cli.evolve",
+    "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",

@@ -10,14 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HELD = (
-    "published",
-    "update outside the knowledge",
-    "no legal place",
-    "risk above the limit",
-    "no design for the value",
-)
-OUTSIDE, NO_PLACE, RISKY, NO_DESIGN = 1, 2, 3, 4
+HELD = ("published", "update outside the knowledge", "no legal place", "risk above the limit", "no design for the value", "came back after missing a release")
+OUTSIDE, NO_PLACE, RISKY, NO_DESIGN, RETURNED = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,6 +19,7 @@ Differences from the paper: Definition 14 is read with a one-to-one condition; a
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.engine.series.gate import People
+    from reticent.engine.series.history import History
     from reticent.policy.updates import Updates
 
 
@@ -59,29 +61,54 @@ class MDistinct(SeriesPublisher):
         return max(asked, roomy) if components >= 2 * roomy else asked
 
     def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
-        last = self.history.last(people.hashes)
-        old = last >= 0
-        at = np.maximum(last, 0)
-        past = self.history.group if len(self.history.group) else np.zeros(1, dtype=np.int32)
-        value = self.history.value if len(self.history.value) else np.zeros(1, dtype=np.int32)
         colours, relax = self._colours(updates)
-        found = _core.series.publish(
-            people.values,
-            np.where(old, past[at], np.int32(-1)),
-            np.where(old, value[at], np.int32(0)),
-            where,
-            past=self.history.groups,
-            sets=updates.steps(1)[0],
-            colours=colours,
-            relax=relax,
-            m=self._size(updates),
-            key=self._key("groups"),
-        )
+        order = Order(self._size(updates), colours, self._key("groups"), relax)
+        found = grouped(self.history, updates, people, where, order)
         if found is None:
             raise GuaranteeError(
-                f"First groups of {self._size(updates)} need as many {self._wanted}, and the domain has fewer; nothing was published.",
+                f"First groups of {order.m} need as many {self._wanted}, and the domain has fewer; nothing was published.",
                 hint="Lower series.m, raise series.max_risk, or name more values in the update knowledge.",
             )
-        return Grouping(*found)
+        return found
 
     _wanted = "different sensitive values"
+
+
+@dataclass(frozen=True, repr=False)
+class Order:
+    """What first groups must look like, and the key of all random choices.
+
+    Attributes:
+        m: members of a first group.
+        colours: what must differ in one, per sensitive code.
+        key: of the release.
+        relax: whether the colours are only a wish.
+    """
+
+    m: int
+    colours: npt.NDArray[np.int32]
+    key: bytes
+    relax: bool = False
+
+
+def grouped(
+    history: History, updates: Updates, people: People, where: npt.NDArray[np.float32], order: Order
+) -> Grouping | None:
+    """The groups of the next release; None when the domain has too few colours."""
+    last = history.last(people.hashes)
+    old, at = last >= 0, np.maximum(last, 0)
+    group = history.group if len(history.group) else np.zeros(1, dtype=np.int32)
+    value = history.value if len(history.value) else np.zeros(1, dtype=np.int32)
+    found = _core.series.publish(
+        people.values,
+        np.where(old, group[at], np.int32(-1)),
+        np.where(old, value[at], np.int32(0)),
+        where,
+        past=history.groups,
+        sets=updates.steps(1)[0],
+        colours=order.colours,
+        relax=order.relax,
+        m=order.m,
+        key=order.key,
+    )
+    return None if found is None else Grouping(*found)

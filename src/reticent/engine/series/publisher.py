@@ -155,13 +155,12 @@ class SeriesPublisher(Publisher):
             "counterfeits": float((grouping.row < 0).sum()),
             "counterfeits_per_group": float((grouping.row < 0).sum() / len(grouping)),
             "max_risk": float(risk.worst.max()),
-            "republication_risk": risk.republication,
             "average_class_size": float(len(grouping.row) / len(grouping)),
         }
 
     def snapshot(self) -> bytes:
         """History, domain, what is pending, and the key."""
-        tables = self.history.to_tables()
+        tables = self.history.to_tables() | self._extra_tables()
         if self._pending:
             tables["pending"] = pa.concat_tables(self._pending, promote_options="permissive")
         tables["domain"] = pa.table({"domain": pa.array(self._domain, type=pa.string())})
@@ -170,8 +169,11 @@ class SeriesPublisher(Publisher):
     def _extra_state(self) -> dict[str, Any]:
         return {}
 
-    def _take_extra_state(self, state: dict[str, Any]) -> None:
-        del state
+    def _extra_tables(self) -> dict[str, pa.Table]:
+        return {}
+
+    def _take_extra(self, state: dict[str, Any], tables: dict[str, pa.Table]) -> None:
+        """What an engine keeps beyond the history."""
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
@@ -182,7 +184,7 @@ class SeriesPublisher(Publisher):
         publisher._domain = tuple(tables["domain"].column("domain").to_pylist())
         publisher._pending = [tables["pending"]] if "pending" in tables else []
         publisher._counts = Counts(*header["counts"])
-        publisher._take_extra_state(header)
+        publisher._take_extra(header, tables)
         return publisher
 
 

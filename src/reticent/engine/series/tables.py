@@ -1,4 +1,7 @@
-"""The tables of a release: data with a group column, counterfeits unmarked among them, and how many each group holds."""
+"""The tables of a release: data with a group column, counterfeits unmarked among them, and how many each group holds.
+
+Plain columns stand in a table of their own, by group: beside a sensitive value they would tell records from counterfeits.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,18 @@ def release_tables(
     columns |= {a.name: a.cover(grouping.donor, starts).take(at) for a in quasi}
     words = pa.array(updates.values, type=pa.string())
     columns[policy.sensitive[0]] = words.take(pa.array(grouping.value))
-    borrowed = table.select(list(policy.plain)).take(pa.array(grouping.donor))
-    columns |= {name: borrowed.column(name) for name in policy.plain}
     fakes = grouping.counterfeits
     some = np.flatnonzero(fakes)
-    return {
+    tables = {
         "data": pa.table(columns),
         "counterfeits": pa.table({"group": pa.array(some + 1), "count": pa.array(fakes[some])}),
     }
+    return tables | ({"plain": _plain(table, policy, grouping)} if policy.plain else {})
+
+
+def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
+    """Plain columns of the records, by group and, inside one, in the order of the input: not that of the values."""
+    rows, group, _ = grouping.published()
+    order = np.lexsort((rows, group))
+    found = table.select(list(policy.plain)).take(pa.array(rows[order]))
+    return found.add_column(0, "group", pa.array(group[order].astype(np.int64) + 1))
