@@ -18,6 +18,8 @@ COMMANDS = {
     "evolve": "reticent.cli.evolve",
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
+    "export": "reticent.cli.export",
+    "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",
 }

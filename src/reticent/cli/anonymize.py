@@ -12,7 +12,10 @@ from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
 
 
 def anonymize(
-    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
+    ],
     policy: PolicyFile,
     output: OutputFolder,
     method: Annotated[

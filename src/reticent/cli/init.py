@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def init(
-    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file to write.")] = Path("policy.yaml"),
     json: Json = False,
 ) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reticent.connectors.files import read_batches, read_table
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
+from reticent.connectors.files import read_batches, read_table
 from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches
 from reticent.policy.settings import FhirSettings
+from reticent.policy.settings.inputs import OMOP_VISITS
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -38,7 +39,7 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
 def read_input_head(data: str, rows: int) -> pa.Table:
     """The first rows, and little more of the source than that where it can be read in order."""
     if is_sql(data):
-        return _first(read_sql_batches(data), rows)
+        return _first(read_sql_batches(data, OMOP_VISITS), rows)
     if is_fhir(data):
         return pa.Table.from_batches(list(islice(read_fhir_batches(data, READY_FHIR), 1))).slice(0, rows)
     return _first(read_batches(data), rows)

@@ -67,6 +67,8 @@ def _write(files: dict[str, IO[str]], rows: dict[str, list[Any]]) -> None:
     visits = zip(ids, classes, ids, names, rows["admission_date"], ends, rows["ward"], strict=True)
     files["Patient"].write("".join([_PATIENT % row for row in people]))
     files["Encounter"].write("".join([_ENCOUNTER % row for row in visits]))
-    files["Condition"].write("".join([_CONDITION % row for row in zip(ids, ids, ids, rows["diagnosis"], names, strict=True)]))
+    files["Condition"].write(
+        "".join([_CONDITION % row for row in zip(ids, ids, ids, rows["diagnosis"], names, strict=True)])
+    )
     pressures = [100 + stay for stay in rows["length_of_stay"]]
     files["Observation"].write("".join([_OBSERVATION % row for row in zip(ids, ids, ids, pressures, strict=True)]))

@@ -87,6 +87,16 @@ def refuse_linking(table: pa.Table, policy: Policy) -> None:
             )
 
 
+def beyond(policy: Policy) -> tuple[str, ...]:
+    """What a bound does not say where several attributes are sensitive; part of the release's own words."""
+    said = []
+    if len(policy.sensitive) > 1:
+        said.append("a reader who knows one sensitive value of a person and infers another from it")
+    if any(column.combine for column in policy.columns.values()):
+        said.append("each part of a combined value alone: the bound is for the combination")
+    return tuple(said)
+
+
 def pseudonym(value: str, keys: Keys) -> str:
     """The pseudonym of one value: the name of the key, and 128 bits of a keyed hash."""
     digest = hmac.digest(keys.secret, b"pseudonym\0" + value.encode(), "sha256")
@@ -162,7 +172,8 @@ def _combine(table: pa.Table, name: str, parts: tuple[str, ...]) -> pa.Table:
     for part in parts:
         if part not in table.column_names:
             raise PolicyError(
-                f"columns.{name}: combine names the column '{part}' that the data does not have.", hint="Correct the name."
+                f"columns.{name}: combine names the column '{part}' that the data does not have.",
+                hint="Correct the name.",
             )
     cells = [pc.fill_null(table.column(part).cast(pa.string()), "") for part in parts]
     whole = pc.binary_join_element_wise(*cells, JOINT)

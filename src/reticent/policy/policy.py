@@ -93,7 +93,9 @@ class Policy(Section):
         for name, path in (self.fhir.paths if self.fhir else {}).items():
             if name in self.released and path.private:
                 raise PydanticCustomError(
-                    "private", "fhir.columns: '{name}': {why}; give it the role identifier.", {"name": name, "why": path.private}
+                    "private",
+                    "fhir.columns: '{name}': {why}; give it the role identifier.",
+                    {"name": name, "why": path.private},
                 )
         return self
 

@@ -42,7 +42,7 @@ def key_of(reference: Any) -> str | None:
     if "/_history/" in reference:
         reference = reference.partition("/_history/")[0]
     key: str = reference.rpartition("/")[2]
-    return key[9:] if key.startswith("urn:uuid:") else key
+    return key.removeprefix("urn:uuid:")
 
 
 def _node(path: str) -> Callable[[dict[str, Any]], Any]:
@@ -82,7 +82,7 @@ def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
 
     def take(resource: dict[str, Any]) -> Any:
         try:
-            found = compiled(resource)
+            found = compiled(resource, None)
         except Exception:  # noqa: BLE001 - its messages may carry what it found
             raise DataError(f"The path '{path}' cannot be followed in a resource.", hint="Correct the path.") from None
         return found[0] if found else None

@@ -28,7 +28,9 @@ def files_of(source: str | Path) -> list[Path | str]:
         return [source]
     found: list[Path | str] = [path for path in sorted(folder.iterdir()) if path.name.lower().endswith(_SUFFIXES)]
     if not found:
-        raise DataError(f"{folder} has no NDJSON file.", hint="Name a folder with Patient.ndjson, Encounter.ndjson, ...")
+        raise DataError(
+            f"{folder} has no NDJSON file.", hint="Name a folder with Patient.ndjson, Encounter.ndjson, ..."
+        )
     return found
 
 

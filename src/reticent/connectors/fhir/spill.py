@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -25,8 +25,11 @@ class Spill:
         self._stack = ExitStack()
         self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
         self._held: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
-        self._files = [self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(parts)] if parts > 1 else []
+        self._files = [self._file() for _ in range(parts)] if parts > 1 else []
         self._writers = [pa.ipc.new_stream(file, self._schema) for file in self._files]
+
+    def _file(self) -> IO[bytes]:
+        return self._stack.enter_context(tempfile.TemporaryFile())
 
     def add(self, part: int, row: tuple[str | None, ...]) -> None:
         """Puts a row to its part."""
@@ -55,8 +58,10 @@ class Spill:
             held, self._held[part] = self._held[part], []
             yield from held
 
-    def __enter__(self) -> Spill:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stack.close()

@@ -22,6 +22,9 @@ _PIPE = 1 << 20
 class Feed:
     """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
 
+    answers = False
+    """Whether a sender waits to hear that what it sent is stored."""
+
     def __init__(self, name: str, *, offset: int = 0, wake: int | None = None) -> None:
         self.name = "standard input" if name == "-" else name
         self._wake = wake
@@ -64,6 +67,9 @@ class Feed:
                 f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Start again when it can."
             ) from None
 
+    def acknowledge(self) -> None:
+        """Nobody waits for an answer."""
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._fd)
@@ -71,5 +77,7 @@ class Feed:
     def __enter__(self) -> Feed:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -76,7 +76,9 @@ def _postgres(base: SqlSource, query: str) -> Generator[pa.RecordBatch]:
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
     except ImportError:
-        raise ConnectorError("PostgreSQL needs a driver.", hint="Install it: pip install 'reticent[postgres]'.") from None
+        raise ConnectorError(
+            "PostgreSQL needs a driver.", hint="Install it: pip install 'reticent[postgres]'."
+        ) from None
     with _refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(query)

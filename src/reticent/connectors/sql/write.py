@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -63,10 +63,10 @@ def _address(url: str) -> sa.URL:
     return sa.make_url(base.url).set(drivername="postgresql+psycopg")
 
 
-def _columns(data: pa.Table) -> list[sa.Column[object]]:
+def _columns(data: pa.Table) -> list[sa.Column[Any]]:
     import pyarrow as pa
 
-    def kind(of: pa.DataType) -> type[sa.types.TypeEngine[object]]:
+    def kind(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
         if pa.types.is_integer(of):
             return sa.BigInteger
         if pa.types.is_floating(of):

@@ -14,9 +14,12 @@ RESOURCES = ("Encounter", "Patient", "Condition", "Observation")
 
 # Elements that hold what a person wrote, or point at a person: such a column must stay inside.
 FREE_TEXT = frozenset(
-    "text div display note description comment name line contact telecom title valueString data photo patientInstruction".split()
+    (
+        *("text", "div", "display", "note", "description", "comment", "name", "line"),
+        *("contact", "telecom", "title", "valueString", "data", "photo", "patientInstruction"),
+    )
 )
-POINTERS = frozenset("reference identifier id fullUrl url".split())
+POINTERS = frozenset(("reference", "identifier", "id", "fullUrl", "url"))
 
 _PATH = re.compile(r"^[A-Z][A-Za-z]+(\.[A-Za-z]|\b).*$")
 
