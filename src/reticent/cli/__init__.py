@@ -18,6 +18,7 @@ COMMANDS = {
     "evolve": "reticent.cli.evolve",
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
+    "audit": "reticent.cli.audit",
     "export": "reticent.cli.export",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",

@@ -42,6 +42,9 @@ class Records:
     def __len__(self) -> int:
         return len(self.seqs)
 
+    def __getitem__(self, rows: slice) -> Records:
+        return Records(self.seqs[rows], self.qis[rows], self.persons[rows], self.codes[rows])
+
     def to_bytes(self) -> bytes:
         """A journal entry."""
         head = orjson.dumps({"rows": len(self), "labels": self.labels})
@@ -57,7 +60,9 @@ class Records:
             rows, at = head["rows"], 4 + size
             parts: list[npt.NDArray[Any]] = []
             for kind in (np.uint64, np.uint64, np.uint64, np.int32):
-                parts.append(np.frombuffer(data, dtype=kind, count=rows, offset=at))
+                parts.append(
+                    np.frombuffer(data, dtype=kind, count=rows, offset=at).copy()
+                )  # the core wants aligned columns
                 at += parts[-1].nbytes
         except (ValueError, KeyError, TypeError):
             raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
