@@ -19,6 +19,8 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
+    "export": "reticent.cli.export",
+    "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "reproduce": "reticent.cli.reproduce",
     "demo": "reticent.cli.demo",
