@@ -19,6 +19,8 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "datasets": "reticent.cli.datasets",
+    "serve": "reticent.cli.serve",
+    "token": "reticent.cli.token",
     "demo": "reticent.cli.demo",
 }
 
