@@ -17,7 +17,8 @@ app = typer.Typer(
 )
 
 StoreOption = Annotated[
-    str, typer.Option("--store", help="The service's store: a path or a URL.", show_default=True, envvar="RETICENT_STORE")
+    str,
+    typer.Option("--store", help="The service's store: a path or a URL.", show_default=True, envvar="RETICENT_STORE"),
 ]
 
 
@@ -64,7 +65,8 @@ def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
 
 @app.command()
 def revoke(
-    ident: Annotated[str, typer.Argument(help="The token's id.", show_default=False)], store: StoreOption = "reticent.db"
+    ident: Annotated[str, typer.Argument(help="The token's id.", show_default=False)],
+    store: StoreOption = "reticent.db",
 ) -> None:
     """Revoke a token; a running server follows within seconds."""
     from reticent.cli.output import say

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.requests import HTTPConnection, Request
 
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 from reticent.service.rate import Rate
 from reticent.service.settings import Settings, is_loopback
 from reticent.service.tokens import Role, Token, Tokens
@@ -39,14 +39,14 @@ class Access:
         """The token behind an API request.
 
         Raises:
-            Problem: 401 without a valid token, 429 when there are too many requests.
+            ServiceError: 401 without a valid token, 429 when there are too many requests.
         """
         text = request.headers.get("authorization", "")
         if not text and self.is_demo(request):
             return _DEMO
         token = self._check(request, text[7:] if text[:7].lower() == "bearer " else "")
         if not self._calls.allows(token.id):
-            raise Problem(429, "rate", "Too many requests with this token.", "Send larger batches, less often.")
+            raise ServiceError(429, "rate", "Too many requests with this token.", "Send larger batches, less often.")
         return token
 
     def is_demo(self, request: HTTPConnection) -> bool:
@@ -63,11 +63,11 @@ class Access:
     def _check(self, request: HTTPConnection, text: str) -> Token:
         address = request.client.host if request.client else "unknown"
         if self._refused.exhausted(address):
-            raise Problem(429, "rate", "Too many wrong tokens from this address.", "Wait, then use the right one.")
+            raise ServiceError(429, "rate", "Too many wrong tokens from this address.", "Wait, then use the right one.")
         token = self._tokens.find(text)
         if token is None:
             self._refused.allows(address)
-            raise Problem(
+            raise ServiceError(
                 401,
                 "token",
                 "A valid token is needed.",
@@ -81,7 +81,9 @@ class Access:
         """Begins a session for a token; gives the cookie's value."""
         token = self._check(request, text.strip())
         if token.role is Role.FEED:
-            raise Problem(403, "role", "A feed token cannot open the studio.", "Use a custodian's or an analyst's.")
+            raise ServiceError(
+                403, "role", "A feed token cannot open the studio.", "Use a custodian's or an analyst's."
+            )
         now = time.monotonic()
         self._sessions = {key: kept for key, kept in self._sessions.items() if kept.until > now}
         key = secrets.token_urlsafe(32)
@@ -109,7 +111,7 @@ def needs(*roles: Role) -> Callable[[Request], Coroutine[Any, Any, Token]]:
     async def check(request: Request) -> Token:
         token: Token = request.app.state.access.caller(request)
         if token.role not in allowed:
-            raise Problem(403, "role", f"The role {token.role} may not do this.", "Ask a custodian.")
+            raise ServiceError(403, "role", f"The role {token.role} may not do this.", "Ask a custodian.")
         return token
 
     check.__doc__ = f"Roles: {', '.join(sorted(allowed))}."

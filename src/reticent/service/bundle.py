@@ -34,7 +34,9 @@ class Bundle:
             except (yaml.YAMLError, RecursionError, ValueError):
                 raise PolicyError("The policy is not readable as YAML.", hint="Check its indentation.") from None
         if not isinstance(policy, dict) or not all(isinstance(key, str) for key in policy):
-            raise PolicyError("A policy is a mapping that starts with 'version: 1'.", hint="See reticent policy schema.")
+            raise PolicyError(
+                "A policy is a mapping that starts with 'version: 1'.", hint="See reticent policy schema."
+            )
         try:
             json.dumps([policy, files], ensure_ascii=False).encode()
         except (UnicodeEncodeError, TypeError, ValueError, RecursionError):

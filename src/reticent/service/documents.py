@@ -7,7 +7,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
     from reticent.store import Store, Transaction
@@ -71,6 +71,6 @@ class Documents:
         tx.delete(OWNER, self._space, ident)
         tx.delete(OWNER, f"{self._space}-data", ident)
 
-    def missing(self) -> Problem:
+    def missing(self) -> ServiceError:
         """The error for an id nobody knows."""
-        return Problem(404, "not-found", f"There is no such {self._word}.", "Check its id.")
+        return ServiceError(404, "not-found", f"There is no such {self._word}.", "Check its id.")

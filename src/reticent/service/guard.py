@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
 
-from reticent.service.problems import Problem, response
+from reticent.service.problems import ServiceError, response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,14 +48,14 @@ class Guard:
 
         try:
             await self._app(scope, self._limited(scope, receive), sending)
-        except Problem as problem:
+        except ServiceError as problem:
             if answered:
                 raise
             await response(problem)(scope, receive, sending)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         limit, timeout = self._settings.max_body, self._settings.timeout
-        too_large = Problem(413, "too-large", f"The body is larger than {limit:,} bytes.", "Send it in parts.")
+        too_large = ServiceError(413, "too-large", f"The body is larger than {limit:,} bytes.", "Send it in parts.")
         length = dict(scope["headers"]).get(b"content-length", b"0")
         declared = int(length) if length.isdigit() else 0
         seen, whole = 0, False
@@ -69,7 +69,7 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), timeout)
             except TimeoutError:
-                raise Problem(408, "timeout", "The body did not arrive in time.", "Send it again.") from None
+                raise ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.") from None
             seen += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if seen > limit:

@@ -14,7 +14,7 @@ from reticent.service.documents import OWNER, Documents
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
 from reticent.service.maintained import Maintained
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
 from reticent.service.republished import Republished
 from reticent.service.tokens import Tokens
@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 class _Once:
     """A step that needs no engine."""
+
+    owner = None
 
     def __init__(self, change: Callable[[Transaction], Any]) -> None:
         self._change = change
@@ -105,7 +107,7 @@ class Hub:
         """A policy by its hash."""
         data = self.store.get(OWNER, "bundle", digest)
         if data is None:
-            raise Problem(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
+            raise ServiceError(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
         return self.shelf.policy(Bundle.from_bytes(data))
 
     # Sources
@@ -114,10 +116,10 @@ class Hub:
         """Begins a stream, an evolving table or a series under a policy."""
         publisher = f"{kind}:{name}"
         if not NAME.fullmatch(name):
-            raise Problem(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
+            raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
         with self._making:
             if publisher in self.store.publishers():
-                raise Problem(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
+                raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
             policy = self.accept(bundle)
             _KINDS[kind].probe(policy)
             self.write(lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
@@ -163,5 +165,5 @@ _KINDS: dict[str, type[LiveStream | Maintained | Republished]] = {
 
 def _known(among: dict[str, T], name: str, word: str) -> T:
     if name not in among:
-        raise Problem(404, "not-found", f"There is no such {word}.", "Check its name, or create it first.")
+        raise ServiceError(404, "not-found", f"There is no such {word}.", "Check its name, or create it first.")
     return among[name]

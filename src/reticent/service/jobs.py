@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from reticent.audit import verify
 from reticent.errors import ReticentError
-from reticent.service.documents import Documents, fresh_id, now
-from reticent.service.problems import Problem, describe
+from reticent.service.documents import OWNER, Documents, fresh_id, now
+from reticent.service.problems import ServiceError, describe
 from reticent.service.uploads import read_upload
 from reticent.tables import anonymize
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OPEN = ("queued", "running")
 
 
-class Cancelled(ReticentError):
+class UnwantedError(ReticentError):
     """The job is not wanted any more."""
 
 
@@ -58,7 +58,7 @@ class Jobs:
 
     def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
         """Queues a job within a transaction; `begin` starts it afterwards."""
-        job = {
+        job: dict[str, Any] = {
             "id": fresh_id(),
             "created": now(),
             "kind": kind,
@@ -71,10 +71,27 @@ class Jobs:
         self.documents.put(tx, job["id"], job)
         return job
 
-    def begin(self, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Queues a job and starts it as soon as a worker is free."""
-        job = self._hub.write(lambda tx: self.add(tx, kind, source, request))
-        self._start(job)
+    def begin(
+        self, kind: str, source: str, request: dict[str, Any], *, key: str | None = None, digest: str = ""
+    ) -> dict[str, Any]:
+        """Queues a job and starts it as soon as a worker is free; a key that was used before gives its job again."""
+        place = f"{kind}:{source}:{key}"
+
+        def queue(tx: Transaction) -> tuple[dict[str, Any], str]:
+            known = tx.get(OWNER, "job-key", place) if key else None
+            if known is not None:
+                ident, _, said = known.decode().partition(" ")
+                return self.documents.find(tx, ident) or {}, said
+            job = self.add(tx, kind, source, request)
+            if key:
+                tx.put(OWNER, "job-key", place, f"{job['id']} {digest}".encode())
+            return job, ""
+
+        job, said = self._hub.write(queue)
+        if said and said != digest:
+            raise ServiceError(409, "key", "This idempotency key was used for another request.", "Use a new key.")
+        if not said:
+            self._start(job)
         return self.show(job)
 
     def _start(self, job: dict[str, Any]) -> None:
@@ -124,7 +141,7 @@ class Jobs:
             job = self._hub.write(lambda tx: self._mark_running(tx, ident))
             if job is not None:
                 self._work[job["kind"]](job)
-        except Cancelled:
+        except UnwantedError:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
             _, code, message, hint = describe(error)
@@ -153,7 +170,7 @@ class Jobs:
         def finish(tx: Transaction, release: str) -> None:
             job = self.documents.find(tx, ident)
             if job is None or job["state"] not in _OPEN:
-                raise Cancelled("The job was cancelled; nothing was published.")
+                raise UnwantedError("The job was cancelled; nothing was published.")
             self._let_go(tx, job | {"state": "done", "release": release})
 
         return finish
@@ -198,8 +215,3 @@ class Jobs:
         self._at(job["id"], 0.3, "publishing")
         table = self._hub.evolving_table(job["source"])
         table.publish(bool(job["request"].get("again")), self._finish(job["id"]))
-
-
-def not_finished(job: dict[str, Any]) -> Problem:
-    """The error for a release that is not there yet."""
-    return Problem(409, "job", f"The job is {job['state']}.", "Ask again when it is done.")

@@ -11,6 +11,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,10 +25,10 @@ from reticent.engine.stream.records import Records
 from reticent.errors import StateError
 from reticent.service import wire
 from reticent.service.meter import Meter
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from reticent.policy import Policy
     from reticent.store import Store, Transaction
@@ -40,15 +41,28 @@ _REMEMBERED = 100_000
 _SHOWN = 20
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Pushed:
-    """The answer to a batch: where it stands in the stream, its lines, and whether they were stored before."""
+    """The answer to a batch: its lines, and where they stand in the stream once they are on disk."""
 
-    number: int
     lines: bytes
     rows: int
+    number: int = -1
     held: int = 0
     replayed: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class _Seen:
+    """A batch by its key: what it was, and where its lines are in which entry of the outbox."""
+
+    digest: str
+    start: int
+    length: int
+    number: int = -1
+    pushed: Pushed | None = None
+    """The batch itself, until the group it belongs to is on disk."""
 
 
 class LiveStream:
@@ -65,7 +79,10 @@ class LiveStream:
         self._store = store
         self._engine: Immediate | Castle | None = None
         self._wire = Wire(policy, ())
-        self._keys: OrderedDict[str, tuple[int, str, int]] = OrderedDict()
+        self._keys: OrderedDict[str, _Seen] = OrderedDict()
+        self._group: list[tuple[str | None, _Seen, bytes]] = []
+        self._released: list[bytes] = []
+        self._length = 0
         self._journalled = 0
         self._labels = 0
 
@@ -90,16 +107,25 @@ class LiveStream:
             engine = publisher_class("stream", method).restore(self.policy, kept.payload)
         if not isinstance(engine, Immediate | Castle):
             raise StateError("The policy's stream method cannot run here.", hint="Use sealed, delay-free or castle.")
-        for delta in kept.deltas if kept is not None and isinstance(engine, Immediate) else ():
-            assert isinstance(engine, Immediate)  # noqa: S101 - only these keep a journal
-            engine.replay(Records.from_bytes(delta))
+        for delta in kept.deltas if kept is not None else ():
+            for entry in _split(delta):
+                engine.replay(Records.from_bytes(entry))  # type: ignore[union-attr] # only Immediate keeps a journal
         self._journalled = sum(map(len, kept.deltas)) if kept is not None else _JOURNAL
         self._labels = len(engine.values) if isinstance(engine, Immediate) else 0
         self._wire = Wire(self.policy, ())
-        found = {key: json.loads(value) for key, value in self._store.items(self.publisher, KEYS).items()}
-        self._keys = OrderedDict(sorted(((k, tuple(v)) for k, v in found.items()), key=lambda pair: pair[1][2]))
-        self.cursor = max([self.cursor, *(number for number, _, _ in self._keys.values())])
+        self._group, self._released, self._length = [], [], 0
+        self._keys = self._known_keys()
+        self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return engine
+
+    def _known_keys(self) -> OrderedDict[str, _Seen]:
+        """The keys by entry of the outbox, the oldest first."""
+        found: OrderedDict[str, _Seen] = OrderedDict()
+        rows = sorted((int(number), value) for number, value in self._store.items(self.publisher, KEYS).items())
+        for number, value in rows:
+            for key, (digest, start, length) in json.loads(value).items():
+                found[key] = _Seen(digest, start, length, number)
+        return found
 
     def drop(self) -> None:
         """Forgets everything in memory."""
@@ -110,66 +136,86 @@ class LiveStream:
     def replay(self, key: str | None, digest: str) -> Pushed | None:
         """The stored answer to a batch that came before."""
         self.engine  # noqa: B018 - reads the keys
-        if key is None or key not in self._keys:
+        seen = self._keys.get(key) if key is not None else None
+        if seen is None:
             return None
-        number, known, _ = self._keys[key]
-        if known != digest:
-            raise Problem(409, "key", "This idempotency key was used for another batch.", "Use a new key per batch.")
-        if number < 0:
-            return Pushed(number, b"", 0, replayed=True)
-        entry = next(iter(self._store.outbox(self.publisher, after=number - 1)), None)
-        if entry is None or entry.number != number:
-            raise Problem(410, "key", "The released lines of this batch are no longer kept.", "Do not send it again.")
-        return Pushed(number, entry.payload, 0, replayed=True)
+        if seen.digest != digest:
+            raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
+        if seen.pushed is not None:
+            return seen.pushed
+        if not seen.length:
+            return Pushed(b"", 0, seen.number, replayed=True)
+        entry = next(iter(self._store.outbox(self.publisher, after=seen.number - 1)), None)
+        if entry is None or entry.number != seen.number:
+            raise ServiceError(410, "key", "The released lines of this batch are no longer kept.", "Do not repeat it.")
+        return Pushed(entry.payload[seen.start : seen.start + seen.length], 0, seen.number, replayed=True)
 
     def read(self, table: pa.Table) -> Records | None:
         """A batch as the engine takes it; a batch that cannot be released is refused here."""
         return self.engine.read(table) if isinstance(self.engine, Immediate) else None
 
-    def push(self, tx: Transaction, table: pa.Table, records: Records | None, key: str | None, digest: str) -> Pushed:
-        """Releases a batch within a transaction."""
+    def push(self, table: pa.Table, records: Records | None, key: str | None, digest: str) -> Pushed:
+        """Places a batch; `flush` stores it, with all others of its group."""
         engine = self.engine
         if isinstance(engine, Immediate):
-            done = self._place(tx, engine, table, records or engine.read(table))
+            records = records or engine.read(table)
+            # A batch that was refused halfway may have taught the engine labels; they go into this journal entry.
+            records = replace(records, labels=tuple(engine.values.labels[self._labels :]))
+            self._labels = len(engine.values)
+            lines = shown = self._wire.lines(table, records, engine.place(records), engine.values)
+            journal = records.to_bytes()
         else:
-            done = self._hold(tx, engine, table)
+            # What CASTLE releases now belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
+            lines, shown, journal = record_lines(engine.push(table), self.policy, ()), b"", b""
+        pushed = Pushed(shown, table.num_rows, held=engine.counts.held)
+        seen = _Seen(digest, self._length, len(shown), pushed=pushed)
+        self._length += len(lines)
+        self._group.append((key, seen, journal))
+        self._released.append(lines)
         if key is not None:
-            self._remember(tx, key, done.number, digest)
-        return done
+            self._keys[key] = seen
+        return pushed
 
-    def _place(self, tx: Transaction, engine: Immediate, table: pa.Table, records: Records) -> Pushed:
-        # A batch that was refused halfway may have taught the engine labels; they go into this journal entry.
-        records = replace(records, labels=tuple(engine.values.labels[self._labels :]))
-        self._labels = len(engine.values)
-        lines = self._wire.lines(table, records, engine.place(records), engine.values)
-        journal = records.to_bytes()
-        self._journalled += len(journal)
-        if self._journalled > _JOURNAL:
+    def flush(self, tx: Transaction) -> None:
+        """Stores what was placed since the last flush: lines, change of state and keys, in one transaction."""
+        group, lines = self._group, b"".join(self._released)
+        self._group, self._released, self._length = [], [], 0
+        if not group:
+            return
+        self._keep_state(tx, [journal for _, _, journal in group])
+        # An entry without lines still gives the keys a place.
+        number = tx.put_outbox(self.publisher, "ndjson", lines)
+        keys = {key: [seen.digest, seen.start, seen.length] for key, seen, _ in group if key is not None}
+        if keys:
+            tx.put(self.publisher, KEYS, str(number), json.dumps(keys).encode())
+        for key, seen, _ in group:
+            assert seen.pushed is not None  # noqa: S101 - a batch of this group
+            seen.pushed.number = number
+            if key is not None:
+                self._keys[key] = replace(seen, number=number, pushed=None)
+        self._forget(tx)
+
+    def _keep_state(self, tx: Transaction, journal: list[bytes]) -> None:
+        engine, delta = self.engine, _join(journal)
+        self._journalled += len(delta)
+        if self._journalled > _JOURNAL or not isinstance(engine, Immediate):
             tx.put_snapshot(self.publisher, engine.snapshot())
             self._journalled = 0
         else:
-            tx.append_delta(self.publisher, journal)
-        return Pushed(tx.put_outbox(self.publisher, "ndjson", lines), lines, len(records))
+            tx.append_delta(self.publisher, delta)
 
-    def _hold(self, tx: Transaction, engine: Castle, table: pa.Table) -> Pushed:
-        lines = record_lines(engine.push(table), self.policy, ())
-        tx.put_snapshot(self.publisher, engine.snapshot())
-        number = tx.put_outbox(self.publisher, "ndjson", lines) if lines else -1
-        # What is released now belongs to earlier batches, perhaps of other feeds: readers get it, the sender does not.
-        return Pushed(number, b"", table.num_rows, held=engine.counts.held)
-
-    def _remember(self, tx: Transaction, key: str, number: int, digest: str) -> None:
-        number = number if isinstance(self.engine, Immediate) else -1
-        order = next(reversed(self._keys.values()))[2] + 1 if self._keys else 0
-        self._keys[key] = (number, digest, order)
-        tx.put(self.publisher, KEYS, key, json.dumps(self._keys[key]).encode())
+    def _forget(self, tx: Transaction) -> None:
         while len(self._keys) > _REMEMBERED:
-            tx.delete(self.publisher, KEYS, self._keys.popitem(last=False)[0])
+            number = next(iter(self._keys.values())).number
+            tx.delete(self.publisher, KEYS, str(number))
+            for key in [key for key, seen in islice(self._keys.items(), 1000) if seen.number == number]:
+                del self._keys[key]
 
     def settled(self, done: Pushed, began: float) -> None:
         """Notes what is on disk now, and wakes those who follow the stream."""
-        if not done.replayed:
-            self.meter.add(done.rows, time.perf_counter() - began)
+        if not done.replayed and not done.seconds:
+            done.seconds = time.perf_counter() - began
+            self.meter.add(done.rows, done.seconds)
             self.cursor = max(self.cursor, done.number)
             self.latest.extend(done.lines[-4000:].splitlines()[-_SHOWN:] if done.lines else ())
         for wake in tuple(self.heard):
@@ -214,11 +260,16 @@ class PushStep:
             self._table = wire.records(self._body, self._kind, self._stream.policy)
             self._records = self._stream.read(self._table)
 
-    def apply(self, tx: Transaction) -> Pushed:
+    def apply(self, _: Transaction) -> Pushed:
         """Releases it, unless it was released before."""
         assert self._known or self._table is not None  # noqa: S101 - check comes first
-        self._done = self._known or self._stream.push(tx, self._table, self._records, self._key, self._digest)
+        self._done = self._known or self._stream.push(self._table, self._records, self._key, self._digest)
         return self._done
+
+    @property
+    def owner(self) -> LiveStream:
+        """The stream, which stores all batches of a group at once."""
+        return self._stream
 
     def settled(self) -> None:
         """On disk."""
@@ -229,3 +280,14 @@ class PushStep:
         """The engine may be ahead of the store."""
         self._stream.drop()
 
+
+def _join(entries: list[bytes]) -> bytes:
+    return b"".join(len(entry).to_bytes(4, "little") + entry for entry in entries)
+
+
+def _split(joined: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(joined):
+        size = int.from_bytes(joined[at : at + 4], "little")
+        yield joined[at + 4 : at + 4 + size]
+        at += 4 + size

@@ -16,7 +16,7 @@ from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.release import LedgerEntry
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class Maintained:
             if known is not None:
                 answer = json.loads(known)
                 if answer.pop("digest") != digest:
-                    raise Problem(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
+                    raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
                 return dict(answer)
             before = self._engine = self._engine or self._restored()
             try:
@@ -100,7 +100,9 @@ class Maintained:
                 (release,) = engine.cut(again=again)
                 verdict = verify(self._beside(release), self.policy)
                 if not verdict.holds and not again:
-                    raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)}).")
+                    raise InternalError(
+                        f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)})."
+                    )
                 number = engine.publications
 
                 def store(tx: Transaction) -> str:

@@ -26,7 +26,7 @@ from reticent.errors import (
 LOG = logging.getLogger(__name__)
 
 
-class Problem(ReticentError):
+class ServiceError(ReticentError):
     """An error of the service itself: a status, a code and words."""
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
@@ -76,7 +76,7 @@ def reply(status: int, code: str, message: str, hint: str = "", headers: dict[st
 
 def describe(error: Exception) -> tuple[int, str, str, str]:
     """Status, code, message and hint of any exception; the text of a foreign one may quote data and is dropped."""
-    if isinstance(error, Problem):
+    if isinstance(error, ServiceError):
         return error.status, error.code, error.message, error.hint
     for kind, status, code in _STATUS:
         if isinstance(error, kind):

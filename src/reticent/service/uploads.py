@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 from reticent.service.wire import ARROW, NDJSON
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _GZIP = b"\x1f\x8b"
 def check_kind(kind: str) -> None:
     """Refuses a content type that tables do not come in."""
     if kind not in KINDS:
-        raise Problem(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
+        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
 
 
 def read_upload(data: bytes) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,9 +11,11 @@ import pyarrow as pa
 from reticent.connectors.files import check_finite
 from reticent.engine.stream.records import native
 from reticent.errors import DataError
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reticent.policy import Policy
 
 NDJSON = "application/x-ndjson"
@@ -34,7 +37,7 @@ def records(body: bytes, kind: str, policy: Policy) -> pa.Table:
         table = from_arrow(body)
         policy.check_columns(table.column_names)
         return table
-    raise Problem(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
+    raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
 
 
 def from_arrow(body: bytes) -> pa.Table:
@@ -62,12 +65,30 @@ def from_ndjson(body: bytes, names: list[str]) -> pa.Table:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     if not lines:
         raise DataError("There are no records in the body.", hint="Write one JSON object per line.")
-    found = [_record(line, number) for number, line in enumerate(lines, 1)]
+    found = _parse(lines)
+    try:
+        # The usual case at a fraction of the time: every record has every field and no other.
+        if set(map(len, found)) == {len(names)} and len(names) > 1:
+            columns = zip(*map(itemgetter(*names), found), strict=True)
+            return pa.table({name: _column(name, column) for name, column in zip(names, columns, strict=True)})
+    except KeyError:
+        pass
     allowed = set(names)
     for number, record in enumerate(found, 1):
         if not record.keys() <= allowed:
             raise DataError(f"Line {number}: a field without a role in the policy.", hint="Leave it out.")
     return pa.table({name: _column(name, [record.get(name) for record in found]) for name in names})
+
+
+def _parse(lines: list[bytes]) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(lines) + b"]")
+    except orjson.JSONDecodeError:
+        found = []
+    # A line with a comma of its own would shift the lines after it.
+    if len(found) == len(lines) and set(map(type, found)) == {dict}:
+        return found
+    return [_record(line, number) for number, line in enumerate(lines, 1)]
 
 
 def _record(line: bytes, number: int) -> dict[str, Any]:
@@ -80,7 +101,7 @@ def _record(line: bytes, number: int) -> dict[str, Any]:
     return record
 
 
-def _column(name: str, values: list[Any]) -> pa.Array:
+def _column(name: str, values: Sequence[Any]) -> pa.Array:
     kinds = set(map(type, values))
     if not kinds <= _SCALARS:
         raise DataError(f"Field '{name}' is nested in some lines.", hint="Flatten it to one value per field.")

@@ -24,6 +24,13 @@ LOG = logging.getLogger(__name__)
 _GROUP = 128
 
 
+class Owner(Protocol):
+    """An engine's keeper."""
+
+    def flush(self, tx: Transaction) -> None:
+        """Stores what was applied since the last time."""
+
+
 class Step(Protocol):
     """One change of one engine and the store."""
 
@@ -32,6 +39,10 @@ class Step(Protocol):
 
     def apply(self, tx: Transaction) -> Any:
         """Does it; the value is the answer, given once it is on disk."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """Who stores the steps of a group together; None when `apply` stores it."""
 
     def settled(self) -> None:
         """Called once the change is on disk."""
@@ -118,6 +129,9 @@ class Writer:
                     done.append((None, error))
                     continue
                 done.append((step.apply(tx), None))
+            owners = {id(owner): owner for step, _ in group if (owner := step.owner) is not None}
+            for owner in owners.values():
+                owner.flush(tx)
         return done
 
 

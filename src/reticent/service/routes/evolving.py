@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 from reticent.service.routes.common import (
     CUSTODIAN,
     FEED,
@@ -90,12 +90,14 @@ async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> 
     check_kind(media_type(request.headers.get("content-type")))
     body = await request.body()
     if not body:
-        raise Problem(422, "data", "There are no records in the body.", "Send at least one.")
+        raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
     return Changed(**await aside(lambda: table.change(read_upload(body), key, digest_of(body))))
 
 
-@router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404))
-async def publish(name: Name, body: Publish, hub: TheHub) -> Job:
+@router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
+async def publish(name: Name, body: Publish, hub: TheHub, key: Key = None) -> Job:
     """Publishes the table as it is now, as a job."""
     hub.evolving_table(name)
-    return Job(**await aside(lambda: hub.jobs.begin("evolving", name, {"again": body.again})))
+    return Job(
+        **await aside(lambda: hub.jobs.begin("evolving", name, {"again": body.again}, key=key, digest="publish"))
+    )

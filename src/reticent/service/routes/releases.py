@@ -46,7 +46,10 @@ async def one(ident: Ident, hub: TheHub) -> ReleaseInfo:
 
 @router.get(
     "/{ident}/download",
-    responses={**errors(404), 200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}},
+    responses={
+        **errors(404),
+        200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}},
+    },
     response_class=Response,
 )
 async def download(

@@ -12,11 +12,13 @@ from reticent.service.routes.common import (
     CUSTODIAN,
     Created,
     Job,
+    Key,
     Name,
     PolicyBody,
     TheHub,
     aside,
     body_of,
+    digest_of,
     errors,
 )
 from reticent.service.routes.tables import keep
@@ -62,16 +64,20 @@ async def one(name: Name, hub: TheHub) -> SeriesStatus:
     return await aside(lambda: SeriesStatus(**series.status()))
 
 
-@router.post("/{name}/releases", status_code=202, responses=errors(404, 415), openapi_extra=body_of(*KINDS))
-async def next_release(name: Name, request: Request, hub: TheHub) -> Job:
+@router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
+async def next_release(name: Name, request: Request, hub: TheHub, key: Key = None) -> Job:
     """Publishes a table, all records as they are now, as the next release, as a job."""
     hub.a_series(name)
     check_kind(media_type(request.headers.get("content-type")))
     body = await request.body()
-    return Job(**await aside(lambda: begin(hub, name, body)))
+    return Job(**await aside(lambda: begin(hub, name, body, key)))
 
 
-def begin(hub: Hub, name: str, body: bytes) -> dict[str, Any]:
+def begin(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
     """Queues the next release; the data is forgotten when the job ends."""
     table = keep(hub, body, name)
-    return hub.jobs.begin("series", name, {"table": table["id"]})
+    request = {"table": table["id"]}
+    job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))
+    if hub.jobs.documents.get(job["id"])["request"] != request:  # it came before; this copy is not needed
+        hub.write(lambda tx: hub.tables.delete(tx, table["id"]))
+    return job

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from reticent.service.live import LiveStream, Pushed, PushStep
-from reticent.service.problems import Problem
+from reticent.service.problems import ServiceError
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
@@ -95,7 +96,7 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     stream = hub.stream(name)
     kind = media_type(request.headers.get("content-type"))
     if kind not in (NDJSON, ARROW):
-        raise Problem(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
+        raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)
     done = await _within(request, hub.writer.submit(step))
     headers = {"Reticent-Cursor": str(done.number), "Reticent-Replayed": str(done.replayed).lower()}
@@ -110,7 +111,7 @@ async def _within(request: Request, future: Any) -> Pushed:
         waiting = asyncio.shield(asyncio.wrap_future(future))
         return await asyncio.wait_for(waiting, request.app.state.settings.timeout)
     except TimeoutError:
-        raise Problem(503, "busy", "The server is too busy.", "Send the batch again with the same key.") from None
+        raise ServiceError(503, "busy", "The server is too busy.", "Send the batch again with the same key.") from None
 
 
 @router.get(
@@ -142,7 +143,9 @@ async def events(
     hub: TheHub,
     cursor: Cursor = -1,
     last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
-    limit: Annotated[int | None, Query(ge=0, le=10**9, description="End after so many batches; default: never.")] = None,
+    limit: Annotated[
+        int | None, Query(ge=0, le=10**9, description="End after so many batches; default: never.")
+    ] = None,
 ) -> StreamingResponse:
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     start = int(last_event_id) if last_event_id is not None else cursor
@@ -162,7 +165,7 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
         yield b": reticent\n\n"
         while left is None or left > 0:
             news.clear()
-            found = await aside(lambda at=cursor: _after(hub, stream, at, min(_BATCHES, left or _BATCHES)))  # type: ignore[misc]
+            found = await aside(partial(_after, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
             for entry in found:
                 yield _event(entry)
                 cursor = entry.number
