@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 import orjson
+import psutil
 
 from reticent.datasets import feed
 from reticent.datasets.policies import policy_yaml
@@ -50,8 +51,13 @@ def load(
         server = Server(Path(folder))
         try:
             plan = Plan(server, seconds, feeds, batch, None if rate is None else rate / batch / feeds, kill=kill)
+            before = server.cpu_seconds()
             asyncio.run(plan.go())
-            return plan.figures()
+            cpu = server.cpu_seconds() - before
+            figures = plan.figures()
+            if not kill:
+                figures["server_cpu_ms_per_batch"] = 1e3 * cpu / len(plan.latencies)
+            return figures
         finally:
             server.stop(signal.SIGTERM)
 
@@ -90,6 +96,11 @@ class Server:
                 self.port = int(line.split("/api")[0].rsplit(":", 1)[1])
             if "Stop:" in line:
                 break
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the process so far."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def stop(self, how: signal.Signals) -> None:
         """Ends the process."""
