@@ -122,4 +122,3 @@ def test_the_core_runs_the_published_model():
         )
 
     assert_same(core_transcripts(build, with_persons=False), transcripts(DelayFreeModel(3, 2), STREAM))
-

@@ -86,6 +86,17 @@ def repeated(model: str, m: int) -> dict[str, Any]:
     return {"version": 1, "person": "patient", "columns": COLUMNS | {"ill": ill}, "series": series}
 
 
+def generalised(method: str) -> dict[str, Any]:
+    """A policy for the engines that generalise; Mondrian suppresses nothing."""
+    return {
+        "version": 1,
+        "person": "patient",
+        "columns": COLUMNS,
+        "privacy": {"k": 4, "l": 2, "t": 0.6, "suppression": 0.1},
+        "table": {"method": method, "supervision": {"sample": 60}},
+    }
+
+
 CASES = [
     Case(
         "table",
@@ -93,6 +104,7 @@ CASES = [
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
     ),
+    *(Case("table", method, generalised(method), people) for method in ("optimal", "local", "mondrian", "supervised")),
     *(
         Case(
             "evolving",

@@ -40,9 +40,7 @@ class SealedModel:
         return [(cell, weight / total) for cell, weight in cells]
 
     def _fitting(self, groups, cell, qi):
-        fit = [
-            i for i, (j, slots, qis) in enumerate(groups) if j == cell[0] and cell[1] not in slots and qi not in qis
-        ]
+        fit = [i for i, (j, slots, qis) in enumerate(groups) if j == cell[0] and cell[1] not in slots and qi not in qis]
         return [(i, 1 / len(fit)) for i in fit] or [(None, 1.0)]
 
     def _placed(self, groups, number, cell, qi):

@@ -8,17 +8,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-/// Share of the integer range [low, high] that lies inside [from, to].
+/// Integers of the range [low, high] that lie inside [from, to].
+#[inline]
 fn overlap(low: i32, high: i32, from: i32, to: i32) -> f64 {
-    let inside = i64::from(high.min(to)) - i64::from(low.max(from)) + 1;
-    inside.max(0) as f64 / (i64::from(high) - i64::from(low) + 1) as f64
+    f64::from((high.min(to) - low.max(from) + 1).max(0))
 }
 
 struct Groups<'a> {
     axes: usize,
     low: &'a [i32],
     high: &'a [i32],
-    records: &'a [i32],
+    /// Records of a group divided by the integers in its box: what one integer point of it stands for.
+    density: Vec<f64>,
     offsets: &'a [i64],
     values: &'a [i32],
 }
@@ -31,7 +32,7 @@ impl Groups<'_> {
     }
 
     fn share(&self, group: usize, from: &[i32], to: &[i32]) -> f64 {
-        let mut part = f64::from(self.records[group]);
+        let mut part = self.density[group];
         for axis in 0..self.axes {
             let at = group * self.axes + axis;
             part *= overlap(self.low[at], self.high[at], from[axis], to[axis]);
@@ -44,6 +45,19 @@ impl Groups<'_> {
         let hits = values.iter().filter(|&&v| v >= first && v <= last).count();
         part * hits as f64 / values.len() as f64
     }
+}
+
+fn densities(low: &[i32], high: &[i32], records: &[i32], axes: usize) -> Vec<f64> {
+    let points = |g: usize| {
+        (g * axes..(g + 1) * axes)
+            .map(|at| f64::from(high[at] - low[at] + 1))
+            .product::<f64>()
+    };
+    records
+        .iter()
+        .enumerate()
+        .map(|(g, &n)| f64::from(n) / points(g))
+        .collect()
 }
 
 type Grid<'py> = PyReadonlyArray2<'py, i32>;
@@ -70,7 +84,7 @@ pub fn estimate<'py>(
         axes,
         low: low.as_slice()?,
         high: high.as_slice()?,
-        records: records.as_slice()?,
+        density: densities(low.as_slice()?, high.as_slice()?, records.as_slice()?, axes),
         offsets: groups.0.as_slice()?,
         values: groups.1.as_slice()?,
     };

@@ -1,9 +1,11 @@
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
-_Ints = npt.NDArray[np.int32]
-_Longs = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
+_Ints: TypeAlias = npt.NDArray[np.int32]
+_Longs: TypeAlias = npt.NDArray[np.int64]
+_Floats: TypeAlias = npt.NDArray[np.float64]
 
 def publish(
     values: _Ints,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,8 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
     updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
     views = [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
+    if not findings[0].holds:
+        return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
     if series[-1].method == "sealed":
         findings += _sealed(views, updates, policy)
     else:
@@ -105,7 +108,9 @@ def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, 
     if number > len(ledger):
         return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
-    fake = dict(zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True))
+    fake = dict(
+        zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True)
+    )
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
     off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
     off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
@@ -173,7 +178,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     out: dict[int, float] = {}
     for shape, persons in shapes.items():
         layers = [np.array([chains[p][i][1] for p in persons]) for i in range(len(shape))]
-        gaps = [b[0] - a[0] for a, b in zip(shape, shape[1:], strict=False)]
+        gaps = [b[0] - a[0] for a, b in pairwise(shape)]
         for gap in gaps:
             if gap not in powers:
                 powers[gap] = np.linalg.matrix_power(powers[1], gap)
@@ -186,9 +191,7 @@ def _forward_backward(
     layers: list[npt.NDArray[np.int64]], steps: list[npt.NDArray[np.float64]]
 ) -> npt.NDArray[np.float64]:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
-    edges = [
-        step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)
-    ]
+    edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
     for edge in edges:
         forward.append(_scale(np.einsum("nu,nuv->nv", forward[-1], edge)))
@@ -206,7 +209,8 @@ def _forward_backward(
 
 def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     total = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return scaled
 
 
 def _sealed(views: list[View], updates: Updates, policy: Policy) -> list[Finding]:
@@ -241,7 +245,7 @@ def _sealed(views: list[View], updates: Updates, policy: Policy) -> list[Finding
 def _joiners(views: list[View]) -> int:
     """Groups that mix persons of the release before with others, or persons of two groups of it."""
     count = 0
-    for before, after in zip(views, views[1:], strict=False):
+    for before, after in pairwise(views):
         came = dict(zip(before.person.tolist(), before.group.tolist(), strict=True))
         origins: dict[int, set[int]] = {}
         for person, group in zip(after.person.tolist(), after.group.tolist(), strict=True):

@@ -18,6 +18,7 @@ COMMANDS = {
     "evolve": "reticent.cli.evolve",
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
+    "audit": "reticent.cli.audit",
     "datasets": "reticent.cli.datasets",
     "serve": "reticent.cli.serve",
     "token": "reticent.cli.token",

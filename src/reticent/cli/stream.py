@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,9 @@ def stream(
     store: Annotated[str, typer.Option(help="The private side: a file or a database URL.", show_default=False)],
     to: Annotated[str, typer.Option(help="Where released lines go: a file, or - for standard output.")] = "-",
     dead_letters: Annotated[
-        Optional[Path], typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
+        Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
     ] = None,
-    form: Annotated[Optional[str], typer.Option("--form", help="csv or ndjson; guessed by default.")] = None,
+    form: Annotated[str | None, typer.Option("--form", help="csv or ndjson; guessed by default.")] = None,
     replayed: Annotated[
         bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
     ] = False,

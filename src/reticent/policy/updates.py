@@ -200,7 +200,7 @@ def _by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> l
             raise DataError(
                 f"Column '{column}': {strangers} values are not leaves of its hierarchy.", hint="Extend the hierarchy."
             )
-        order = sorted(tree.paths, key=lambda leaf: tree.paths[leaf][::-1])
+        order: list[Value] = [*sorted(tree.paths, key=lambda leaf: tree.paths[leaf][::-1])]
         return [order[i : i + width] for i in range(0, len(order), width)]
     try:
         starts = {int(value) // width for value in seen if value is not None}

@@ -65,7 +65,7 @@ class Snapshot:
 
 def census(n: int, seed: int) -> npt.NDArray[np.int32]:
     """The synthetic census as codes, occupation last and in an order that tells nothing about its frequency."""
-    from reticent.datasets import census as source  # noqa: PLC0415 - heavy, and only the reproduction needs it
+    from reticent.datasets import census as source
 
     table = source.generate(n, seed, layout="m-distinct")
     columns = []

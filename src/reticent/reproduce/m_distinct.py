@@ -56,9 +56,11 @@ QUICK = Scale(
 )
 
 
-def run(out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def run(
+    out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
     """Runs every figure, writes `figures.json`, `paper.json` and one plot per figure into `out`, and returns the figures."""
-    from reticent.reproduce.m_distinct_plots import draw  # noqa: PLC0415 - matplotlib is heavy
+    from reticent.reproduce.m_distinct_plots import draw
 
     scale = QUICK if quick else FULL
     scale = replace(scale, setting=replace(scale.setting, seed=seed))
@@ -69,7 +71,12 @@ def run(out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], N
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
     out.mkdir(parents=True, exist_ok=True)
-    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
+    found = {
+        "figures": figures,
+        "paper": PAPER,
+        "ours": beside(figures),
+        "setting": vars(scale.setting) | {"quick": quick},
+    }
     (out / "figures.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
     draw(figures, out)
     return found
@@ -114,6 +121,10 @@ def _counterfeits(_: Series, __: Snapshot, grouping: Grouping) -> float:
     return float(grouping.counterfeits.mean())
 
 
+def _floats(numbers: tuple[int, ...]) -> list[float]:
+    return [float(n) for n in numbers]
+
+
 def figure_3a(study: Study) -> Curve:
     """Vulnerable share over time under l-diversity."""
     return {f"l = {m}": study.series("l-diversity", m, _vulnerable) for m in study.scale.ms}
@@ -122,7 +133,7 @@ def figure_3a(study: Study) -> Curve:
 def figure_3b(study: Study) -> Curve:
     """Vulnerable share after the last release, by diameter."""
     ds = study.scale.ds
-    return {"d": list(ds)} | {f"l = {m}": [_last(study, m, d) for d in ds] for m in study.scale.ms[:2]}
+    return {"d": _floats(ds)} | {f"l = {m}": [_last(study, m, d) for d in ds] for m in study.scale.ms[:2]}
 
 
 def _last(study: Study, m: int, d: int) -> float:
@@ -142,7 +153,7 @@ def figure_4a(study: Study) -> Curve:
 def figure_4b(study: Study) -> Curve:
     """The same after the last release, by diameter."""
     ds = (1, *study.scale.ds)
-    return {"d": list(ds)} | {
+    return {"d": _floats(ds)} | {
         f"m = {m}": [sum(study.series("m-invariance", m, _invalid, diameter=d)) for d in ds]
         for m in study.scale.ms[1:2]
     }
@@ -170,7 +181,7 @@ def figure_6(study: Study) -> Curve:
     """Median query error by diameter, m = 4, mean over the releases."""
     look = study.errors(0.5)
     found = [study.series("m-distinct", 4, look, diameter=d) for d in study.scale.ds]
-    return {"d": list(study.scale.ds), "m = 4": [float(np.mean(values)) for values in found]}
+    return {"d": _floats(study.scale.ds), "m = 4": [float(np.mean(values)) for values in found]}
 
 
 def _many_deleted(study: Study) -> int:
@@ -187,9 +198,10 @@ def figure_8a(study: Study) -> Curve:
     """Counterfeits per group by diameter, m = 6, 3,000 deleted, mean over the releases."""
     deleted = _many_deleted(study)
     means = [
-        float(np.mean(study.series("m-distinct", 6, _counterfeits, diameter=d, deleted=deleted))) for d in study.scale.ds
+        float(np.mean(study.series("m-distinct", 6, _counterfeits, diameter=d, deleted=deleted)))
+        for d in study.scale.ds
     ]
-    return {"d": list(study.scale.ds), "m = 6": means}
+    return {"d": _floats(study.scale.ds), "m = 6": means}
 
 
 def figure_8b(study: Study) -> Curve:
@@ -197,7 +209,7 @@ def figure_8b(study: Study) -> Curve:
     deleted = _many_deleted(study)
     found = [study.series("m-distinct", m, _counterfeits, diameter=5, deleted=deleted) for m in study.scale.ms]
     return {
-        "m": list(study.scale.ms),
+        "m": _floats(study.scale.ms),
         "d = 5": [float(np.mean(values)) for values in found],
         "worst release": [float(np.max(values)) for values in found],
     }
@@ -205,7 +217,7 @@ def figure_8b(study: Study) -> Curve:
 
 def figure_9(study: Study) -> Curve:
     """Seconds for the second release, by diameter (m = 4) and by m."""
-    out: Curve = {"d": list(study.scale.ds), "m": list(study.scale.ms)}
+    out: Curve = {"d": _floats(study.scale.ds), "m": _floats(study.scale.ms)}
     out["by d"] = [_second(study, 4, d) for d in study.scale.ds]
     out["by m"] = [_second(study, m, study.scale.setting.diameter) for m in study.scale.ms]
     return out

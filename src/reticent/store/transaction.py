@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import schema
-from reticent.store.database import insert
+from reticent.store.database import of_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,10 +146,7 @@ class Transaction:
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
-        write = insert(self._connection, table)
-        keys = [column.name for column in table.primary_key]
-        change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
-        self.run(publisher, write.on_conflict_do_update(index_elements=keys, set_=change), rows)
+        self.run(publisher, _upsert(self._connection.dialect.name, table), rows)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
@@ -160,10 +158,8 @@ class Transaction:
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
-        write = insert(self._connection, schema.kv).values(publisher=publisher, space=space, key=key, value=value)
-        self._connection.execute(
-            write.on_conflict_do_update(index_elements=["publisher", "space", "key"], set_={"value": value})
-        )
+        row = {"publisher": publisher, "space": space, "key": key, "value": value}
+        self._connection.execute(_upsert(self._connection.dialect.name, schema.kv), row)
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
@@ -193,3 +189,12 @@ class Transaction:
             )
         self._rows[publisher] = _Row(found.position, found.next_number, found.next_part)
         return self._rows[publisher]
+
+
+@functools.cache
+def _upsert(dialect: str, table: sa.Table) -> sa.Executable:
+    """Built once per table: building it costs more than running it for one row."""
+    write = of_dialect(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
+    return write.on_conflict_do_update(index_elements=keys, set_=change)

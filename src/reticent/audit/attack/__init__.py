@@ -7,12 +7,15 @@ from collections.abc import Callable
 from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
+from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.join_or_open import join_or_open
 from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.minimality import minimality
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
+from reticent.audit.attack.subtraction import subtraction
+from reticent.audit.attack.sug import sug
 
 Attack = Callable[[Evidence], Outcome | None]
 
@@ -22,6 +25,9 @@ ATTACKS: dict[str, Attack] = {
     "skewness": skewness,
     "similarity": similarity,
     "minimality": minimality,
+    "intersection": intersection,
+    "subtraction": subtraction,
+    "sug": sug,
     "averaging": averaging,
     "join-or-open": join_or_open,
 }

@@ -43,8 +43,8 @@ class Effort:
     tuples: int = 1000
     worlds: int = 20_000
     particles: int = 800
-    chains: int = 96
-    sweeps: int = 40
+    chains: int = 80
+    sweeps: int = 36
     burn: int = 6
 
 

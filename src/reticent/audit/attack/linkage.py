@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array
 
 from reticent.audit.attack.cover import cover
 from reticent.audit.attack.outcome import Outcome, Person, binned, pseudonyms
@@ -90,7 +91,7 @@ def _matches(
         value, values = codes(persons[name])
         label, labels = codes(quasi[name])
         allowed = cover(values, labels, policy, name)
-        out &= allowed[value][:, label[first]]
+        out &= allowed[value].toarray()[:, label[first]]
     return out
 
 
@@ -106,11 +107,10 @@ def _values(
         return {}
     group, size = grouped
     offers = seen.offers
-    share = np.zeros((size, len(offers.values)))
-    dense = np.zeros((offers.size, len(offers.values)))
-    dense[offers.group, offers.value] = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
-    np.add.at(share, group, dense[seen.group])
-    guess = (match @ share).argmax(axis=1)
+    weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    inside = csr_array((weight, (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
+    members = csr_array((np.ones(len(group)), (group, seen.group)), shape=(size, offers.size))
+    guess = (csr_array(match) @ (members @ inside)).toarray().argmax(axis=1)
     truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
     hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]
     return {"value_accuracy": float(np.mean(hits)), "persons": len(hits)}

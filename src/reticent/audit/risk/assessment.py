@@ -112,12 +112,18 @@ def _population_sizes(
     for name in names:
         value, values = codes(population[name])
         label, labels = codes(quasi[name])
-        parts.append((cover(values, labels, policy, name).T, label[first], value[person]))
+        parts.append((cover(values, labels, policy, name).T.tocsr(), label[first], value[person]))
     out = np.zeros(size, dtype=np.int64)
     step = max(1, 50_000_000 // max(1, many))
     for low in range(0, size, step):
         inside = np.ones((min(step, size - low), many), dtype=np.bool_)
         for allowed, label, value in parts:
-            inside &= allowed[label[low : low + step]][:, value]
+            inside &= allowed[label[low : low + step]].toarray()[:, value]
         out[low : low + step] = inside @ weight
     return out
+
+
+def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
+    """The prosecutor's risk if the quasi-identifiers were published as they are."""
+    rows, size = numbered(original, [name for name in policy.quasi if name in original.column_names])
+    return prosecutor(np.bincount(rows, minlength=size), threshold)

@@ -52,6 +52,8 @@ def pitman(sizes: NDArray[np.int64], population: int) -> float:
     if not sample_uniques(sizes):
         return 0.0
     rows, classes = int(sizes.sum()), len(sizes)
+    if classes == rows:  # the likelihood has no maximum: everybody is alone, however large the population
+        return float(population)
     size, many = np.unique(sizes, return_counts=True)
 
     def parameters(at: NDArray[np.float64]) -> tuple[float, float]:
@@ -69,5 +71,6 @@ def pitman(sizes: NDArray[np.int64], population: int) -> float:
     start = np.array([0.0, np.log(max(1.0, classes / 2))])
     found: Any = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 500})
     alpha, theta = parameters(found.x)
-    expected = float(np.exp(gammaln(theta + 1) - gammaln(theta + alpha) + alpha * np.log(population)))
-    return min(expected, float(population))
+    alone = gammaln(theta + alpha + population - 1) - gammaln(theta + alpha)
+    together = gammaln(theta + population) - gammaln(theta + 1)
+    return min(float(population * np.exp(alone - together)), float(population))

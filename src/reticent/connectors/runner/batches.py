@@ -59,6 +59,8 @@ class CsvLines:
 
     def end(self, data: bytes, *, last: bool) -> int:
         """Where the last complete record ends."""
+        if b'"' not in data:
+            return len(data) if last else data.rfind(b"\n") + 1
         end = _core.stream.csv_end(data, QUOTE)
         return len(data) if last and end < len(data) and data.count(b'"', end) % 2 == 0 else end
 
@@ -113,8 +115,6 @@ class CsvLines:
 
 class JsonLines:
     """NDJSON: one object per line."""
-
-    header: list[str] | None = []
 
     def __init__(self, policy: Policy) -> None:
         self._names = list(policy.columns)
@@ -172,10 +172,16 @@ def screened(batch: Batch, policy: Policy, numbers: tuple[str, ...]) -> Batch:
     return Batch(table, batch.rows[keep], batch.total, sorted(batch.bad + bad))
 
 
-def numeric_columns(table: pa.Table, names: tuple[str, ...]) -> list[str]:
-    """Columns whose first cells are all plain numbers: they are published as JSON numbers."""
+def numeric_columns(table: pa.Table, policy: Policy) -> list[str]:
+    """Columns whose first cells are all plain numbers: they are published as JSON numbers.
+
+    A column with a hierarchy of words, codes or dates is none, whatever its cells look like: postcodes have digits too.
+    """
     found = []
-    for name in names:
+    for name in policy.quasi + policy.plain:
+        spec = policy.columns[name].hierarchy
+        if spec is not None and spec.kind != "intervals":
+            continue
         cells = [cell for cell in table.column(name).slice(0, 1000).to_pylist() if cell is not None]
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
             found.append(name)
@@ -193,9 +199,10 @@ def _finite(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         return cell is not None and _NUMBER.fullmatch(cell.strip()) is not None
 
     try:
-        return np.isfinite(column.cast(pa.float64()).to_numpy())
+        numbers: npt.NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return np.array([fine(cell) for cell in column.to_pylist()], dtype=bool)
+    return np.isfinite(numbers)
 
 
 def _is_text(line: bytes) -> bool:

@@ -23,7 +23,9 @@ class DeadLetterFile:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise ConnectorError(f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the path.") from None
+            raise ConnectorError(
+                f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the path."
+            ) from None
         for letter in known:
             self.add(int(letter.position), letter.reason, letter.payload)
 

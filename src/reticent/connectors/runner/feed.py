@@ -8,7 +8,7 @@ import os
 import select
 import stat
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from reticent.errors import ConnectorError
 
@@ -22,9 +22,9 @@ _PIPE = 1 << 20
 class Feed:
     """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
 
-    def __init__(self, name: str, *, offset: int = 0, wake: int | None = None) -> None:
+    def __init__(self, name: str, *, offset: int = 0, wake: int | None = None, block: int = BLOCK) -> None:
         self.name = "standard input" if name == "-" else name
-        self._wake = wake
+        self._wake, self._block = wake, block
         try:
             self._fd = os.dup(sys.stdin.fileno()) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
             self.regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
@@ -42,15 +42,15 @@ class Feed:
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
         if self.regular:
-            return self._some(BLOCK)
+            return self._some(self._block)
         watched = [self._fd] if self._wake is None else [self._fd, self._wake]
         ready, _, _ = select.select(watched, [], [])
         if self._wake in ready:
             return None
-        parts = [self._some(BLOCK)]
+        parts = [self._some(self._block)]
         size = len(parts[0])
-        while parts[-1] and size < BLOCK and select.select([self._fd], [], [], 0)[0]:
-            parts.append(self._some(BLOCK - size))
+        while parts[-1] and size < self._block and select.select([self._fd], [], [], 0)[0]:
+            parts.append(self._some(self._block - size))
             size += len(parts[-1])
             if not parts[-1]:
                 break  # the end; the next call sees it again
@@ -68,8 +68,10 @@ class Feed:
         """Closes the file."""
         os.close(self._fd)
 
-    def __enter__(self) -> Feed:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

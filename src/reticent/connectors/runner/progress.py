@@ -49,7 +49,9 @@ class Progress:
         if not self._show or (now - self._last < _EVERY and not final):
             return
         self._last = now
-        shown = f"{self.records:,} records, {self.records / max(self.seconds, 1e-9):,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
+        shown = (
+            f"{self.records:,} records, {self.records / max(self.seconds, 1e-9):,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
+        )
         if "sau" in metrics:
             shown += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
             shown += f", forced open {metrics['forced_open_rate']:.3f}"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from reticent.connectors.runner.batches import LONGEST, Batch, CsvLines, JsonLines, numeric_columns, screened
-from reticent.connectors.runner.feed import Feed
+from reticent.connectors.runner.feed import BLOCK, Feed
 from reticent.connectors.runner.progress import Progress
 from reticent.connectors.runner.wire import Wire, record_lines
 from reticent.engine import publisher_class
@@ -104,6 +104,7 @@ class StreamRunner:
         self._journal = self._whole = 0
         self._stopping = False
         self._wake: tuple[int, int] | None = None
+        self._wire: Wire | None = None
 
     def __enter__(self) -> Self:
         self._store.register(NAME, policy_hash=self.policy.hash)
@@ -172,17 +173,18 @@ class StreamRunner:
 
     # The loop
 
-    def run(self, source: str, *, form: str | None = None, replayed: bool = False) -> Summary:
+    def run(self, source: str, *, form: str | None = None, replayed: bool = False, block: int = BLOCK) -> Summary:
         """Reads the source to its end, or until `stop`.
 
         Args:
             source: a path, or "-" for standard input.
             form: "csv" or "ndjson"; guessed from the name or the first byte when not given.
             replayed: a pipe starts from the beginning again: what was read before is skipped.
+            block: bytes to read at most at a time.
         """
         wake = self._wake[0] if self._wake else None
         at = self.position.offset
-        with Feed(source, offset=at, wake=wake) as feed:
+        with Feed(source, offset=at, wake=wake, block=block) as feed:
             skip = at if replayed and not feed.regular else 0
             self._read(feed, form, fresh=not feed.regular and not skip, skip=skip)
         if not self._stopping:
@@ -262,7 +264,7 @@ class StreamRunner:
             return
         batch = screened(batch, self.policy, self._needed())
         if self.position.numeric is None and batch.table.num_rows:
-            self.position.numeric = numeric_columns(batch.table, self.policy.quasi + self.policy.plain)
+            self.position.numeric = numeric_columns(batch.table, self.policy)
         first = self.position.seq
         payload, journal, snapshot = self._place(batch, (batch.rows + first).astype(np.uint64))
         self.position.offset += size
@@ -286,12 +288,10 @@ class StreamRunner:
             castle: Castle = self.publisher  # type: ignore[assignment]
             payload = record_lines(castle.push(batch.table, seqs=seqs), self.policy, numeric)
             return payload, None, self.publisher.snapshot()
-        if not hasattr(self, "_wire"):
-            self._wire = Wire(self.policy, numeric) if self.position.numeric is not None else None
-        if self._wire is None or not batch.table.num_rows:
-            if self._wire is None:
-                del self._wire
+        if not batch.table.num_rows:
             return b"", None, None
+        if self._wire is None:
+            self._wire = Wire(self.policy, numeric)
         records = self.publisher.read(batch.table, seqs)
         payload = self._wire.lines(batch.table, records, self.publisher.place(records), self.publisher.values)
         journal = records.to_bytes()

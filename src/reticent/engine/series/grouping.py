@@ -10,7 +10,14 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HELD = ("published", "update outside the knowledge", "no legal place", "risk above the limit", "no design for the value", "came back after missing a release")
+HELD = (
+    "published",
+    "update outside the knowledge",
+    "no legal place",
+    "risk above the limit",
+    "no design for the value",
+    "came back after missing a release",
+)
 OUTSIDE, NO_PLACE, RISKY, NO_DESIGN, RETURNED = 1, 2, 3, 4, 5
 
 

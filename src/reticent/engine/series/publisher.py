@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.engine.base import Publisher, check_batch
+from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.gate import People, gated
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
 from reticent.engine.series.tables import release_tables
-from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.snapshot import pack, unpack
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy.updates import Updates, updates_of

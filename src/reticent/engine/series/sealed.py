@@ -132,7 +132,7 @@ class SealedSeries(SeriesPublisher):
         inner = np.argsort(values, axis=1, kind="stable")
         rows, values = np.take_along_axis(rows, inner, 1), np.take_along_axis(values, inner, 1)
         donor = np.where(rows >= 0, rows, rows.max(axis=1, keepdims=True, initial=-1))
-        offsets = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
+        offsets = np.arange(len(rows) + 1, dtype=np.int64) * self.policy.series.size
         return Grouping(offsets, rows.ravel(), values.ravel(), donor.ravel().astype(np.int32), held)
 
     def _gate(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
@@ -229,7 +229,9 @@ def _within(values: npt.NDArray[np.int32], updates: Updates, prior: dict[str, in
     return out
 
 
-def _starts(slots: tuple[int, ...], first: dict[int, Any], draws: Draws, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+def _starts(
+    slots: tuple[int, ...], first: dict[int, Any], draws: Draws, shape: tuple[int, ...]
+) -> npt.NDArray[np.int32]:
     """A first value for every place, as newcomers of its component have it."""
     table = draws.reshape(shape)
     columns = []

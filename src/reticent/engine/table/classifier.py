@@ -41,10 +41,12 @@ class Judge:
     kernel: str = "rbf"
     seed: int = 0
 
-    def scores(self, features: npt.NDArray[np.float64], target: npt.NDArray[np.int64]) -> Scores:
-        """Scores of predictions made for each fold by a machine trained on the others; the rarer class is positive."""
-        from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 - heavy
-        from sklearn.svm import SVC  # noqa: PLC0415 - heavy
+    def scores(
+        self, features: npt.NDArray[np.float64], target: npt.NDArray[np.int64], positive: int | None = None
+    ) -> Scores:
+        """Scores of predictions made for each fold by a machine trained on the others."""
+        from sklearn.model_selection import StratifiedKFold
+        from sklearn.svm import SVC
 
         predicted = np.full(len(target), int(np.bincount(target).argmax()))
         if features.shape[1]:
@@ -52,16 +54,13 @@ class Judge:
             for train, test in splits:
                 machine = SVC(kernel=self.kernel, class_weight="balanced", cache_size=100)
                 predicted[test] = machine.fit(features[train], target[train]).predict(features[test])
-        return figures(target, predicted)
+        return figures(target, predicted, positive)
 
 
-def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> Scores:
-    """Sensitivity, specificity, accuracy, precision and F of predictions."""
-    counts = np.bincount(target)
-    present = np.flatnonzero(counts)
-    positive = [int(present[np.argmin(counts[present])])] if len(present) == 2 else present.tolist()
+def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], positive: int | None = None) -> Scores:
+    """Sensitivity, specificity, accuracy, precision and F: of the positive class, or as means over all classes."""
     rows = []
-    for value in positive:
+    for value in np.unique(target).tolist() if positive is None else [positive]:
         hit, said = target == value, predicted == value
         true = float((hit & said).sum())
         recall = true / max(1, hit.sum())
@@ -71,6 +70,13 @@ def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> 
         rows.append((recall, rejected, precision, f))
     recall, rejected, precision, f = (float(value) for value in np.mean(rows, axis=0))
     return Scores(recall, rejected, float((target == predicted).mean()), precision, f)
+
+
+def rarer(target: npt.NDArray[np.int64]) -> int | None:
+    """The rarer one of two classes, which counts as positive; nothing where there are more."""
+    counts = np.bincount(target)
+    present = np.flatnonzero(counts)
+    return int(present[np.argmin(counts[present])]) if len(present) == 2 else None
 
 
 def features(attributes: Sequence[Levels], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -50,11 +50,11 @@ class Optimal(TablePublisher):
         return publish(given, table, full_domain(given, found, self.method), self.rng)
 
 
-def search(given: Subject, *, weights: list[float]) -> dict[str, Any]:
+def search(given: Subject, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:
     """The best node, or a refusal that says what would help."""
     settings = given.policy.table
     found = given.collapsed.search(
-        given.model, loss=settings.loss, weights=weights, limit=given.limit, seconds=settings.time_limit
+        given.model, loss=loss or settings.loss, weights=weights, limit=given.limit, seconds=settings.time_limit
     )
     if "levels" not in found:
         why = "within the time limit" if not found["complete"] else "even with every value generalised to *"

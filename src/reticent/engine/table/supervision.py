@@ -12,19 +12,21 @@ Reference: L. Wu, H. He, O. Zaiane, "Utility enhancement for privacy preserving 
 (Algorithm 1); sequential backward selection on the F-measure of an SVM under three-fold cross-validation.
 
 Differences from the paper: the rest left at the end of local recoding stays satisfied because a group may leave it only
-if it does; suppression up to the policy's limit; macro F for more than two classes. `recoding: optimal` is ours: the
-order of the tree as weights of the exhaustive search, so that it minimises the loss of useful attributes.
+if it does; suppression up to the policy's limit; macro F for more than two classes. `recoding: optimal` is ours: the order
+of the tree weighs the losses of the exhaustive search, and of the optima it finds the one with the best F is released.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reticent.encode import Dictionary
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.classifier import Judge, features
+from reticent.engine.table.classifier import Judge, Scores, features, rarer
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
 
+LOSSES = ("loss", "height", "entropy")
+POWERS = (0, 1, 2)
+"""Candidates of `recoding: optimal`: the optimum of each loss, attributes weighed by each power of their rank."""
+
+
 class Supervised(TablePublisher):
     """Utility supervision of one table."""
 
@@ -50,15 +57,38 @@ class Supervised(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Learns the order of attributes from a sample, then generalises in that order."""
         given = subject(self.policy, table)
-        tree = learn(given, table, self.rng)
-        outcome = generalise(given, tree.batches(), tree, self.policy.table.supervision.recoding)
+        critic = critic_of(given, table, self.rng)
+        tree = utility_tree(given.quasi, critic.of_attributes)
+        recoding = self.policy.table.supervision.recoding
+        outcome = (
+            optimally(given, tree, critic) if recoding == "optimal" else generalise(given, tree.batches(), recoding)
+        )
         said = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
         explain = {**outcome.explain, **said, "batches": [list(batch) for batch in tree.batches()]}
         return publish(given, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng)
 
 
-def learn(given: Subject, table: pa.Table, rng: Rng) -> UtilityTree:
-    """Stages 1 and 2: a sample, and the utility tree of its attributes."""
+@dataclass(frozen=True, repr=False)
+class Critic:
+    """Stage 1: a sample of the table, and a classifier that scores what is left of it."""
+
+    given: Subject
+    goal: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    judge: Judge
+
+    def scores(self, attributes: Sequence[Levels], suppressed: npt.NDArray[np.bool_] | None = None) -> Scores:
+        """How well the target is predicted from published attributes."""
+        rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
+        return self.judge.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
+
+    def of_attributes(self, names: tuple[str, ...]) -> float:
+        """F-measure of the original values of some attributes."""
+        return self.scores([Levels(self.given.ladders[name], self.given.codes(name), 0) for name in names]).f_measure
+
+
+def critic_of(given: Subject, table: pa.Table, rng: Rng) -> Critic:
+    """Draws the sample that supervision learns from."""
     settings = given.policy.table.supervision
     target = settings.target or next(iter(given.policy.sensitive), None)
     if target is None or target not in table.column_names or target in given.quasi:
@@ -68,20 +98,13 @@ def learn(given: Subject, table: pa.Table, rng: Rng) -> UtilityTree:
         )
     goal = Dictionary().encode(table.column(target)).astype(np.int64)
     rows = sample(goal, settings.sample, settings.folds, rng)
-    raw = {name: Levels(given.ladders[name], given.codes(name), 0) for name in given.quasi}
-    judge = Judge(settings.folds, settings.kernel)
-
-    def f_measure(names: tuple[str, ...]) -> float:
-        return judge.scores(features([raw[name] for name in names], rows), goal[rows]).f_measure
-
-    return utility_tree(given.quasi, f_measure)
+    return Critic(given, goal, rows, Judge(settings.folds, settings.kernel))
 
 
 def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.NDArray[np.int64]:
-    """Random rows, as many of each class as there are (at most an equal share); classes too rare to fold are left out."""
+    """Random rows, an equal share of each class where there are enough; classes too rare to fold are left out."""
     generator = np.random.default_rng(int.from_bytes(rng.key("supervision sample")[:8], "big"))
-    counts = np.bincount(goal)
-    usable = np.flatnonzero(counts >= folds)
+    usable = np.flatnonzero(np.bincount(goal) >= folds)
     if len(usable) < 2:
         raise GuaranteeError(
             "The column to predict has fewer than two values that occur often enough to learn from.",
@@ -105,18 +128,27 @@ def path(given: Subject, batches: Sequence[Sequence[str]]) -> list[list[int]]:
     return nodes
 
 
-def generalise(given: Subject, batches: Sequence[Sequence[str]], tree: UtilityTree | None, recoding: str) -> Outcome:
+def generalise(given: Subject, batches: Sequence[Sequence[str]], recoding: str) -> Outcome:
     """Stages 3 and 4: generalise in the given order until every class satisfies the policy."""
-    if recoding == "optimal" and tree is not None:
-        return full_domain(given, search(given, weights=weights(given, tree)), "supervised")
     nodes = path(given, batches)
     return _globally(given, nodes) if recoding == "global" else _locally(given, nodes)
 
 
-def weights(given: Subject, tree: UtilityTree) -> list[float]:
-    """Importance by the order of removal: what was given up last matters most."""
-    place = {name: i + 1 for i, name in enumerate(tree.removal)}
-    return [given_weight * place[name] / len(place) for name, given_weight in zip(given.quasi, given.weights, strict=True)]
+def optimally(given: Subject, tree: UtilityTree, critic: Critic) -> Outcome:
+    """Of the optima under several losses, weighed by the order of the tree, the one that leaves the most utility."""
+    rank = {name: (i + 1) / len(tree.removal) for i, name in enumerate(tree.removal)}
+    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    for loss, power in product(LOSSES, POWERS):
+        weights = [rank[name] ** power for name in given.quasi]
+        node = search(given, weights=weights, loss=loss)
+        found.setdefault(tuple(node["levels"]), node)
+    outcomes = [full_domain(given, node, "supervised") for node in found.values()]
+    scored = [
+        critic.scores([a for a in o.attributes.values() if isinstance(a, Levels)], o.suppressed) for o in outcomes
+    ]
+    best = max(range(len(outcomes)), key=lambda i: (scored[i].f_measure, -i))
+    candidates = {"candidates": len(outcomes), "f_measure": scored[best].f_measure}
+    return replace(outcomes[best], explain={**outcomes[best].explain, **candidates})
 
 
 def _globally(given: Subject, nodes: list[list[int]]) -> Outcome:

@@ -1,5 +1,6 @@
 """The native kernels equal their Python twins, choice by choice, and come back from snapshots unchanged."""
 
+import itertools
 import random
 
 import numpy as np
@@ -41,7 +42,7 @@ def read(placed):
     assert len(number) == len(opened), "a group id came twice"
     listed = [
         [(int(c), int(n)) for c, n in zip(codes[a:b], counts[a:b], strict=True)]
-        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        for a, b in itertools.pairwise(offsets)
     ]
     assert list(at) == sorted(at)
     return [number[int(g)] for g in groups], listed
@@ -108,7 +109,7 @@ def engines():
     classes = design(dict(enumerate([9, 8, 6, 5, 4, 3, 2, 1])), 3)
     rows = [list(entry.values) for entry in classes]
     weights = [int(entry.weight * 38) for entry in classes]
-    yield lambda: sealed(rows, weights, 8, retire_after=60, provision=1.0), lambda r: arrays(r)
+    yield lambda: sealed(rows, weights, 8, retire_after=60, provision=1.0), arrays
     yield lambda: delay_free("matched", arcs(range(1, 9), 3), 3, retire_after=60), lambda r: _three(arrays(r))
 
 
