@@ -23,6 +23,8 @@ COMMANDS = {
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "reproduce": "reticent.cli.reproduce",
+    "serve": "reticent.cli.serve",
+    "token": "reticent.cli.token",
     "demo": "reticent.cli.demo",
 }
 
