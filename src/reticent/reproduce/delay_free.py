@@ -193,9 +193,7 @@ class Study:
         for l in LS:
             done = 0
             for seed in range(20 if self.quick else 200):
-                policy = stream.policy(
-                    self.folder, method="delay-free", l=l, pool="empirical", generation="literal"
-                )
+                policy = stream.policy(self.folder, method="delay-free", l=l, pool="empirical", generation="literal")
                 publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(seed))
                 try:
                     publisher.push(stream.table.slice(seed, 1))
