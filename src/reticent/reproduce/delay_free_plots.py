@@ -23,6 +23,7 @@ AXES = {
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
 }
 _NOT_CURVES = {"x", "average error", "standard error"}
+_STYLES = {"limit": ":", "empirical": "--", "sealed": "-."}
 
 
 def draw(figures: dict[str, Any], out: Path) -> None:
@@ -40,11 +41,15 @@ def draw(figures: dict[str, Any], out: Path) -> None:
 
 
 def _plot(axes: Any, curves: dict[str, Any], *, log: bool) -> None:
+    colours: dict[str, str] = {}
     for label, values in curves.items():
         if label in _NOT_CURVES:
             continue
-        style = ":" if label.startswith("limit") else "-"
-        axes.plot(curves["x"], values, linestyle=style, linewidth=1.2, label=label)
+        # One colour per l (or per curve), one style per method.
+        name, _, l = label.rpartition("l = ")
+        colour = colours.setdefault(l if name else label, f"C{len(colours)}")
+        style = next((style for word, style in _STYLES.items() if label.startswith(word)), "-")
+        axes.plot(curves["x"], values, linestyle=style, color=colour, linewidth=1.2, label=label)
     if log:
         axes.set_yscale("log")
     axes.grid(visible=True, alpha=0.3)
