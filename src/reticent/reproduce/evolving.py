@@ -93,6 +93,7 @@ class Census:
         names = [name for name in self.table.column_names if name not in ("person_id", "occupation")]
         coded = encode_table(self.table, [*names, "occupation"])
         self.qi = np.stack([coded.codes[name] for name in names], axis=1)
+        self.qi[:, names.index("age")] = self.table.column("age").to_numpy()  # a number, unlike the others
         self.values = coded.codes["occupation"]
         # Information loss: age has a width, all other attributes are categorical.
         self.scale = [1 / 80 if name == "age" else 0.0 for name in names]
