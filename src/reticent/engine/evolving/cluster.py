@@ -109,7 +109,10 @@ class ClusterPublisher(EvolvingPublisher):
 
 def _scale(spec: HierarchySpec | None) -> float:
     """One over the widest interval for a numeric attribute; 0 for a categorical one, whose values have no distance."""
-    return 1 / float(max(spec.intervals)) if spec is not None and spec.intervals else 0.0
+    if spec is None or not spec.intervals:
+        return 0.0
+    widths = [max(step) - min(step) if isinstance(step, tuple) else step for step in spec.intervals]
+    return 1 / (max(widths) or 1.0)
 
 
 def _numbers(words: pa.Array) -> npt.NDArray[np.int32]:
@@ -118,4 +121,5 @@ def _numbers(words: pa.Array) -> npt.NDArray[np.int32]:
         values = words.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return np.arange(len(words), dtype=np.int32)
-    return np.clip(np.rint(values), -(2**30), 2**30).astype(np.int32)
+    rounded: npt.NDArray[np.int32] = np.clip(np.rint(values), -(2**30), 2**30).astype(np.int32)
+    return rounded
