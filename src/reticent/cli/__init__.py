@@ -20,6 +20,7 @@ COMMANDS = {
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
     "datasets": "reticent.cli.datasets",
+    "reproduce": "reticent.cli.reproduce",
     "demo": "reticent.cli.demo",
 }
 
