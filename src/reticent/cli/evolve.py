@@ -142,7 +142,7 @@ def _change(store: str, data: str, work: Callable[[EvolvingTable, pa.Table], Cha
     start = time.perf_counter()
     with working("Reading"):
         batch = read_table(data)
-    with working("Changing"), EvolvingTable.open(store) as table:
+    with working("Changing"), EvolvingTable.open(store, touching=batch) as table:
         change = work(table, batch)
         status = table.status()
     seconds = time.perf_counter() - start
