@@ -85,7 +85,6 @@ def test_faithful_delay_free_is_broken_and_sealed_is_not(tmp_path):
             assert not outcome.refuted
             counts.append(outcome.right)
         right[method] = sum(counts) / 900
-    print(right)
     assert right["delay-free"] > 0.14  # 0.1 is chance; 0.14 is four deviations above
     assert abs(right["sealed"] - 0.1) < 0.03
 

@@ -81,7 +81,6 @@ def test_population_uniques_are_recovered_from_a_sample():
     sample = rng.choice(population, 4_000, replace=False)
     sizes = np.bincount(sample)
     estimate = population_uniques(sizes[sizes > 0], len(population))
-    print(truth, estimate)
     assert truth / 3 < estimate["chosen"] < truth * 3
     assert pitman(np.ones(50, dtype=np.int64), 1000) == 1000
     assert zayatz(np.array([2, 3]), 0.5) == 0
