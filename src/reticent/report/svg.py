@@ -93,6 +93,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
     span = WIDTH - left - 30
     x_top = max((point.x for point in points), default=0) * 1.15 or 1
     y_top = max((point.y for point in points), default=0) * 1.15 or 1
+    digits = 0 if y_top > 0.2 else 1 if y_top > 0.02 else 2
 
     def place(point: Point) -> tuple[float, float]:
         return left + span * point.x / x_top, bottom - (bottom - top) * point.y / y_top
@@ -101,7 +102,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
         f'<line class="grid" x1="{left + span * i / 4:.1f}" x2="{left + span * i / 4:.1f}" y1="{top}" y2="{bottom}"/>'
         f'<text class="tick" x="{left + span * i / 4:.1f}" y="{bottom + 16}" text-anchor="middle">{x_top * i / 4:.1%}</text>'
         f'<line class="grid" x1="{left}" x2="{left + span}" y1="{bottom - (bottom - top) * i / 4:.1f}" y2="{bottom - (bottom - top) * i / 4:.1f}"/>'
-        f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.0%}</text>'
+        f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.{digits}%}</text>'
         for i in range(5)
     )
     best = sorted(place(point) for point in points if point.mark)

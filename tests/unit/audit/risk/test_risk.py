@@ -123,6 +123,10 @@ def test_safe_harbor_sees(columns, identifier):
     assert identifier in flagged(**columns)
 
 
+def test_a_postcode_is_not_taken_for_a_network_address():
+    assert flagged(zip=["12345"]) == {"Geographic units smaller than a state"}
+
+
 @pytest.mark.parametrize(
     "columns",
     [{"age": ["[80, 90)", "90+", "*"]}, {"zip": ["123**", "10***"]}, {"year": ["2024", "2025"]}, {"ill": ["flu"]}],
