@@ -82,6 +82,12 @@ class EvolvingTable:
             with store.lock(NAME, wait=WAIT), store.transaction() as tx:
                 tx.put(NAME, NAME, "about", json.dumps(about).encode())
 
+    @staticmethod
+    def policy_of(where: str | os.PathLike[str]) -> Policy:
+        """The policy a table was begun under, without loading the table."""
+        with Store.open(where, create=False) as store:
+            return _about(store)[0]
+
     @classmethod
     @contextlib.contextmanager
     def open(
