@@ -133,3 +133,16 @@ def test_a_postcode_is_not_taken_for_a_network_address():
 )
 def test_safe_harbor_lets_pass(columns):
     assert flagged(**columns) == set()
+
+
+def test_a_stream_on_the_wire_is_assessed_too(tmp_path):
+    lines = [
+        '{"type":"group","group":"g","candidates":[["a",1],["b",1]]}',
+        '{"type":"tuple","group":"g","seq":0,"qi":{"age":91,"sex":"f"},"plain":{"mail":"x@y.org"}}',
+        '{"type":"tuple","group":"g","seq":1,"qi":{"age":30,"sex":"f"},"plain":{}}',
+    ]
+    (tmp_path / "out.ndjson").write_text("\n".join(lines) + "\n")
+    found = assess(Published("s", "stream", wire=tmp_path / "out.ndjson"), POLICY)
+    assert found.sizes.classes == 2
+    looked = {check.identifier for check in found.safe_harbor if not check.clear}
+    assert looked == {"E-mail addresses", "Dates other than the year; ages above 89"}
