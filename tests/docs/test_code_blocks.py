@@ -43,13 +43,18 @@ def commands(kind, text):
     for line in lines:
         if line.strip() and not line.lstrip().startswith("#"):
             wanted = re.search(r"#.*\bexit (\d)", line)
-            yield re.sub(r"\s+#.*$", "", line).replace(".venv/bin/reticent", "reticent"), int(wanted[1]) if wanted else 0
+            yield (
+                re.sub(r"\s+#.*$", "", line).replace(".venv/bin/reticent", "reticent"),
+                int(wanted[1]) if wanted else 0,
+            )
 
 
 def run(command, wanted):
     words = shlex.split(command)
     if words[0] == "make":
-        done = subprocess.run([shutil.which("make"), "-n", *words[1:]], cwd=TOP, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [shutil.which("make"), "-n", *words[1:]], cwd=TOP, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return
     if ENDLESS.match(command):

@@ -8,5 +8,7 @@ TOP = Path(__file__).parent.parent.parent
 
 
 def test_reference_pages_are_up_to_date():
-    done = subprocess.run([sys.executable, TOP / "scripts" / "reference", "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, TOP / "scripts" / "reference", "--check"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr

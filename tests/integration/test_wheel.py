@@ -39,25 +39,19 @@ def clean(wheel, tmp_path_factory):
 
 def run(home, *arguments, cwd):
     env = {"PATH": f"{home}/bin:/usr/bin:/bin", "HOME": str(cwd), "LANG": os.environ.get("LANG", "C.UTF-8")}
-    command = [home / "bin" / "python", "-m", "reticent", *arguments]
+    command = [home / "bin" / "python", *arguments]
     return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_the_wheel_runs_the_demo_without_rust(clean, tmp_path):
-    where = subprocess.run(
-        [clean / "bin" / "python", "-c", "import reticent, reticent._core; print(reticent.__file__, reticent._core.__file__)"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert where.count(str(clean)) == 2
-    assert run(clean, "--version", cwd=tmp_path).stdout.startswith("reticent ")
-    demo = run(clean, "demo", "--rows", "1000", "-o", "out", cwd=tmp_path)
+    show = "import reticent, reticent._core; print(reticent.__file__, reticent._core.__file__)"
+    assert run(clean, "-c", show, cwd=tmp_path).stdout.count(str(clean)) == 2
+    assert run(clean, "-m", "reticent", "--version", cwd=tmp_path).stdout.startswith("reticent ")
+    demo = run(clean, "-m", "reticent", "demo", "--rows", "1000", "-o", "out", cwd=tmp_path)
     assert demo.returncode == 0, demo.stderr
     assert "Every claim holds" in demo.stderr
 
 
 def test_completion_is_there(clean, tmp_path):
-    shown = run(clean, "--help", cwd=tmp_path)
+    shown = run(clean, "-m", "reticent", "--help", cwd=tmp_path)
     assert "--install-completion" in shown.stdout
