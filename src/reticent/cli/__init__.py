@@ -22,6 +22,9 @@ COMMANDS = {
     "export": "reticent.cli.export",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
+    "reproduce": "reticent.cli.reproduce",
+    "serve": "reticent.cli.serve",
+    "token": "reticent.cli.token",
     "demo": "reticent.cli.demo",
 }
 

@@ -142,11 +142,10 @@ def _change(store: str, data: str, work: Callable[[EvolvingTable, pa.Table], Cha
     from reticent.engine.evolving.durable import EvolvingTable
 
     start = time.perf_counter()
-    with EvolvingTable.open(store) as table:
-        with working("Reading"):
-            batch = read_input(data, table.policy)
-        with working("Changing"):
-            change = work(table, batch)
+    with working("Reading"):
+        batch = read_input(data, EvolvingTable.policy_of(store))
+    with working("Changing"), EvolvingTable.open(store, touching=batch) as table:
+        change = work(table, batch)
         status = table.status()
     seconds = time.perf_counter() - start
     done: dict[str, Any] = change.to_dict()
