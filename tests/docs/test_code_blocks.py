@@ -88,7 +88,7 @@ def test_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     for kind, text in blocks(page):
-        if kind in {"console", "bash"}:
+        if kind in {"console", "bash", "sh"}:
             for command, wanted in commands(kind, text):
                 run(command, wanted)
         elif kind == "python":
