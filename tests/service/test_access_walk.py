@@ -101,13 +101,17 @@ def test_the_private_side_has_no_read_path(server):
         client.post("/streams", json={"name": "quiet", **feed_policy()}).raise_for_status()
         from serving import NDJSON, lines
 
-        client.post("/streams/quiet/records", content=lines(people), headers={"Content-Type": NDJSON}).raise_for_status()
+        client.post(
+            "/streams/quiet/records", content=lines(people), headers={"Content-Type": NDJSON}
+        ).raise_for_status()
         table = client.post("/tables", content=csv(patients), headers={"Content-Type": "text/csv"}).json()
         paths = [path for method, path in routes(server) if method == "GET" and not path.endswith("events")]
         secrets = set(people.column("patient_id").to_pylist()) | set(patients.column("patient_id").to_pylist())
         secrets |= set(patients.column("name").to_pylist())
         for path in paths:
-            text = client.get(path.removeprefix("/api/v1").replace("{name}", "quiet").replace("{ident}", table["id"])).text
+            text = client.get(
+                path.removeprefix("/api/v1").replace("{name}", "quiet").replace("{ident}", table["id"])
+            ).text
             assert not [secret for secret in secrets if secret in text], path
         raw = client.get("/streams/quiet/records").text
     assert not set(people.column("patient_id").to_pylist()) & set(re.findall(r'"([^"]*)"', raw))

@@ -138,7 +138,9 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs_module, "anonymize", slow)
     first = InThread(tmp_path)
     with first.client() as client:
-        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()["id"]
+        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()[
+            "id"
+        ]
         entered.wait()
         assert client.get(f"/jobs/{ident}").json()["state"] == "running"
         hold.set()

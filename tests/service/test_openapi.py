@@ -44,7 +44,9 @@ def test_no_call_breaks_the_server(filled):
         if operation.path.endswith("/events"):
             continue  # an endless answer; tests/service/test_streams_api.py reads it
 
-        @settings(max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        )
         @given(case=operation.as_strategy())
         def one(case):
             nonlocal tried
@@ -60,4 +62,3 @@ def test_no_call_breaks_the_server(filled):
 
         one()
     assert tried > 200
-
