@@ -72,6 +72,10 @@ class Subject:
             )
         return [float(given.get(name, 1.0)) for name in self.quasi]
 
+    def collapse(self) -> _core.table.Collapsed:
+        """The same table collapsed anew, for benchmarks."""
+        return collapse(self.policy, self.encoded, self.ladders, self.sensitive)
+
     def codes(self, name: str) -> npt.NDArray[np.int32]:
         """Leaf codes of a column."""
         return self.encoded.codes[name]
@@ -90,12 +94,19 @@ def subject(policy: Policy, table: pa.Table) -> Subject:
     known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
     guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
     sensitive = [_sensitive(policy, encoded, name) for name in guarded]
-    collapsed = _core.table.Collapsed(
+    collapsed = collapse(policy, encoded, known, sensitive)
+    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), table.num_rows, sensitive)
+
+
+def collapse(
+    policy: Policy, encoded: Encoded, known: dict[str, Ladder], sensitive: list[SensitiveColumn]
+) -> _core.table.Collapsed:
+    """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
+    return _core.table.Collapsed(
         [encoded.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
         sensitive,
     )
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), table.num_rows, sensitive)
 
 
 def by_levels(given: Subject, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
