@@ -52,7 +52,7 @@ def test_no_call_breaks_the_server(filled):
             nonlocal tried
             tried += 1
             answer = case.call(headers=headers, timeout=30)
-            assert answer.status_code < 500, (operation.label, answer.status_code, answer.text)
+            assert answer.status_code < 500, (case.operation.label, answer.status_code, answer.text)
             if answer.status_code >= 400:
                 said = orjson.loads(answer.content)
                 assert set(said) == {"error"}

@@ -10,7 +10,8 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.service.audits import audit
-from reticent.service.pages.layout import LINE, LINE_3, Visit, aside, axis, card, legend, page, trying, visit_of
+from reticent.service.pages.layout import LINE, LINE_3, Visit, axis, card, legend, page, trying, visit_of
+from reticent.service.routes.common import aside
 
 _WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series"}
 

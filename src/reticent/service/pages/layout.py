@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nicegui import run, ui
+from nicegui import ui
 
 from reticent.service.problems import describe
 from reticent.service.tokens import Role, Token
@@ -131,11 +131,6 @@ def figure(words: str, value: str = "-") -> ui.label:
         number = ui.label(value).classes("r-figure")
         ui.label(words).classes("r-muted text-sm")
     return number
-
-
-async def aside(work: Callable[[], T]) -> T:
-    """Runs something slow on a thread."""
-    return await run.io_bound(work)
 
 
 async def trying(work: Awaitable[T]) -> T | None:

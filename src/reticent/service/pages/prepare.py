@@ -8,7 +8,8 @@ from nicegui import events, ui
 from starlette.requests import Request
 
 from reticent.service.pages.draft import METHODS, ColumnDraft, Draft, parse_spec, spec_text
-from reticent.service.pages.layout import Visit, aside, card, page, trying, visit_of
+from reticent.service.pages.layout import Visit, card, page, trying, visit_of
+from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
 
 _ROLES = {
@@ -180,10 +181,10 @@ def _models(visit: Visit, draft: Draft) -> None:
         ui.button("Release it", icon="publish", on_click=go).props("size=lg")
 
 
-def _slider(draft: Draft, name: str, low: float, high: float, step: float, words: Any) -> None:  # noqa: PLR0913, PLR0917
+def _slider(draft: Draft, name: str, low: float, high: float, step: float, words: Any) -> None:
     label = ui.label(words(getattr(draft, name)))
 
-    def moved(event: events.ValueChangeEventArguments) -> None:
+    def moved(event: events.ValueChangeEventArguments[Any]) -> None:
         value = int(event.value) if isinstance(step, int) else float(event.value)
         setattr(draft, name, value)
         label.set_text(words(value))

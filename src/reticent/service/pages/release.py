@@ -20,7 +20,6 @@ from reticent.service.pages.layout import (
     LINE_2,
     LINE_3,
     Visit,
-    aside,
     axis,
     card,
     figure,
@@ -29,6 +28,7 @@ from reticent.service.pages.layout import (
     trying,
     visit_of,
 )
+from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
 
 _ROWS = 8
@@ -108,7 +108,7 @@ async def _done(visit: Visit, job: str, ident: str) -> None:
     if original is not None and document["form"] == "generalised":
         _neighbourhood(visit, request, policy, original, document)
     if original is not None:
-        _picture(visit, policy, original, document)
+        _picture(policy, original, document)
 
 
 def _original(visit: Visit, table: str) -> pa.Table | None:
@@ -224,7 +224,7 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
             ui.button(f"Favour {one.column}", on_click=favour).props("flat dense no-caps")
 
 
-def _picture(visit: Visit, policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
+def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
     made = card("Risk and utility")
     with made:
         ui.label("The same table at other strengths: what risk remains, and what it costs.").classes("r-muted text-sm")
