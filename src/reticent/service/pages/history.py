@@ -80,8 +80,17 @@ async def _audit(visit: Visit, idents: list[str]) -> None:
                 ui.label(f"{finding['where']} {finding['claim']}{measured}".strip())
         for note in found["notes"]:
             ui.label(note).classes("r-muted text-sm")
-        ui.button("Close", on_click=dialog.close)
+        with ui.row():
+            ui.button("Close", on_click=dialog.close)
+            ui.button("Report", icon="description", on_click=partial(_report, visit, idents)).props("outline")
     dialog.open()
+
+
+async def _report(visit: Visit, idents: list[str]) -> None:
+    ui.notify("Measuring and attacking the releases; the report follows.")
+    found = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
+    if found is not None:
+        ui.download(visit.hub.audits.blob(found["id"]), f"audit-{found['id']}.html", "text/html")
 
 
 async def download(visit: Visit, ident: str, form: str) -> None:
