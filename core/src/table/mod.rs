@@ -3,9 +3,22 @@
 use pyo3::prelude::*;
 
 mod anatomy;
+mod binding;
+mod check;
+mod collapse;
+mod entropy;
+mod frontier;
+mod grouping;
+mod loss;
+mod model;
+mod optimal;
+mod space;
+mod witness;
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "table")?;
     m.add_function(wrap_pyfunction!(anatomy::anatomize, &m)?)?;
+    m.add_class::<binding::Collapsed>()?;
+    m.add_class::<binding::PyModel>()?;
     parent.add_submodule(&m)
 }

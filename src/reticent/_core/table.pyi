@@ -1,6 +1,36 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 def anatomize(
     codes: npt.NDArray[np.int32], *, domain: int, l: int, key: bytes
 ) -> tuple[npt.NDArray[np.int64], int]: ...
+
+class Model:
+    def __init__(
+        self,
+        *,
+        k: int = 1,
+        l: tuple[str, list[int]] | None = None,
+        t: tuple[str, int, int] | None = None,
+    ) -> None: ...
+
+_Ladder = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
+_Sensitive = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]
+
+class Collapsed:
+    def __init__(
+        self, quasi: list[npt.NDArray[np.int32]], ladders: list[_Ladder], sensitive: list[_Sensitive]
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def nodes(self) -> int: ...
+    def combinations(self) -> npt.NDArray[np.uint32]: ...
+    def search(
+        self, model: Model, *, loss: str, weights: list[float], limit: int, seconds: float | None = None
+    ) -> dict[str, Any]: ...
+    def evaluate(
+        self, model: Model, levels: list[int], *, loss: str, weights: list[float]
+    ) -> tuple[float, int, int]: ...
+    def classes(self, model: Model, levels: list[int]) -> npt.NDArray[np.int32]: ...

@@ -19,6 +19,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
     ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
     ("stream", "castle"): "reticent.engine.stream.castle:Castle",
+    ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
 }
 
 

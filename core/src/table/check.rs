@@ -1,0 +1,233 @@
+//! One node: group, apply the model to every class, add up what the losses need.
+
+use std::sync::{Arc, RwLock};
+
+use super::grouping::{Grouping, Scratch};
+use super::loss::Tally;
+use super::model::{Model, Sensitive};
+use super::space::{Levels, Space, covers};
+use super::witness::Witness;
+
+/// The collapsed table: distinct quasi-identifier combinations with their sensitive histograms.
+pub struct Table {
+    pub space: Space,
+    pub sensitive: Vec<Sensitive>,
+    /// Sensitive codes over all sensitive attributes.
+    pub domain: usize,
+    pub rows: u32,
+    pub base: Arc<Grouping>,
+}
+
+/// Groupings kept to roll up from.
+pub struct Hubs {
+    kept: RwLock<Vec<(Levels, Arc<Grouping>)>>,
+    room: usize,
+}
+
+/// A grouping is kept when it is this much smaller than what it was made from, so that kept ones halve along any path.
+const SHRINK: f64 = 0.7;
+/// Bytes of kept groupings, as a multiple of the finest one (at least `ROOM_FLOOR`).
+const ROOM: usize = 4;
+const ROOM_FLOOR: usize = 32 << 20;
+
+impl Hubs {
+    pub fn new(table: &Table) -> Self {
+        let kept = vec![(table.space.bottom(), Arc::clone(&table.base))];
+        Self {
+            kept: RwLock::new(kept),
+            room: (ROOM * table.base.bytes()).max(ROOM_FLOOR),
+        }
+    }
+
+    /// The smallest kept grouping that is still fine enough.
+    pub fn source(&self, levels: &[u8]) -> Arc<Grouping> {
+        let kept = self
+            .kept
+            .read()
+            .expect("no thread panics while it holds the lock");
+        let fine = kept.iter().filter(|(at, _)| covers(levels, at));
+        Arc::clone(
+            &fine
+                .min_by_key(|(_, g)| g.len())
+                .expect("the finest grouping covers every node")
+                .1,
+        )
+    }
+
+    fn offer(&self, levels: &[u8], make: impl FnOnce() -> Grouping) {
+        let used: usize = self
+            .kept
+            .read()
+            .expect("as above")
+            .iter()
+            .map(|(_, g)| g.bytes())
+            .sum();
+        if used < self.room {
+            let made = Arc::new(make());
+            self.kept
+                .write()
+                .expect("as above")
+                .push((levels.to_vec(), made));
+        }
+    }
+}
+
+/// A model applied to a table.
+pub struct Checker<'a> {
+    pub table: &'a Table,
+    pub model: &'a Model,
+    pub hubs: &'a Hubs,
+}
+
+impl Checker<'_> {
+    /// Groups at `levels` and judges every class. `keep_on` sees the records of classes that cannot hold whatever the
+    /// histograms say, and may end the check early.
+    pub fn check(
+        &self,
+        levels: &[u8],
+        scratch: &mut Scratch,
+        keep_on: impl Fn(u64) -> bool,
+    ) -> Tally {
+        self.judged(levels, scratch, keep_on).0
+    }
+
+    /// The same, with up to `most` records (one code per pack) whose classes violate the model.
+    pub fn check_with_witnesses(
+        &self,
+        levels: &[u8],
+        scratch: &mut Scratch,
+        most: usize,
+    ) -> (Tally, Vec<Witness>) {
+        let (tally, bad, source) = self.judged(levels, scratch, |_| true);
+        let mut found: Vec<usize> = (0..bad.len()).filter(|&g| bad[g]).collect();
+        // Small classes violate at many finer nodes, large ones at many coarser.
+        found.sort_by_key(|&g| (scratch.counts[g], g));
+        let last = found.len().saturating_sub(1);
+        let chosen = (0..most.min(found.len()))
+            .map(|i| found[if i % 2 == 0 { i / 2 } else { last - i / 2 }]);
+        let witness = |group: usize| {
+            let at = scratch
+                .ids
+                .iter()
+                .position(|&id| id as usize == group)
+                .expect("no group is empty");
+            let by_size = scratch.counts[group] < self.model.smallest();
+            Witness {
+                codes: source.columns.iter().map(|column| column[at]).collect(),
+                by_size,
+            }
+        };
+        let witnesses = chosen.map(witness).collect();
+        (tally, witnesses)
+    }
+
+    /// Class of every combination at a node, -1 where it violates the model.
+    pub fn classes(&self, levels: &[u8]) -> Vec<i32> {
+        let fresh = Hubs::new(self.table);
+        let checker = Checker {
+            hubs: &fresh,
+            ..*self
+        };
+        let mut scratch = Scratch::default();
+        let (_, bad, _) = checker.judged(levels, &mut scratch, |_| true);
+        scratch
+            .ids
+            .iter()
+            .map(|&id| if bad[id as usize] { -1 } else { id as i32 })
+            .collect()
+    }
+
+    fn judged(
+        &self,
+        levels: &[u8],
+        scratch: &mut Scratch,
+        keep_on: impl Fn(u64) -> bool,
+    ) -> (Tally, Vec<bool>, Arc<Grouping>) {
+        let source = self.hubs.source(levels);
+        let space = &self.table.space;
+        let groups = scratch.assign(space, &source.columns, source.len(), levels);
+        scratch.count(&source.counts, groups);
+        let mut tally = self.sizes(scratch, groups);
+        let mut bad = vec![false; groups];
+        if !keep_on(tally.lost) {
+            return (tally, bad, source);
+        }
+        if self.model.counts_only() {
+            bad.iter_mut()
+                .zip(&scratch.counts)
+                .for_each(|(b, &n)| *b = n < self.model.smallest());
+        } else {
+            scratch.sort(groups);
+            self.judge(&source, scratch, &mut bad, &mut tally);
+        }
+        self.tally(&source, scratch, &bad, &mut tally);
+        if (groups as f64) < SHRINK * source.len() as f64 {
+            if self.model.counts_only() {
+                scratch.sort(groups);
+            }
+            self.hubs.offer(levels, || {
+                scratch.collect(&source, groups, self.table.domain)
+            });
+        }
+        (tally, bad, source)
+    }
+
+    fn sizes(&self, scratch: &Scratch, groups: usize) -> Tally {
+        let smallest = self.model.smallest();
+        let mut tally = Tally {
+            all_classes: groups as u64,
+            ..Tally::default()
+        };
+        for &n in &scratch.counts {
+            tally.all_squares += u128::from(n) * u128::from(n);
+            tally.lost += u64::from(if n < smallest { n } else { 0 });
+        }
+        tally
+    }
+
+    fn judge(&self, source: &Grouping, scratch: &mut Scratch, bad: &mut [bool], tally: &mut Tally) {
+        let table = self.table;
+        for (group, bad) in bad.iter_mut().enumerate() {
+            let n = scratch.counts[group];
+            *bad = n < self.model.smallest();
+            if !*bad {
+                scratch.load(source, group, table.domain);
+                let class = &scratch.histogram;
+                *bad = !self.model.plausible(class, n, &table.sensitive)
+                    || !self.model.holds(class, n, table.rows, &table.sensitive);
+                if *bad {
+                    tally.lost +=
+                        u64::from(self.model.lost(class, n, table.rows, &table.sensitive));
+                }
+            }
+        }
+    }
+
+    fn tally(&self, source: &Grouping, scratch: &Scratch, bad: &[bool], tally: &mut Tally) {
+        for (&n, &bad) in scratch.counts.iter().zip(bad) {
+            if bad {
+                tally.suppressed += u64::from(n);
+            } else {
+                tally.classes += 1;
+                tally.squares += u128::from(n) * u128::from(n);
+            }
+        }
+        tally.marginals = self
+            .table
+            .space
+            .packs
+            .iter()
+            .map(|p| vec![0; p.domain])
+            .collect();
+        if tally.suppressed == 0 {
+            return;
+        }
+        for (marginal, column) in tally.marginals.iter_mut().zip(&source.columns) {
+            for ((&code, &n), &id) in column.iter().zip(&source.counts).zip(&scratch.ids) {
+                if bad[id as usize] {
+                    marginal[code as usize] += u64::from(n);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Rows to distinct quasi-identifier combinations with sensitive histograms: after this, cost no longer grows with rows.
+
+use std::sync::Arc;
+
+use super::check::Table;
+use super::grouping::{Grouping, Scratch};
+use super::model::Sensitive;
+use super::space::Space;
+
+/// Rows are packed in blocks of this size, so that the packed columns are never held whole.
+pub struct Collapsed {
+    pub table: Table,
+    /// Combination of each row.
+    pub combinations: Vec<u32>,
+}
+
+/// A sensitive column: codes, number of values, and the tables of its hierarchy (empty where it has none).
+pub struct SensitiveColumn<'a> {
+    pub codes: &'a [i32],
+    pub domain: usize,
+    pub tree: Vec<Vec<u32>>,
+}
+
+pub fn collapse(space: Space, quasi: &[&[i32]], sensitive: Vec<SensitiveColumn<'_>>) -> Collapsed {
+    let rows = quasi.first().map_or_else(
+        || sensitive.first().map_or(0, |s| s.codes.len()),
+        |c| c.len(),
+    );
+    let columns = pack_columns(&space, quasi, rows);
+    let mut scratch = Scratch::default();
+    let groups = scratch.assign(&space, &columns, rows, &space.bottom());
+    scratch.sort(groups);
+    let domain = sensitive.iter().map(|s| s.domain).sum();
+    let base = distinct(&columns, &sensitive, &mut scratch, groups, domain);
+    let table = Table {
+        sensitive: totals(sensitive),
+        domain,
+        rows: rows as u32,
+        base: Arc::new(base),
+        space,
+    };
+    Collapsed {
+        table,
+        combinations: std::mem::take(&mut scratch.ids),
+    }
+}
+
+fn pack_columns(space: &Space, quasi: &[&[i32]], rows: usize) -> Vec<Vec<u32>> {
+    let pack = |pack: &super::space::Pack| {
+        let mut column = vec![0u32; rows];
+        for &(j, stride) in &pack.members {
+            column
+                .iter_mut()
+                .zip(quasi[j])
+                .for_each(|(c, &code)| *c += code as u32 * stride as u32);
+        }
+        column
+    };
+    space.packs.iter().map(pack).collect()
+}
+
+fn distinct(
+    columns: &[Vec<u32>],
+    sensitive: &[SensitiveColumn<'_>],
+    scratch: &mut Scratch,
+    groups: usize,
+    domain: usize,
+) -> Grouping {
+    let mut made = Grouping {
+        starts: vec![0],
+        ..Grouping::default()
+    };
+    for column in columns {
+        made.columns.push(
+            (0..groups)
+                .map(|g| column[scratch.order[scratch.offsets[g] as usize] as usize])
+                .collect(),
+        );
+    }
+    for g in 0..groups {
+        let range = scratch.offsets[g] as usize..scratch.offsets[g + 1] as usize;
+        made.counts.push(range.len() as u32);
+        scratch.histogram.reset(domain);
+        let mut start = 0;
+        for s in sensitive {
+            for &row in &scratch.order[range.clone()] {
+                scratch
+                    .histogram
+                    .add(start + s.codes[row as usize] as u32, 1);
+            }
+            start += s.domain as u32;
+        }
+        for &value in &scratch.histogram.touched {
+            made.values.push(value);
+            made.numbers.push(scratch.histogram.counts[value as usize]);
+        }
+        made.starts.push(made.values.len() as u32);
+    }
+    made
+}
+
+fn totals(sensitive: Vec<SensitiveColumn<'_>>) -> Vec<Sensitive> {
+    let mut start = 0;
+    sensitive
+        .into_iter()
+        .map(|s| {
+            let mut totals = vec![0u32; s.domain];
+            s.codes.iter().for_each(|&code| totals[code as usize] += 1);
+            let made = Sensitive {
+                start,
+                totals,
+                tree: s.tree,
+            };
+            start += s.domain;
+            made
+        })
+        .collect()
+}

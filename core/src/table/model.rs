@@ -1,0 +1,253 @@
+//! The privacy models as predicates on one class, in whole numbers.
+
+use super::entropy;
+use super::grouping::Histogram;
+
+/// A rational number from the policy.
+#[derive(Clone, Copy)]
+pub struct Ratio {
+    pub num: u64,
+    pub den: u64,
+}
+
+#[derive(Clone, Copy)]
+pub enum Diversity {
+    Distinct(u32),
+    Entropy(Ratio),
+    Recursive {
+        c: Ratio,
+        l: u32,
+    },
+    /// No value more often than one record in l.
+    Frequency(Ratio),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    Equal,
+    Ordered,
+    Hierarchical,
+}
+
+/// One sensitive attribute: its range of codes and its distribution over the whole table.
+pub struct Sensitive {
+    pub start: usize,
+    pub totals: Vec<u32>,
+    /// `tree[level][leaf]`, for the hierarchical distance.
+    pub tree: Vec<Vec<u32>>,
+}
+
+pub struct Model {
+    pub k: u32,
+    pub diversity: Option<Diversity>,
+    pub closeness: Option<(Distance, Ratio)>,
+}
+
+impl Model {
+    /// Whether only class sizes matter.
+    pub fn counts_only(&self) -> bool {
+        self.diversity.is_none() && self.closeness.is_none()
+    }
+
+    /// Fewest records of a class that can satisfy the model.
+    pub fn smallest(&self) -> u32 {
+        self.k.max(self.fewest_values()).max(1)
+    }
+
+    /// Fewest distinct sensitive values: the part of every l-diversity that is monotone.
+    fn fewest_values(&self) -> u32 {
+        match self.diversity {
+            None => 0,
+            Some(Diversity::Distinct(l) | Diversity::Recursive { l, .. }) => l,
+            Some(Diversity::Entropy(l) | Diversity::Frequency(l)) => l.num.div_ceil(l.den) as u32,
+        }
+    }
+
+    /// The monotone part: sizes and numbers of distinct values.
+    pub fn plausible(&self, class: &Histogram, n: u32, sensitive: &[Sensitive]) -> bool {
+        let fewest = self.fewest_values();
+        n >= self.smallest()
+            && (fewest <= 1 || sensitive.iter().all(|s| distinct(class, s) >= fewest))
+    }
+
+    /// The rest, for classes that are `plausible`.
+    pub fn holds(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> bool {
+        sensitive
+            .iter()
+            .all(|s| self.diverse(class, n, s) && self.close(class, n, rows, s))
+    }
+
+    /// Records of a violating class that are lost here and at every finer node.
+    ///
+    /// All of them where the monotone part fails. Under t-closeness with equal distance: the classes published at a finer
+    /// node are each within t of the whole table, hence so is their union (the distance is convex); so at most
+    /// `largest_close` records of this class can ever be published. The hierarchical distance is at least the equal one
+    /// divided by the height of the tree.
+    pub fn lost(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> u32 {
+        if !self.plausible(class, n, sensitive) {
+            return n;
+        }
+        let Some((distance, t)) = self.closeness else {
+            return 0;
+        };
+        let stretch = |s: &Sensitive| match distance {
+            Distance::Equal => 1,
+            Distance::Hierarchical => s.tree.len().saturating_sub(1) as u64,
+            Distance::Ordered => s.totals.len().saturating_sub(1) as u64,
+        };
+        let most = |s: &Sensitive| {
+            largest_close(
+                class,
+                n,
+                rows,
+                s,
+                Ratio {
+                    num: t.num * stretch(s),
+                    den: t.den,
+                },
+                self.smallest(),
+            )
+        };
+        let kept = sensitive.iter().map(most).min().unwrap_or(n);
+        if kept < self.smallest() { n } else { n - kept }
+    }
+
+    fn diverse(&self, class: &Histogram, n: u32, s: &Sensitive) -> bool {
+        let range = s.start..s.start + s.totals.len();
+        let counts = class.counts[range].iter().copied().filter(|&c| c > 0);
+        match self.diversity {
+            None | Some(Diversity::Distinct(_)) => true,
+            Some(Diversity::Entropy(l)) => entropy::diverse(counts, n, l.num, l.den),
+            Some(Diversity::Frequency(l)) => {
+                u128::from(counts.max().unwrap_or(0)) * u128::from(l.num)
+                    <= u128::from(n) * u128::from(l.den)
+            }
+            Some(Diversity::Recursive { c, l }) => recursive(counts.collect(), c, l),
+        }
+    }
+
+    fn close(&self, class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> bool {
+        let Some((distance, t)) = self.closeness else {
+            return true;
+        };
+        // Every distance is (moved * scale of the ground distance) / (n * rows * longest way).
+        let whole = i128::from(n) * i128::from(rows);
+        let surplus = |v: usize| {
+            i128::from(class.counts[s.start + v]) * i128::from(rows)
+                - i128::from(s.totals[v]) * i128::from(n)
+        };
+        let (moved, longest) = match distance {
+            Distance::Equal => (equal(class, n, rows, s), 2),
+            Distance::Ordered => (
+                ordered(s.totals.len(), surplus),
+                s.totals.len().saturating_sub(1) as i128,
+            ),
+            Distance::Hierarchical => hierarchical(s, surplus),
+        };
+        moved * i128::from(t.den) <= i128::from(t.num) * longest * whole
+    }
+}
+
+fn distinct(class: &Histogram, s: &Sensitive) -> u32 {
+    let end = s.start + s.totals.len();
+    class
+        .touched
+        .iter()
+        .filter(|&&v| (v as usize) >= s.start && (v as usize) < end && class.counts[v as usize] > 0)
+        .count() as u32
+}
+
+fn recursive(mut counts: Vec<u32>, c: Ratio, l: u32) -> bool {
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let tail: u64 = counts
+        .iter()
+        .skip(l.max(1) as usize - 1)
+        .map(|&f| u64::from(f))
+        .sum();
+    let first = counts.first().copied().unwrap_or(0);
+    u128::from(first) * u128::from(c.den) < u128::from(c.num) * u128::from(tail)
+}
+
+/// Tables have fewer rows than this, so that twice a product of two counts fits 64 bits.
+pub const MOST_ROWS: usize = 1 << 30;
+
+/// Twice the mass to move, by the values of the class alone: the others are all missing.
+fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
+    let (n, rows) = (i64::from(n), i64::from(rows));
+    let end = s.start + s.totals.len();
+    let inside = class
+        .touched
+        .iter()
+        .map(|&v| v as usize)
+        .filter(|&v| v >= s.start && v < end);
+    let shift = inside.map(|v| {
+        let reference = i64::from(s.totals[v - s.start]) * n;
+        (i64::from(class.counts[v]) * rows - reference).abs() - reference
+    });
+    i128::from(n * rows + shift.sum::<i64>())
+}
+
+fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
+    let mut carried = 0i128;
+    let mut moved = 0i128;
+    for v in 0..values {
+        carried += surplus(v);
+        moved += carried.abs();
+    }
+    moved
+}
+
+/// Mass that meets at each inner node travels that node's level; the longest way is the height of the tree.
+fn hierarchical(s: &Sensitive, surplus: impl Fn(usize) -> i128) -> (i128, i128) {
+    let leaves = s.totals.len();
+    let mut below: Vec<i128> = (0..leaves).map(surplus).collect();
+    let mut parent_of: Vec<u32> = (0..leaves as u32).collect();
+    let mut moved = 0i128;
+    for (level, table) in s.tree.iter().enumerate().skip(1) {
+        let width = table.iter().max().map_or(0, |&m| m as usize + 1);
+        let mut nodes = vec![(0i128, 0i128); width];
+        let mut counted = vec![false; below.len()];
+        for leaf in 0..leaves {
+            let child = parent_of[leaf] as usize;
+            if !std::mem::replace(&mut counted[child], true) {
+                let node = &mut nodes[table[leaf] as usize];
+                node.0 += below[child].max(0);
+                node.1 += (-below[child]).max(0);
+            }
+        }
+        moved += level as i128
+            * nodes
+                .iter()
+                .map(|&(more, less)| more.min(less))
+                .sum::<i128>();
+        below = nodes.iter().map(|&(more, less)| more - less).collect();
+        parent_of.clone_from(table);
+    }
+    (moved, s.tree.len().saturating_sub(1) as i128)
+}
+
+/// Most records of a class that can lie within `t` (equal distance) of the whole table; 0 if fewer than `least`.
+///
+/// Of m records, those missing to the table's share of each value cannot be made up: sum of max(0, q_v m - f_v) <= t m.
+fn largest_close(class: &Histogram, n: u32, rows: u32, s: &Sensitive, t: Ratio, least: u32) -> u32 {
+    let counts = &class.counts[s.start..s.start + s.totals.len()];
+    let fits = |m: u32| {
+        let (m, rows) = (i64::from(m), i64::from(rows));
+        let gap = |(&total, &f): (&u32, &u32)| (i64::from(total) * m - i64::from(f) * rows).max(0);
+        let missing: i64 = s.totals.iter().zip(counts).map(gap).sum();
+        i128::from(missing) * i128::from(t.den) <= i128::from(t.num) * i128::from(m * rows)
+    };
+    if !fits(least) {
+        return 0;
+    }
+    let (mut low, mut high) = (least, n);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}

@@ -1,0 +1,344 @@
+//! The exact optimum over the lattice of full-domain generalisations with record suppression.
+//!
+//! Nodes are visited in order of a lower bound of their loss, so the search ends at the first node whose bound exceeds
+//! the best score. Three proofs spare a node its check:
+//!
+//! * **bound**: its loss is at least that of its levels with no record suppressed (all losses), or that of the classes
+//!   of a finer node (discernibility, class size);
+//! * **probe**: at a coarser node, the records in classes that fail the monotone part of the model (class size, number of
+//!   distinct values) also fail here, so at least as many are suppressed; that breaks the limit or lifts the bound;
+//! * **witness**: no record may be suppressed, and some record's class violates the model at this node.
+//!
+//! Entropy and recursive diversity and t-closeness are not monotone under suppression and are never used to prune
+//! there. Ties: lowest score, then fewest levels in total, then the lexicographically first levels.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::check::{Checker, Hubs, Table};
+use super::frontier::Frontier;
+use super::grouping::Scratch;
+use super::loss::{Scorer, Tally};
+use super::model::Model;
+use super::space::{Levels, covers, height};
+use super::witness;
+
+/// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
+const BATCH: usize = 4;
+
+pub struct Task<'a> {
+    pub table: &'a Table,
+    pub model: &'a Model,
+    pub scorer: &'a Scorer<'a>,
+    /// Most records that may be suppressed.
+    pub limit: u64,
+    pub time: Option<Duration>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Best {
+    pub score: f64,
+    pub levels: Levels,
+    pub suppressed: u64,
+    pub classes: u64,
+}
+
+impl Best {
+    fn beats(&self, other: &Self) -> bool {
+        let key = |b: &Self| (height(&b.levels), b.levels.clone());
+        self.score < other.score || (self.score == other.score && key(self) < key(other))
+    }
+}
+
+pub struct Answer {
+    pub best: Option<Best>,
+    /// No node scores less than this.
+    pub bound: f64,
+    pub complete: bool,
+    pub checked: u64,
+}
+
+pub fn search(task: &Task<'_>) -> Answer {
+    let hubs = Hubs::new(task.table);
+    let checker = Checker {
+        table: task.table,
+        model: task.model,
+        hubs: &hubs,
+    };
+    let mut search = Search {
+        task,
+        checker,
+        frontier: Frontier::new(task.scorer, &task.table.space, task.table.space.bottom()),
+        deadline: task.time.map(|limit| Instant::now() + limit),
+        best: None,
+        seen: HashMap::new(),
+        refuted: Vec::new(),
+        floors: Vec::new(),
+    };
+    if search.frontier.is_huge() {
+        search.descend();
+    }
+    if task.limit == 0 && witness::affordable(task.table, task.model) {
+        search.without_suppression()
+    } else {
+        search.with_suppression()
+    }
+}
+
+struct Search<'a> {
+    task: &'a Task<'a>,
+    checker: Checker<'a>,
+    frontier: Frontier<'a>,
+    deadline: Option<Instant>,
+    best: Option<Best>,
+    /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
+    seen: HashMap<Levels, u64>,
+    /// Coarser nodes and the records that certainly fail at and below them.
+    refuted: Vec<(Levels, u64)>,
+    /// Finer nodes and the score that no node above them can beat.
+    floors: Vec<(Levels, f64)>,
+}
+
+impl Search<'_> {
+    /// Takes the living node of the lowest bound: it is the optimum, or its bad classes refute it and many others.
+    fn without_suppression(mut self) -> Answer {
+        let space = &self.task.table.space;
+        let mut alive = vec![true; space.nodes];
+        while let Some((bound, levels)) = self.frontier.next() {
+            if !alive[space.index(&levels)] {
+                continue;
+            }
+            if self.done(bound) || self.late() {
+                return self.answer(bound);
+            }
+            let mut scratch = Scratch::default();
+            let (tally, bad) = self
+                .checker
+                .check_with_witnesses(&levels, &mut scratch, BATCH);
+            self.record(&levels, &tally);
+            if tally.suppressed == 0 {
+                // Coarser nodes lose at least as much when nothing is suppressed.
+                let above = |(node, alive): (usize, &mut bool)| {
+                    *alive &= !covers(&space.levels(node), &levels)
+                };
+                alive.par_iter_mut().enumerate().for_each(above);
+                continue;
+            }
+            let task = self.task;
+            let lost: Vec<Vec<u32>> = bad
+                .par_iter()
+                .map(|codes| witness::refuted(task.table, task.model, codes, &alive))
+                .collect();
+            lost.iter()
+                .flatten()
+                .for_each(|&node| alive[node as usize] = false);
+        }
+        self.answer(f64::INFINITY)
+    }
+
+    fn with_suppression(mut self) -> Answer {
+        loop {
+            let mut batch = Vec::with_capacity(BATCH);
+            while batch.len() < BATCH {
+                let Some((bound, levels)) = self.frontier.next() else {
+                    break;
+                };
+                if self.done(bound) || self.late() {
+                    if batch.is_empty() {
+                        return self.answer(bound);
+                    }
+                    self.frontier.give_back(bound, levels);
+                    break;
+                }
+                if !self.spared(&levels) {
+                    batch.push(levels);
+                }
+            }
+            if batch.is_empty() {
+                return self.answer(f64::INFINITY);
+            }
+            let found: Vec<Vec<(Levels, Tally, bool)>> =
+                batch.par_iter().map(|levels| self.probe(levels)).collect();
+            for (levels, tally, scored) in found.into_iter().flatten() {
+                if scored {
+                    self.record(&levels, &tally);
+                }
+                self.learn(levels, &tally);
+            }
+        }
+    }
+
+    fn done(&self, bound: f64) -> bool {
+        self.best.as_ref().is_some_and(|best| bound > best.score)
+    }
+
+    fn late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Whether `suppressed` certain losses rule a node out.
+    fn ruled_out(&self, levels: &[u8], suppressed: u64) -> bool {
+        suppressed > self.task.limit || self.done(self.task.scorer.bound(levels, suppressed))
+    }
+
+    fn spared(&self, levels: &Levels) -> bool {
+        if self.seen.contains_key(levels) {
+            return true;
+        }
+        let floor = self
+            .floors
+            .iter()
+            .filter(|(fine, _)| covers(levels, fine))
+            .map(|f| f.1)
+            .fold(0.0, f64::max);
+        if self.done(floor) {
+            return true;
+        }
+        self.refuted
+            .iter()
+            .rev()
+            .any(|(coarse, lost)| covers(coarse, levels) && self.ruled_out(levels, *lost))
+    }
+
+    /// Binary search on a path to the top for the coarsest node that still rules `levels` out.
+    fn probe(&self, levels: &Levels) -> Vec<(Levels, Tally, bool)> {
+        let path = self.path(levels);
+        let mut scratch = Scratch::default();
+        let mut found = Vec::new();
+        let (mut low, mut high) = (0, path.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            let at = &path[middle];
+            let lost = match self.seen.get(at) {
+                Some(&lost) => lost,
+                None => {
+                    let tally = self
+                        .checker
+                        .check(at, &mut scratch, |lost| !self.ruled_out(at, lost));
+                    let lost = tally.lost;
+                    let scored = !self.ruled_out(at, lost);
+                    found.push((at.clone(), tally, scored));
+                    lost
+                }
+            };
+            if self.ruled_out(levels, lost) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        found
+    }
+
+    /// One node per step upward, each time the attribute whose next level costs least.
+    fn path(&self, levels: &Levels) -> Vec<Levels> {
+        let top = self.task.table.space.top();
+        let mut path = vec![levels.clone()];
+        let mut at = levels.clone();
+        while at != top {
+            let cost = |j: &usize| {
+                let mut next = at.clone();
+                next[*j] += 1;
+                self.task.scorer.bound(&next, 0)
+            };
+            let open = (0..at.len()).filter(|&j| at[j] < top[j]);
+            let step = open
+                .map(|j| (cost(&j), j))
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .expect("below the top")
+                .1;
+            at[step] += 1;
+            path.push(at.clone());
+        }
+        path
+    }
+
+    fn record(&mut self, levels: &Levels, tally: &Tally) {
+        self.seen.insert(levels.clone(), tally.lost);
+        if tally.suppressed > self.task.limit {
+            return;
+        }
+        let score = self.task.scorer.score(levels, tally);
+        let found = Best {
+            score,
+            levels: levels.clone(),
+            suppressed: tally.suppressed,
+            classes: tally.classes,
+        };
+        if self.best.as_ref().is_none_or(|best| found.beats(best)) {
+            self.best = Some(found);
+        }
+    }
+
+    fn learn(&mut self, levels: Levels, tally: &Tally) {
+        let lost = tally.lost;
+        self.seen.insert(levels.clone(), lost);
+        let floor = self.task.scorer.bound_above(tally);
+        if floor > 0.0 {
+            self.floors
+                .retain(|(fine, below)| !(covers(fine, &levels) && floor >= *below));
+            self.floors.push((levels.clone(), floor));
+        }
+        if lost > 0
+            && !self
+                .refuted
+                .iter()
+                .any(|(coarse, more)| covers(coarse, &levels) && *more >= lost)
+        {
+            self.refuted
+                .retain(|(coarse, less)| !(covers(&levels, coarse) && lost >= *less));
+            self.refuted.push((levels, lost));
+        }
+    }
+
+    /// A good answer first, for lattices that cannot be finished: from the top, always the best finer neighbour.
+    fn descend(&mut self) {
+        let mut at = self.task.table.space.top();
+        let mut scratch = Scratch::default();
+        let tally = self.checker.check(&at, &mut scratch, |_| true);
+        self.record(&at, &tally);
+        while !self.late() {
+            let finer = (0..at.len()).filter(|&j| at[j] > 0).map(|j| {
+                let mut next = at.clone();
+                next[j] -= 1;
+                next
+            });
+            let fresh: Vec<Levels> = finer.filter(|next| !self.seen.contains_key(next)).collect();
+            let checked: Vec<(Levels, Tally)> = fresh
+                .into_par_iter()
+                .map_init(Scratch::default, |scratch, next| {
+                    let tally = self.checker.check(&next, scratch, |_| true);
+                    (next, tally)
+                })
+                .collect();
+            for (next, tally) in checked {
+                self.record(&next, &tally);
+                self.learn(next, &tally);
+            }
+            match &self.best {
+                Some(best) if best.levels != at => at.clone_from(&best.levels),
+                _ => return,
+            }
+        }
+    }
+
+    fn answer(self, bound: f64) -> Answer {
+        let complete = self
+            .best
+            .as_ref()
+            .map_or(bound == f64::INFINITY, |best| bound > best.score);
+        let bound = match &self.best {
+            Some(best) => best.score.min(bound),
+            None => bound,
+        };
+        Answer {
+            bound,
+            complete,
+            checked: self.seen.len() as u64,
+            best: self.best,
+        }
+    }
+}
