@@ -21,7 +21,13 @@ pub struct SensitiveColumn<'a> {
     pub tree: Vec<Vec<u32>>,
 }
 
-pub fn collapse(space: Space, quasi: &[&[i32]], sensitive: Vec<SensitiveColumn<'_>>) -> Collapsed {
+/// A row stands for as many records as `times` says, for one where it says nothing.
+pub fn collapse(
+    space: Space,
+    quasi: &[&[i32]],
+    sensitive: Vec<SensitiveColumn<'_>>,
+    times: Option<&[u32]>,
+) -> Collapsed {
     let rows = quasi.first().map_or_else(
         || sensitive.first().map_or(0, |s| s.codes.len()),
         |c| c.len(),
@@ -31,11 +37,12 @@ pub fn collapse(space: Space, quasi: &[&[i32]], sensitive: Vec<SensitiveColumn<'
     let groups = scratch.assign(&space, &columns, rows, &space.bottom());
     scratch.sort(groups);
     let domain = sensitive.iter().map(|s| s.domain).sum();
-    let base = distinct(&columns, &sensitive, &mut scratch, groups, domain);
+    let records = |row: usize| times.map_or(1, |times| times[row]);
+    let base = distinct(&columns, &sensitive, &mut scratch, domain, &records);
     let table = Table {
-        sensitive: totals(sensitive),
+        sensitive: totals(sensitive, &records),
         domain,
-        rows: rows as u32,
+        rows: base.counts.iter().sum(),
         base: Arc::new(base),
         space,
     };
@@ -63,9 +70,10 @@ fn distinct(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],
     scratch: &mut Scratch,
-    groups: usize,
     domain: usize,
+    records: &impl Fn(usize) -> u32,
 ) -> Grouping {
+    let groups = scratch.offsets.len() - 1;
     let mut made = Grouping {
         starts: vec![0],
         ..Grouping::default()
@@ -79,14 +87,16 @@ fn distinct(
     }
     for g in 0..groups {
         let range = scratch.offsets[g] as usize..scratch.offsets[g + 1] as usize;
-        made.counts.push(range.len() as u32);
+        let rows = &scratch.order[range.clone()];
+        made.counts
+            .push(rows.iter().map(|&row| records(row as usize)).sum());
         scratch.histogram.reset(domain);
         let mut start = 0;
         for s in sensitive {
             for &row in &scratch.order[range.clone()] {
                 scratch
                     .histogram
-                    .add(start + s.codes[row as usize] as u32, 1);
+                    .add(start + s.codes[row as usize] as u32, records(row as usize));
             }
             start += s.domain as u32;
         }
@@ -99,13 +109,15 @@ fn distinct(
     made
 }
 
-fn totals(sensitive: Vec<SensitiveColumn<'_>>) -> Vec<Sensitive> {
+fn totals(sensitive: Vec<SensitiveColumn<'_>>, records: &impl Fn(usize) -> u32) -> Vec<Sensitive> {
     let mut start = 0;
     sensitive
         .into_iter()
         .map(|s| {
             let mut totals = vec![0u32; s.domain];
-            s.codes.iter().for_each(|&code| totals[code as usize] += 1);
+            for (row, &code) in s.codes.iter().enumerate() {
+                totals[code as usize] += records(row);
+            }
             let made = Sensitive {
                 start,
                 totals,

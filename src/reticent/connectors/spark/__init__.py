@@ -1,0 +1,6 @@
+"""Spark: tables and streams that outgrow one machine, under the guarantees of one machine. Needs the extra `spark`."""
+
+from reticent.connectors.spark.judge import verify
+from reticent.connectors.spark.tables import SparkRelease, anonymize, release
+
+__all__ = ["SparkRelease", "anonymize", "release", "verify"]
