@@ -57,7 +57,9 @@ class Records:
             rows, at = head["rows"], 4 + size
             parts: list[npt.NDArray[Any]] = []
             for kind in (np.uint64, np.uint64, np.uint64, np.int32):
-                parts.append(np.frombuffer(data, dtype=kind, count=rows, offset=at))
+                parts.append(
+                    np.frombuffer(data, dtype=kind, count=rows, offset=at).copy()
+                )  # the core wants aligned columns
                 at += parts[-1].nbytes
         except (ValueError, KeyError, TypeError):
             raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
