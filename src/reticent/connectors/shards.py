@@ -69,7 +69,7 @@ class Shard:
     """One publisher behind JSON records; the same records at the same positions give the same lines, always."""
 
     def __init__(self, policy: Policy, rng: Rng, number: int, snapshot: bytes | None = None) -> None:
-        self._policy = policy
+        self.policy = policy
         kind = publisher_class("stream", policy.stream.method)
         if not issubclass(kind, Immediate):
             raise PolicyError(f"Method {policy.stream.method} does not run in shards.", hint="Use sealed.")
@@ -107,11 +107,11 @@ class Shard:
     def _table(self, records: Sequence[Record]) -> pa.Table:
         # Everything as text: a value then looks the same in every batch, whatever its neighbours are.
         return pa.table(
-            {name: pa.array([_text(record[name]) for record in records], pa.string()) for name in self._policy.columns}
+            {name: pa.array([_text(record[name]) for record in records], pa.string()) for name in self.policy.columns}
         )
 
     def _lines(self, records: Sequence[Record], read: Records, placed: Any) -> list[bytes]:
-        policy, labels = self._policy, self.publisher.values.labels
+        policy, labels = self.policy, self.publisher.values.labels
         opened, groups = group_names(placed.opened).to_pylist(), group_names(placed.groups).to_pylist()
         codes, counts = placed.codes.tolist(), placed.counts.tolist()
         offsets, before = placed.offsets.tolist(), placed.at.tolist()

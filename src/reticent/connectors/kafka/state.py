@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import ConnectorError, StateError
 
@@ -40,6 +40,7 @@ class StateTopic:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._admin: Any = None
 
     def prepare(self, source: Address, sink: Address) -> None:
         """Makes sure that sink and state have a partition per shard."""
@@ -115,11 +116,13 @@ class StateTopic:
             consumer.close()
 
     def prune(self, partition: int, offset: int) -> None:
-        """Deletes what lies before a snapshot; that it fails costs space only."""
+        """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import AdminClient
 
-        AdminClient(self.address.client).delete_records([TopicPartition(self.address.topic, partition, offset)])
+        if self._admin is None:
+            self._admin = AdminClient(self.address.client)
+        self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
 
 
 class _Reader:
