@@ -35,6 +35,7 @@ def main() -> None:
             "figures": figures,
         }
         target = HERE / "results" / f"{area}{'.quick' if args.quick else ''}.json"
+        target.parent.mkdir(exist_ok=True)
         target.write_text(json.dumps(result, indent=2) + "\n")
         print(f"{area}: {result['seconds']:.0f} s, written to {target.relative_to(HERE.parent)}")
         print(json.dumps(figures, indent=2))

@@ -1,7 +1,100 @@
-"""Shared by all tests."""
+"""Shared by all tests: the profile of hypothesis, and a real PostgreSQL for whoever asks for one."""
 
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No wall-clock assertions: a busy machine must not fail a test.
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")
+
+_INSTALL = Path(__file__).parent.parent / "scripts" / "install-test-services"
+
+
+def _postgres_binaries() -> Path | None:
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    found = debian[-1] if debian else shutil.which("initdb")
+    return Path(found).parent if found else None
+
+
+class _Postgres:
+    """A server of its own in a temporary directory, on a free loopback port, with a password."""
+
+    def __init__(self, binaries: Path) -> None:
+        self._binaries = binaries
+        # The server refuses to run as root; Debian's package brings a user for it.
+        self._as = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
+        self._home = Path(tempfile.mkdtemp(prefix="reticent-pg-"))
+        self._password = secrets.token_urlsafe(12)
+        self._port = 0
+
+    def start(self) -> None:
+        (self._home / "password").write_text(self._password)
+        if self._as:
+            user = pwd.getpwnam("postgres")
+            for path in (self._home, self._home / "password"):
+                os.chown(path, user.pw_uid, user.pw_gid)
+        login = ["--username=reticent", "--pwfile=password", "--auth=scram-sha-256"]
+        self._run("initdb", "--pgdata=data", "--encoding=UTF8", "--locale=C", "--no-sync", *login)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        # Tests kill clients, never the machine: the server need not wait for the disk.
+        options = f"-h 127.0.0.1 -p {self._port} -k '' -F"
+        self._run("pg_ctl", "start", "--wait", "--pgdata=data", "--log=log", f"--options={options}")
+
+    def stop(self) -> None:
+        """End the server by the process number in its own directory, and remove the directory."""
+        try:
+            if (self._home / "data" / "postmaster.pid").exists():
+                self._run("pg_ctl", "stop", "--wait", "--pgdata=data", "--mode=immediate")
+        finally:
+            shutil.rmtree(self._home)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://reticent:{self._password}@127.0.0.1:{self._port}/{database}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # The server would keep a pipe open for as long as it runs, and the caller waiting for its end.
+        with (self._home / "output").open("wb") as output:
+            command = [self._binaries / program, *arguments]
+            done = subprocess.run(
+                command, cwd=self._home, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False, **self._as
+            )
+        assert done.returncode == 0, (self._home / "output").read_text()
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A running PostgreSQL, started when the first test asks for it; missing under CI, it is a failure and no skip."""
+    if _postgres_binaries() is None:
+        subprocess.run([_INSTALL], check=False)
+    binaries = _postgres_binaries()
+    if binaries is None:
+        told = "PostgreSQL is not installed; scripts/install-test-services says how"
+        pytest.fail(told) if os.environ.get("CI") == "true" else pytest.skip(told)
+    server = _Postgres(binaries)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """The URL of a fresh, empty database."""
+    import psycopg
+
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_server.url(name)

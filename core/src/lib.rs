@@ -6,14 +6,18 @@
 
 use pyo3::prelude::*;
 
+mod evolving;
 mod random;
+mod series;
 mod stream;
 mod table;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    evolving::register(m)?;
     random::register(m)?;
     stream::register(m)?;
+    series::register(m)?;
     table::register(m)?;
     Ok(())
 }

@@ -79,12 +79,44 @@ def streamed(**settings: Any) -> dict[str, Any]:
     return {"version": 1, "person": "patient", "columns": columns, "stream": settings}
 
 
+def repeated(model: str, m: int) -> dict[str, Any]:
+    """A policy for a series: illnesses of one branch may become one another."""
+    ill = {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}, "updates": {"tree": 1}}
+    series = {"model": model, "m": m, "max_risk": 0.5}
+    return {"version": 1, "person": "patient", "columns": COLUMNS | {"ill": ill}, "series": series}
+
+
+def generalised(method: str) -> dict[str, Any]:
+    """A policy for the engines that generalise; Mondrian suppresses nothing."""
+    return {
+        "version": 1,
+        "person": "patient",
+        "columns": COLUMNS,
+        "privacy": {"k": 4, "l": 2, "t": 0.6, "suppression": 0.1},
+        "table": {"method": method, "supervision": {"sample": 60}},
+    }
+
+
 CASES = [
     Case(
         "table",
         "anatomy",
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
+    ),
+    *(Case("table", method, generalised(method), people) for method in ("optimal", "local", "mondrian", "supervised")),
+    *(
+        Case(
+            "evolving",
+            strategy,
+            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
+            people,
+        )
+        for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
+    ),
+    *(
+        Case("series", model, repeated(model, m), people)
+        for model, m in (("sealed", 2), ("m-distinct", 3), ("m-distinct*", 2), ("m-invariance", 3))
     ),
     Case("stream", "sealed", streamed(method="sealed", l=3, window=100), people),
     Case("stream", "delay-free", streamed(method="delay-free", l=3), people),

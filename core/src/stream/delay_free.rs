@@ -148,6 +148,15 @@ impl DelayFree {
         Ok(())
     }
 
+    /// Draws candidates by other weights from now on.
+    fn reweigh(&mut self, weights: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
+        let weights = weights.as_slice()?.to_vec();
+        if weights.len() != self.pool.domain() {
+            return Err(PyValueError::new_err("one weight per value"));
+        }
+        self.pool.reweigh(weights).map_err(PyValueError::new_err)
+    }
+
     /// Releases every tuple at once: its group, and the groups opened on the way.
     fn push<'py>(
         &mut self,

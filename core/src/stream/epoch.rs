@@ -58,7 +58,7 @@ impl Seen {
 
     fn read(input: &mut Reader) -> Read<Self> {
         let size = input.u64()? as usize;
-        if size < LINE || size > 1 << 32 || !size.is_power_of_two() {
+        if size < LINE || size > 1 << 27 || !size.is_power_of_two() {
             return Err("the snapshot has a bad filter");
         }
         let mut words = vec![0; size];
@@ -72,11 +72,9 @@ impl Seen {
 }
 
 pub struct Epoch {
-    /// Number of the epoch's first class among the classes of all epochs.
-    pub first: usize,
+    /// The epoch's classes, by their numbers among the classes of all epochs.
+    classes: Vec<u32>,
     pub seen: Seen,
-    width: usize,
-    codes: Vec<i32>,
     weights: Vec<u64>,
     other: Option<u32>,
     /// Per code the (list, running sum of weights) of the slots that hold it: `cells[starts[c]..starts[c + 1]]`.
@@ -85,27 +83,39 @@ pub struct Epoch {
 }
 
 impl Epoch {
+    /// An epoch of some of the classes in `rows`, `width` codes each, with their weights.
     pub fn new(
-        codes: &[i32],
-        weights: &[u64],
+        rows: &[i32],
         width: usize,
-        first: usize,
+        classes: Vec<u32>,
+        weights: Vec<u64>,
         domain: usize,
         other: Option<u32>,
         seen: Seen,
     ) -> Read<Self> {
         let mut per_code: Vec<Vec<(u32, u64)>> = vec![Vec::new(); domain];
-        for (at, &code) in codes.iter().enumerate() {
-            let cells = &mut per_code[code as usize];
-            let sum = cells.last().map_or(0, |&(_, s)| s);
-            let sum = sum
-                .checked_add(weights[at / width])
-                .ok_or("the weights of the design are too large")?;
-            cells.push(((first * width + at) as u32, sum));
+        for (&class, &weight) in classes.iter().zip(&weights) {
+            for slot in 0..width {
+                let list = class as usize * width + slot;
+                let code = *rows
+                    .get(list)
+                    .ok_or("the design names a class that is not there")?;
+                let cells = per_code
+                    .get_mut(code as usize)
+                    .ok_or("a class lies outside the domain")?;
+                let sum = cells.last().map_or(0, |&(_, s)| s);
+                let sum = sum
+                    .checked_add(weight)
+                    .ok_or("the weights of the design are too large")?;
+                cells.push((list as u32, sum));
+            }
         }
-        if weights.contains(&0)
-            || other.is_some_and(|o| per_code.get(o as usize).is_none_or(Vec::is_empty))
-        {
+        let known = |o: u32| {
+            per_code
+                .get(o as usize)
+                .is_some_and(|cells| !cells.is_empty())
+        };
+        if weights.contains(&0) || !other.is_none_or(known) || classes.len() != weights.len() {
             return Err("the design has an empty class or lacks its value for others");
         }
         let mut starts = vec![0u32];
@@ -114,19 +124,13 @@ impl Epoch {
         }
         let cells = per_code.concat();
         Ok(Epoch {
-            first,
+            classes,
             seen,
-            width,
-            codes: codes.to_vec(),
-            weights: weights.to_vec(),
+            weights,
             other,
             starts,
             cells,
         })
-    }
-
-    pub fn classes(&self) -> usize {
-        self.weights.len()
     }
 
     fn of(&self, code: u32) -> &[(u32, u64)] {
@@ -155,35 +159,24 @@ impl Epoch {
         cells[cells.partition_point(|&(_, sum)| sum <= point)].0
     }
 
-    /// The published candidates of a class: sorted values with their number of slots.
-    pub fn candidates(&self, class: usize) -> impl Iterator<Item = (i32, i32)> + '_ {
-        let row = &self.codes[class * self.width..(class + 1) * self.width];
-        row.chunk_by(|a, b| a == b)
-            .map(|same| (same[0], same.len() as i32))
-    }
-
     pub fn write(&self, out: &mut Writer) {
-        out.u64(self.first as u64);
         out.u64(self.starts.len() as u64 - 1);
         out.u64(self.other.map_or(u64::MAX, u64::from));
+        out.u32s(&self.classes);
         out.u64s(&self.weights);
-        out.u32s(&self.codes.iter().map(|&c| c as u32).collect::<Vec<_>>());
         self.seen.write(out);
     }
 
-    pub fn read(input: &mut Reader, width: usize) -> Read<Self> {
-        let (first, domain) = (input.u64()? as usize, input.u64()? as usize);
+    pub fn read(input: &mut Reader, rows: &[i32], width: usize, known: usize) -> Read<Self> {
+        let domain = input.u64()? as usize;
         let other = Some(input.u64()?)
             .filter(|&o| o != u64::MAX)
             .map(|o| o as u32);
-        let weights = input.u64s()?;
-        let codes: Vec<i32> = input.u32s()?.into_iter().map(|c| c as i32).collect();
+        let (classes, weights) = (input.u32s()?, input.u64s()?);
         let seen = Seen::read(input)?;
-        if codes.len() != weights.len() * width
-            || codes.iter().any(|&c| c < 0 || c as usize >= domain)
-        {
+        if domain > known {
             return Err("the snapshot has a bad design");
         }
-        Epoch::new(&codes, &weights, width, first, domain, other, seen)
+        Epoch::new(rows, width, classes, weights, domain, other, seen)
     }
 }

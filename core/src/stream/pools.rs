@@ -35,24 +35,32 @@ impl Pool {
         weights: Vec<u64>,
         orders: Draw,
     ) -> Result<Self, &'static str> {
-        let arcs: u128 = weights.iter().map(|&w| u128::from(w)).sum();
-        let fits = arcs == u128::from(ARC) * l as u128 && weights.iter().all(|&w| w <= ARC);
-        if kind == Kind::Matched && !fits {
-            return Err("the arcs of a matched pool must sum to l and be at most one each");
-        }
         let order: Vec<u32> = (0..weights.len() as u32).collect();
+        let (sums, place) = (Vec::new(), order.clone());
         let mut pool = Pool {
             kind,
             l,
-            sums: Vec::new(),
-            place: order.clone(),
+            sums,
+            place,
             order,
-            weights,
+            weights: Vec::new(),
             shuffled: None,
             orders,
         };
-        pool.sum();
+        pool.reweigh(weights)?;
         Ok(pool)
+    }
+
+    /// Takes other weights for the same values.
+    pub fn reweigh(&mut self, weights: Vec<u64>) -> Result<(), &'static str> {
+        let arcs: u128 = weights.iter().map(|&w| u128::from(w)).sum();
+        let fits = arcs == u128::from(ARC) * self.l as u128 && weights.iter().all(|&w| w <= ARC);
+        if self.kind == Kind::Matched && !fits {
+            return Err("the arcs of a matched pool must sum to l and be at most one each");
+        }
+        self.weights = weights;
+        self.sum();
+        Ok(())
     }
 
     pub fn domain(&self) -> usize {

@@ -1,5 +1,7 @@
 //! Sealed streams: a tuple's class comes from its person and its own value alone; delay-free inside the class.
 
+use std::collections::HashMap;
+
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,6 +23,10 @@ pub struct Sealed {
     slots: Slots,
     width: usize,
     epochs: Vec<Epoch>,
+    /// The classes of all epochs, `width` codes each in published order, and their numbers. Epochs share equal
+    /// classes and thereby their open groups: given the class all slots are equally likely in each of them.
+    rows: Vec<i32>,
+    numbers: HashMap<Vec<i32>, u32>,
     /// Tuples and groups per class, over all epochs: what `provision` goes by.
     arrived: Vec<u64>,
     made: Vec<u64>,
@@ -43,22 +49,30 @@ impl Sealed {
     /// which epoch the pair came first.
     fn cell(&mut self, person: u64, code: u32) -> Option<u32> {
         let current = self.epochs.len() - 1;
-        let mut chosen = current;
+        let (mut chosen, own) = (current, self.mark(person, code));
         for (number, epoch) in self.epochs[..current].iter().enumerate() {
-            let known = epoch.resolve(code);
-            if known.is_some_and(|c| epoch.seen.holds(self.mark(person, c))) {
+            let seen = match epoch.resolve(code) {
+                Some(known) if known == code => epoch.seen.holds(own),
+                Some(known) => epoch.seen.holds(self.mark(person, known)),
+                None => false,
+            };
+            if seen {
                 chosen = number;
                 break;
             }
         }
-        let code = self.epochs[chosen].resolve(code)?;
+        let known = self.epochs[chosen].resolve(code)?;
         if chosen == current {
-            let mark = self.mark(person, code);
+            let mark = if known == code {
+                own
+            } else {
+                self.mark(person, known)
+            };
             self.epochs[current].seen.insert(mark);
         }
         let memo = self.memo;
-        Some(self.epochs[chosen].draw(code, |attempt| {
-            memo.words([person, u64::from(code), attempt << 32 | chosen as u64])
+        Some(self.epochs[chosen].draw(known, |attempt| {
+            memo.words([person, u64::from(known), attempt << 32 | chosen as u64])
         }))
     }
 
@@ -98,13 +112,27 @@ impl Sealed {
         self.slots
             .open(id, seq, &cells, member, self.retire_after > 0);
         self.made[class] += 1;
-        let epoch = self
-            .epochs
-            .iter()
-            .rfind(|e| e.first <= class)
-            .expect("a class belongs to an epoch");
-        out.announce(id, epoch.candidates(class - epoch.first));
+        let row = &self.rows[class * self.width..(class + 1) * self.width];
+        out.announce(
+            id,
+            row.chunk_by(|a, b| a == b)
+                .map(|same| (same[0], same.len() as i32)),
+        );
         id
+    }
+
+    /// The number of a class; a new one gets the next.
+    fn number(&mut self, row: &[i32]) -> u32 {
+        if let Some(&number) = self.numbers.get(row) {
+            return number;
+        }
+        let number = self.arrived.len() as u32;
+        self.numbers.insert(row.to_vec(), number);
+        self.rows.extend_from_slice(row);
+        self.arrived.push(0);
+        self.made.push(0);
+        self.slots.grow(self.arrived.len() * self.width);
+        number
     }
 
     /// Opens groups ahead of need, by the number of arrivals of the class alone.
@@ -136,6 +164,8 @@ impl Sealed {
             slots: Slots::new(width),
             width,
             epochs: Vec::new(),
+            rows: Vec::new(),
+            numbers: HashMap::new(),
             arrived: Vec::new(),
             made: Vec::new(),
             seen: Vec::new(),
@@ -170,21 +200,22 @@ impl Sealed {
         {
             return Err(PyValueError::new_err("the design does not fit its domain"));
         }
-        let first = self.arrived.len();
+        let numbers = codes
+            .chunks(self.width)
+            .map(|row| self.number(row))
+            .collect();
+        let seen = Seen::new(marks);
         let epoch = Epoch::new(
-            codes,
-            weights,
+            &self.rows,
             self.width,
-            first,
+            numbers,
+            weights.to_vec(),
             domain,
             other,
-            Seen::new(marks),
+            seen,
         );
         self.epochs.push(epoch.map_err(PyValueError::new_err)?);
-        self.arrived.resize(first + weights.len(), 0);
-        self.made.resize(first + weights.len(), 0);
         self.seen.resize(domain, 0);
-        self.slots.grow((first + weights.len()) * self.width);
         Ok(())
     }
 
@@ -264,6 +295,7 @@ impl Sealed {
         for column in [&self.arrived, &self.made, &self.seen] {
             out.u64s(column);
         }
+        out.u32s(&self.rows.iter().map(|&c| c as u32).collect::<Vec<_>>());
         out.u64(self.epochs.len() as u64);
         for epoch in &self.epochs {
             epoch.write(&mut out);
@@ -284,18 +316,26 @@ impl Sealed {
         (self.tuples, self.forced, self.retired, self.ids.next) =
             (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
         (self.arrived, self.made, self.seen) = (input.u64s()?, input.u64s()?, input.u64s()?);
-        let (width, classes) = (self.width, self.arrived.len());
+        let (width, known) = (self.width, self.seen.len());
+        self.rows = input.u32s()?.into_iter().map(|c| c as i32).collect();
+        let classes = self.rows.len() / width;
+        self.numbers = self
+            .rows
+            .chunks(width)
+            .zip(0..)
+            .map(|(row, i)| (row.to_vec(), i))
+            .collect();
+        let rows = &self.rows;
         self.epochs = (0..input.len(8)?)
-            .map(|_| Epoch::read(&mut input, width))
+            .map(|_| Epoch::read(&mut input, rows, width, known))
             .collect::<Read<_>>()?;
         self.slots = Slots::read(&mut input)?;
         input.end()?;
-        let fits = self.made.len() == classes
-            && self.slots.lists() == classes * width
-            && self
-                .epochs
-                .last()
-                .is_none_or(|e| e.first + e.classes() == classes);
+        let fits = self.arrived.len() == classes
+            && self.made.len() == classes
+            && self.rows.len() == classes * width
+            && self.rows.iter().all(|&c| c >= 0)
+            && self.slots.lists() == classes * width;
         if fits {
             Ok(())
         } else {

@@ -278,7 +278,7 @@ impl Slots {
     pub fn read(input: &mut Reader) -> Read<Self> {
         let stride = input.u64()? as usize;
         let count = input.len(24)?;
-        if count.checked_mul(stride).is_none_or(|n| n > 1 << 32) {
+        if count.checked_mul(stride).is_none_or(|n| n > 1 << 28) {
             return Err(BAD);
         }
         let mut slots = Slots::new(stride);

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use super::check::{Checker, Hubs};
 use super::collapse::{self, SensitiveColumn};
 use super::grouping::Scratch;
+use super::local;
 use super::loss::{Kind, Scorer};
 use super::model::{Distance, Diversity, MOST_ROWS, Model, Ratio};
 use super::optimal::{self, Task};
@@ -37,6 +38,12 @@ impl PyModel {
             diversity,
             closeness,
         }))
+    }
+}
+
+impl PyModel {
+    pub fn inner(&self) -> &Model {
+        &self.0
     }
 }
 
@@ -253,6 +260,43 @@ impl Collapsed {
                 tally.classes,
             )
         }))
+    }
+
+    /// Local recoding: level of each row, by quasi-identifier, and the rows to suppress.
+    ///
+    /// `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
+    /// of nodes to visit instead of all by their cost; it must end at the top.
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, order=None))]
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    fn localize<'py>(
+        &self,
+        py: Python<'py>,
+        model: &PyModel,
+        loss: &str,
+        weights: Vec<f64>,
+        limit: u64,
+        values: Option<Codes<'py>>,
+        order: Option<Vec<Vec<u8>>>,
+    ) -> PyResult<(Vec<Bound<'py, PyArray1<i64>>>, Bound<'py, PyArray1<bool>>)> {
+        let table = &self.0.table;
+        let kind = Kind::parse(loss).ok_or_else(|| refuse("unknown loss"))?;
+        let values = values.as_ref().map(|v| v.as_slice()).transpose()?;
+        for levels in order.iter().flatten() {
+            self.known(levels)?;
+        }
+        if order.as_ref().is_some_and(|nodes| nodes.last() != Some(&table.space.top())) {
+            return Err(refuse("the last node to visit must be the top"));
+        }
+        let (levels, gone) = py.detach(|| {
+            let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
+            let task = Task { table, model: &model.0, scorer: &scorer, limit, time: None };
+            let mut found = local::recode(&task, order, values.is_some());
+            let nodes = found.of_rows(&self.0.combinations, values);
+            let level = |j: usize| nodes.iter().map(|&n| i64::from(found.nodes[n as usize][j])).collect::<Vec<i64>>();
+            let levels: Vec<_> = (0..table.space.attributes.len()).map(level).collect();
+            (levels, nodes.iter().map(|&n| found.spoiled && n == found.last).collect::<Vec<bool>>())
+        });
+        Ok((levels.into_iter().map(|l| l.into_pyarray(py)).collect(), gone.into_pyarray(py)))
     }
 
     /// Class of each row at a node, -1 where the class violates the model.

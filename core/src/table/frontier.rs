@@ -109,3 +109,26 @@ fn entry(scorer: &Scorer<'_>, levels: Levels) -> Entry {
         levels,
     }
 }
+
+/// One node per step from `levels` to the top, each time raising the attribute whose next level costs least.
+pub fn path(scorer: &Scorer<'_>, levels: Levels, top: &Levels) -> Vec<Levels> {
+    let mut path = vec![levels.clone()];
+    let mut at = levels;
+    while at != *top {
+        let cost = |j: usize| {
+            let mut next = at.clone();
+            next[j] += 1;
+            scorer.bound(&next, 0)
+        };
+        let open = (0..at.len())
+            .filter(|&j| at[j] < top[j])
+            .map(|j| (cost(j), j));
+        let step = open
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .expect("below the top")
+            .1;
+        at[step] += 1;
+        path.push(at.clone());
+    }
+    path
+}

@@ -2,15 +2,17 @@
 
 use pyo3::prelude::*;
 
-mod anatomy;
+pub(crate) mod anatomy;
 mod binding;
 mod check;
 mod collapse;
 mod entropy;
 mod frontier;
 mod grouping;
+mod local;
 mod loss;
 mod model;
+mod mondrian;
 mod optimal;
 mod space;
 mod witness;
@@ -20,5 +22,6 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(anatomy::anatomize, &m)?)?;
     m.add_class::<binding::Collapsed>()?;
     m.add_class::<binding::PyModel>()?;
+    m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
     parent.add_submodule(&m)
 }

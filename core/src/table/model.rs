@@ -112,6 +112,51 @@ impl Model {
         if kept < self.smallest() { n } else { n - kept }
     }
 
+    /// A part of a class within t of the whole table: `share` of the most that can be (equal distance, one attribute).
+    ///
+    /// Each value first gets its share of the table, then the values that `rest` has too many of fill up.
+    pub fn closest(
+        &self,
+        class: (&Histogram, u32),
+        rest: (&Histogram, u32),
+        rows: u32,
+        sensitive: &[Sensitive],
+        share: f64,
+    ) -> Option<(Histogram, u32)> {
+        let ((class, n), (rest, left)) = (class, rest);
+        let (Some((Distance::Equal, t)), [s]) = (self.closeness, sensitive) else {
+            return None;
+        };
+        let m = largest_close(class, n, rows, s, t, self.smallest());
+        let m = (f64::from(m) * share) as u32;
+        if m < self.smallest() {
+            return None;
+        }
+        let mut part = Histogram {
+            counts: vec![0; class.counts.len()],
+            touched: class.touched.clone(),
+        };
+        let mut open = m;
+        for &v in &class.touched {
+            let share = u64::from(s.totals[v as usize]) * u64::from(m) / u64::from(rows);
+            let taken = class.counts[v as usize].min(share as u32);
+            part.counts[v as usize] = taken;
+            open -= taken;
+        }
+        let surplus = |v: u32| {
+            i64::from(rest.counts[v as usize]) * i64::from(rows)
+                - i64::from(s.totals[v as usize]) * i64::from(left)
+        };
+        let mut fill = class.touched.clone();
+        fill.sort_by_key(|&v| (std::cmp::Reverse(surplus(v)), v));
+        for v in fill {
+            let taken = (class.counts[v as usize] - part.counts[v as usize]).min(open);
+            part.counts[v as usize] += taken;
+            open -= taken;
+        }
+        Some((part, m))
+    }
+
     fn diverse(&self, class: &Histogram, n: u32, s: &Sensitive) -> bool {
         let range = s.start..s.start + s.totals.len();
         let counts = class.counts[range].iter().copied().filter(|&c| c > 0);

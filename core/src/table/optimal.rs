@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::check::{Checker, Hubs, Table};
-use super::frontier::Frontier;
+use super::frontier::{Frontier, path};
 use super::grouping::Scratch;
 use super::loss::{Scorer, Tally};
 use super::model::Model;
@@ -205,7 +205,11 @@ impl Search<'_> {
 
     /// Binary search on a path to the top for the coarsest node that still rules `levels` out.
     fn probe(&self, levels: &Levels) -> Vec<(Levels, Tally, bool)> {
-        let path = self.path(levels);
+        let path = path(
+            self.task.scorer,
+            levels.clone(),
+            &self.task.table.space.top(),
+        );
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
         let (mut low, mut high) = (0, path.len());
@@ -231,29 +235,6 @@ impl Search<'_> {
             }
         }
         found
-    }
-
-    /// One node per step upward, each time the attribute whose next level costs least.
-    fn path(&self, levels: &Levels) -> Vec<Levels> {
-        let top = self.task.table.space.top();
-        let mut path = vec![levels.clone()];
-        let mut at = levels.clone();
-        while at != top {
-            let cost = |j: &usize| {
-                let mut next = at.clone();
-                next[*j] += 1;
-                self.task.scorer.bound(&next, 0)
-            };
-            let open = (0..at.len()).filter(|&j| at[j] < top[j]);
-            let step = open
-                .map(|j| (cost(&j), j))
-                .min_by(|a, b| a.0.total_cmp(&b.0))
-                .expect("below the top")
-                .1;
-            at[step] += 1;
-            path.push(at.clone());
-        }
-        path
     }
 
     fn record(&mut self, levels: &Levels, tally: &Tally) {

@@ -1,3 +1,5 @@
+from . import evolving as evolving
 from . import random as random
-from . import table as table
+from . import series as series
 from . import stream as stream
+from . import table as table

@@ -39,3 +39,21 @@ class Collapsed:
         self, model: Model, levels: list[int], *, loss: str, weights: list[float]
     ) -> tuple[float, int, int]: ...
     def classes(self, model: Model, levels: list[int]) -> npt.NDArray[np.int32]: ...
+    def localize(
+        self,
+        model: Model,
+        *,
+        loss: str,
+        weights: list[float],
+        limit: int,
+        values: npt.NDArray[np.int32] | None = None,
+        order: list[list[int]] | None = None,
+    ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]: ...
+
+def mondrian(
+    axes: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]],
+    sensitive: list[_Sensitive],
+    model: Model,
+    *,
+    relaxed: bool,
+) -> tuple[npt.NDArray[np.int64], bool]: ...

@@ -16,17 +16,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import measures
 from reticent.audit.generalised import check_columns, check_counts, unchecked
 from reticent.audit.groups import Groups, codes, numbered
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, reference_of, requirements
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
     from reticent.policy import Policy
+
+POSTERIOR = "no value above the claimed posterior in any group"
+POSTERIOR_NOTE = (
+    "Posterior: the shares within every group are recomputed. That groups were formed as the proof of the method asks "
+    "cannot be seen from outside; `reticent audit` tries to break it."
+)
 
 
 def judge(release: Published, policy: Policy) -> Verdict:
@@ -47,14 +53,16 @@ def judge(release: Published, policy: Policy) -> Verdict:
     ]
     members, groups, broken = _groups(qit, st)
     findings += broken
-    findings += _agreement(members, groups.sizes(), int(release.metrics.get("counterfeits", 0) or 0))
+    findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):
         findings.append(_check(requirement, release, groups, policy, column))
-    findings += posterior(release, groups)
+    posterior = _posterior(release, groups)
+    findings += posterior
     limit = policy.privacy.suppression if release.method == "anatomy" else None
     findings += check_counts(release.counts, qit.num_rows, limit)
-    return Verdict(tuple(findings), (), unchecked(release.claims, ("k", "l", "t", "posterior")))
+    notes = (POSTERIOR_NOTE,) if posterior else ()
+    return Verdict(tuple(findings), notes, unchecked(release.claims, ("k", "l", "t", "posterior")))
 
 
 def _check(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
@@ -67,16 +75,25 @@ def _check(requirement: Requirement, release: Published, groups: Groups, policy:
     return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published as they are")
 
 
-def posterior(release: Published, groups: Groups) -> list[Finding]:
-    """The largest share of a group, where the release claims a bound on the posterior."""
+def claimed_posterior(release: Published) -> float | None:
+    """The bound a release claims on the posterior: a number, or {"at_most": number}."""
     claim = release.claims.get("posterior")
-    if isinstance(claim, dict):
-        claim = claim.get("at_most", claim.get("max"))
-    if not isinstance(claim, int | float):
+    claim = claim.get("at_most") if isinstance(claim, dict) else claim
+    if claim is not None and (isinstance(claim, bool) or not isinstance(claim, int | float)):
+        raise DataError(
+            "The manifest's claim 'posterior' cannot be read.", hint="Restore release.json, or release again."
+        )
+    return claim
+
+
+def _posterior(release: Published, groups: Groups) -> list[Finding]:
+    """The largest share of a group, where the release claims a bound on the posterior."""
+    claim = claimed_posterior(release)
+    if claim is None:
         return []
-    shares, holds = measures.share(groups, Fraction(str(claim)))
-    worst = round(float(shares.max(initial=0)), 12)
-    return [Finding("no value above the claimed posterior in any group", bool(holds.all()), worst, float(claim))]
+    largest, sizes = groups.largest(), np.maximum(groups.sizes(), 1)
+    worst = float((largest / sizes).max(initial=0))
+    return [Finding(POSTERIOR, worst <= claim + 1e-12, round(worst, 12), float(claim))]
 
 
 def _wanted(release: Published, policy: Policy) -> list[Requirement]:
@@ -99,8 +116,9 @@ def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, lis
     value, values = codes(st["value"])
     in_qit, in_st = numbers[: qit.num_rows], numbers[qit.num_rows :]
     order = np.lexsort((value, in_st))
-    groups = Groups(in_st[order], value[order], np.maximum(counts[order], 0), len(names), values)
-    twice = len(order) - len(np.unique(in_st * max(1, len(values)) + value))
+    order = order[counts[order] > 0]  # what is no count is reported below and counts for nothing
+    groups = Groups(in_st[order], value[order], counts[order], len(names), values)
+    twice = len(in_st) - len(np.unique(in_st * max(1, len(values)) + value))
     broken = [
         none_of("counts are whole numbers of at least 1", int((counts < 1).sum()), "table 'st'"),
         none_of("no value stands twice in a group", twice, "table 'st'"),
@@ -108,19 +126,18 @@ def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, lis
     return np.bincount(in_qit, minlength=len(names)), groups, broken
 
 
-def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: int) -> list[Finding]:
+def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
         none_of("no group holds more records than values", int((members > slots).sum())),
     ]
-    spare = int(slots.sum() - members.sum())
     if counterfeits == 0:
-        findings.append(none_of("records and values agree in every group", int((members != slots).sum())))
-    else:
-        findings.append(
-            Finding("values without a record = counterfeits stated", spare == counterfeits, spare, counterfeits)
-        )
-    return findings
+        return [*findings, none_of("records and values agree in every group", int((members != slots).sum()))]
+    # stated as a number, or below 1 as a share of all values
+    spare = int(slots.sum() - members.sum())
+    found = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
+    stated = abs(found - counterfeits) < 1e-9
+    return [*findings, Finding("values without a record = counterfeits stated", stated, found, counterfeits)]
 
 
 def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:

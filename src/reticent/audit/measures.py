@@ -34,10 +34,11 @@ def entropy_l(groups: Groups, bound: Fraction) -> tuple[NDArray[np.float64], NDA
     """exp(entropy) of each group, and whether it reaches l."""
     share = groups.count / groups.sizes()[groups.group]
     entropy = -np.bincount(groups.group, weights=share * np.log(share), minlength=groups.size)
-    reached = np.exp(entropy)
-    return reached, _decide(
-        reached >= float(bound), np.abs(entropy - math.log(bound)), lambda g: _reaches(groups, g, bound)
-    )
+    reached, distinct = np.exp(entropy), groups.distinct()
+    even = groups.largest() * distinct == groups.sizes()  # then exp(entropy) is the number of values
+    gap = np.where(even, np.inf, np.abs(entropy - math.log(bound)))
+    holds = np.where(even, distinct >= math.ceil(bound), reached >= float(bound))
+    return reached, _decide(holds, gap, lambda group: _reaches(groups, group, bound))
 
 
 def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -59,8 +60,10 @@ def share(groups: Groups, limit: Fraction) -> tuple[NDArray[np.float64], NDArray
     """The largest share one value has of each group, and whether it stays within the limit."""
     largest, sizes = groups.largest(), groups.sizes()
     shares = largest / np.maximum(sizes, 1)
+    if int(sizes.max(initial=0)) * max(limit.numerator, limit.denominator) < 2**62:
+        return shares, largest * limit.denominator <= sizes * limit.numerator
     close = np.abs(shares - float(limit))
-    return shares, _decide(shares <= float(limit), close, lambda g: Fraction(int(largest[g]), int(sizes[g])) <= limit)
+    return shares, _decide(shares <= float(limit), close, lambda g: int(largest[g]) <= limit * int(sizes[g]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.audit import generalised
+from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -58,7 +59,13 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     if transcript.records:
         return _records(releases[-1], policy, transcript)
     claims = {claim for release in releases for claim in release.claims}
-    return Verdict(transcript.findings(), (), generalised.unchecked(dict.fromkeys(claims), ("l", "posterior")))
+    posterior = _posterior(releases, transcript.worst[1])
+    findings = (*transcript.findings(), *posterior)
+    return Verdict(
+        findings,
+        (POSTERIOR_NOTE,) if posterior else (),
+        generalised.unchecked(dict.fromkeys(sorted(claims)), ("l", "posterior")),
+    )
 
 
 class Transcript:
@@ -78,15 +85,17 @@ class Transcript:
 
     def read(self, line: Any) -> None:
         """Take in one published object."""
-        match line:
-            case {"type": "group", "group": group, "candidates": list(candidates)}:
-                self._group(str(group), candidates)
-            case {"type": "tuple", "group": group, "seq": int(seq), "qi": dict(qi)}:
-                self._tuple(str(group), seq, qi, line.get("plain", {}))
-            case {"type": "record", "seq": int(seq), "qi": dict(qi)} if "sensitive" in line:
-                self._record(seq, qi, line)
-            case _:
-                self.offences["form"] += 1
+        fields = line if isinstance(line, dict) else {}
+        kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("qi")
+        numbered = type(seq) is int and type(qi) is dict
+        if kind == "tuple" and numbered and type(group) is str:
+            self._tuple(group, seq, qi, fields.get("plain") or {})
+        elif kind == "group" and type(group) is str and isinstance(fields.get("candidates"), list):
+            self._group(group, fields["candidates"])
+        elif kind == "record" and numbered and "sensitive" in fields:
+            self._record(seq, qi, fields)
+        else:
+            self.offences["form"] += 1
 
     def findings(self) -> tuple[Finding, ...]:
         """One finding per rule."""
@@ -127,21 +136,24 @@ class Transcript:
         self.worst = (distinct if fewest is None else min(fewest, distinct), max(share, most / total if total else 1.0))
         self._open[group] = (total, [])
 
-    def _tuple(self, group: str, seq: int, qi: dict[str, Any], plain: Any) -> None:
+    def _tuple(self, group: str, seq: Any, qi: Any, plain: Any) -> None:
         self._number(seq)
-        self.offences["columns"] += not set(qi) <= self._quasi or not set(plain or {}) <= self._plain
-        if group not in self._open:
+        if not (qi.keys() <= self._quasi and plain.keys() <= self._plain):
+            self.offences["columns"] += 1
+        found = self._open.get(group)
+        if found is None:
             self.offences["full" if hash(group) in self._closed else "late"] += 1
             return
-        total, members = self._open[group]
+        total, members = found
         key = hash(orjson.dumps(qi, option=orjson.OPT_SORT_KEYS))
-        self.offences["twice"] += key in members
+        if key in members:
+            self.offences["twice"] += 1
         members.append(key)
         if len(members) >= total:  # nobody may join any more; what remains is 8 bytes of its name
             del self._open[group]
             self._closed.add(hash(group))
 
-    def _record(self, seq: int, qi: dict[str, Any], line: dict[str, Any]) -> None:
+    def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
         self._number(seq)
         given = line["sensitive"]
         sensitive = given if isinstance(given, dict) else dict(zip(self._sensitive, [given], strict=False))
@@ -160,8 +172,18 @@ class Transcript:
         place, bit = seq >> 3, 1 << (seq & 7)
         if place >= len(self._seen):
             self._seen.extend(bytes(max(place + 1 - len(self._seen), 1 << 16)))
-        self.offences["seq"] += bool(self._seen[place] & bit)
+        if self._seen[place] & bit:
+            self.offences["seq"] += 1
         self._seen[place] |= bit
+
+
+def _posterior(releases: Sequence[Published], worst: float) -> list[Finding]:
+    """The largest share of a candidate, where the stream claims a bound on the posterior."""
+    claimed = [bound for release in releases if (bound := claimed_posterior(release)) is not None]
+    if not claimed:
+        return []
+    # both are shares of small whole numbers, so nothing but rounding lies within 1e-12
+    return [Finding(POSTERIOR, worst <= min(claimed) + 1e-12, round(worst, 12), min(claimed))]
 
 
 def _sorted(values: list[Any]) -> bool:

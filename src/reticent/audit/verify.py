@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reticent.audit import anatomy, generalised, stream
+from reticent.audit import anatomy, generalised, sequence, series, stream
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reticent.policy import Policy
-    from reticent.release import Release
+    from reticent.release import Ledger, Release
 
 Judge = Callable[[Published, "Policy"], Verdict]
 SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
@@ -30,19 +30,23 @@ SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
 JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
     "anatomy": anatomy.judge,
+    series.KIND: series.judge,
 }
 """The judge of each kind of release that stands by itself."""
 
-SEQUENCE_JUDGES: list[SequenceJudge] = []
+SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
 """Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
 
 
-def verify(sources: str | Path | Release | Sequence[str | Path | Release], policy: Policy) -> Verdict:
+def verify(
+    sources: str | Path | Release | Sequence[str | Path | Release], policy: Policy, *, ledger: Ledger | None = None
+) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
         sources: folders, files of JSON lines, or Release values.
         policy: the roles, hierarchies and requirements to judge by.
+        ledger: who stood in which group, to link persons over the releases of a series.
 
     Returns:
         The findings; `Verdict.holds` is False as soon as one claim is refuted.
@@ -53,6 +57,7 @@ def verify(sources: str | Path | Release | Sequence[str | Path | Release], polic
     verdicts = [_one(release, policy) for release in releases]
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
+    verdicts += [series.judge_series(releases, policy, ledger)]
     return Verdict(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),

@@ -14,7 +14,11 @@ COMMANDS = {
     "init": "reticent.cli.init",
     "policy": "reticent.cli.policy",
     "anonymize": "reticent.cli.anonymize",
+    "stream": "reticent.cli.stream",
+    "evolve": "reticent.cli.evolve",
+    "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
+    "audit": "reticent.cli.audit",
     "datasets": "reticent.cli.datasets",
     "demo": "reticent.cli.demo",
 }

@@ -15,6 +15,10 @@ def verify(
         list[Path], typer.Argument(metavar="DIR...", help="Release folders; several = a series, in order.")
     ],
     policy: Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")],
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="The store of the series: tells who stood in which group.", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute every claim from the release alone; exit 4 when one is refuted."""
@@ -22,7 +26,13 @@ def verify(
     from reticent.cli.output import emit, say
     from reticent.policy import Policy
 
-    verdict = judge(list(releases), Policy.load(policy))
+    known = None
+    if ledger is not None:
+        from reticent.store import Store
+
+        with Store.open(ledger, create=False) as store:
+            known = store.ledger("series")
+    verdict = judge(list(releases), Policy.load(policy), ledger=known)
     for finding in verdict.findings:
         say(_line(finding.claim, finding.holds, finding.measured, finding.required, finding.where))
     for note in verdict.notes:

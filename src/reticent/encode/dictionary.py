@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+# Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
+_FEW = 16
+
+
 class Dictionary:
     """Grows as batches come in.
 
@@ -59,6 +63,8 @@ class Dictionary:
         return self.values.take(pa.array(codes))
 
     def _encode_chunk(self, chunk: pa.Array) -> npt.NDArray[np.int32]:
+        if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
+            return self._codes_of(self._as_mine(chunk))
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         table = self._codes_of(self._as_mine(coded.dictionary))
         indices = coded.indices

@@ -16,10 +16,23 @@ if TYPE_CHECKING:
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+    ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
+    ("table", "local"): "reticent.engine.table.local:Local",
+    ("table", "mondrian"): "reticent.engine.table.mondrian:Mondrian",
+    ("table", "supervised"): "reticent.engine.table.supervision:Supervised",
     ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
     ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
     ("stream", "castle"): "reticent.engine.stream.castle:Castle",
-    ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
+    ("evolving", "sealed"): "reticent.engine.evolving.sealed:Sealed",
+    ("evolving", "indexed"): "reticent.engine.evolving.indexed:Indexed",
+    ("evolving", "enc"): "reticent.engine.evolving.enc:Enc",
+    ("evolving", "encc"): "reticent.engine.evolving.encc:Encc",
+    ("evolving", "eac"): "reticent.engine.evolving.eac:Eac",
+    ("evolving", "red"): "reticent.engine.evolving.red:Red",
+    ("series", "sealed"): "reticent.engine.series.sealed:SealedSeries",
+    ("series", "m-distinct"): "reticent.engine.series.m_distinct:MDistinct",
+    ("series", "m-distinct*"): "reticent.engine.series.m_distinct_star:MDistinctStar",
+    ("series", "m-invariance"): "reticent.engine.series.m_invariance:MInvariance",
 }
 
 

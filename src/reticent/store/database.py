@@ -56,7 +56,12 @@ def connect(where: str | os.PathLike[str], *, create: bool) -> sa.Engine:
 
 def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """An INSERT that knows ON CONFLICT, in the dialect of the connection."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    return of_dialect(connection.dialect.name, table)
+
+
+def of_dialect(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """The same, by the name of the dialect."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 @contextlib.contextmanager

@@ -89,3 +89,27 @@ kv = Table(
     Column("key", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
+
+# Live records of an evolving table: `fixed` holds codes and keyed hashes, which change only when the record does; class and
+# seat change when others come and go. One row per record, so that a change costs what it touches and not what is there.
+evolving_records = Table(
+    "reticent_evolving_records",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("row", BigInteger, primary_key=True, autoincrement=False),
+    Column("person", Text, nullable=False),
+    Column("name", Text),
+    Column("fixed", LargeBinary, nullable=False),
+    Column("class", BigInteger, nullable=False),
+    Column("seat", BigInteger, nullable=False),
+)
+
+# The distinct values of each column, in the order of their codes; rows are only ever added.
+evolving_words = Table(
+    "reticent_evolving_words",
+    metadata,
+    Column("publisher", Text, primary_key=True),
+    Column("column", Text, primary_key=True),
+    Column("first", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)

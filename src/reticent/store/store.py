@@ -192,6 +192,11 @@ class Store:
         with self._reading() as connection:
             return {row.key: bytes(row.value) for row in connection.execute(query.order_by(table.key))}
 
+    def read(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+        """The rows of an engine's own table."""
+        with self._reading() as connection:
+            return [tuple(row) for row in connection.execute(query)]
+
     # Inside
 
     def _entries(self, publisher: str, which: sa.ColumnElement[bool]) -> Iterator[OutboxEntry]:

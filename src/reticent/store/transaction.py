@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import schema
-from reticent.store.database import insert
+from reticent.store.database import of_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,26 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.release import LedgerEntry
+
+
+# Statements are built once: building them costs more than running them.
+_OF = schema.publishers.c.publisher == sa.bindparam("of")
+_READ_ROW = (
+    sa.select(
+        schema.publishers.c.owner,
+        schema.publishers.c.position,
+        schema.publishers.c.next_number,
+        schema.publishers.c.next_part,
+    )
+    .where(_OF)
+    .with_for_update()
+)
+_WRITE_ROW = (
+    sa.update(schema.publishers)
+    .where(_OF)
+    .values({name: sa.bindparam(name) for name in ("position", "next_number", "next_part")})
+)
+_INSERT = {table: sa.insert(table) for table in (schema.outbox, schema.snapshots, schema.ledger, schema.dead_letters)}
 
 
 @dataclass
@@ -117,6 +138,16 @@ class Transaction:
         self._row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
 
+    def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
+        """Run a statement on an engine's own table, once per row, as the publisher's one writer."""
+        self._row(publisher)
+        if rows:
+            self._connection.execute(statement, rows)
+
+    def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Write rows of an engine's own table, in place of those with the same key."""
+        self.run(publisher, _upsert(self._connection.dialect.name, table), rows)
+
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
         table = schema.kv.c
@@ -127,10 +158,8 @@ class Transaction:
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
-        write = insert(self._connection, schema.kv).values(publisher=publisher, space=space, key=key, value=value)
-        self._connection.execute(
-            write.on_conflict_do_update(index_elements=["publisher", "space", "key"], set_={"value": value})
-        )
+        row = {"publisher": publisher, "space": space, "key": key, "value": value}
+        self._connection.execute(_upsert(self._connection.dialect.name, schema.kv), row)
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
@@ -142,25 +171,16 @@ class Transaction:
     def flush(self) -> None:
         """Write back what was counted on; `Store.transaction` calls it before it commits."""
         for publisher, row in self._rows.items():
-            self._connection.execute(
-                sa.update(schema.publishers)
-                .where(schema.publishers.c.publisher == publisher)
-                .values(position=row.position, next_number=row.next_number, next_part=row.next_part)
-            )
+            self._connection.execute(_WRITE_ROW, {"of": publisher, **vars(row)})
 
     def _insert(self, table: sa.Table, **values: Any) -> None:
-        self._connection.execute(sa.insert(table).values(**values))
+        self._connection.execute(_INSERT[table], values)
 
     def _row(self, publisher: str) -> _Row:
         """The publisher's row, held for this transaction, after checking that we are its one writer."""
         if publisher in self._rows:
             return self._rows[publisher]
-        table = schema.publishers.c
-        found = self._connection.execute(
-            sa.select(table.owner, table.position, table.next_number, table.next_part)
-            .where(table.publisher == publisher)
-            .with_for_update()
-        ).one_or_none()
+        found = self._connection.execute(_READ_ROW, {"of": publisher}).one_or_none()
         if publisher not in self._owners or found is None:
             raise StateError(f"{publisher!r} is not locked by this process.", hint="Write inside `store.lock(...)`.")
         if found.owner != self._owners[publisher]:
@@ -169,3 +189,12 @@ class Transaction:
             )
         self._rows[publisher] = _Row(found.position, found.next_number, found.next_part)
         return self._rows[publisher]
+
+
+@functools.cache
+def _upsert(dialect: str, table: sa.Table) -> sa.Executable:
+    """Built once per table: building it costs more than running it for one row."""
+    write = of_dialect(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
+    return write.on_conflict_do_update(index_elements=keys, set_=change)

@@ -201,10 +201,18 @@ def test_a_planted_bug_in_anatomy_is_refuted(qit, st, claim):
     assert claim in refuted(anatomy(qit, st), policy(l=2))
 
 
+def test_counts_that_are_none_never_pass():
+    claims = {"l": {"entropy": 2, "recursive": [2, 2], "frequency": 2}, "t": {"equal": 1}}
+    for count in (["x", "1", "1", "1"], ["0", "0", "1", "1"], ["-3", "1", "1", "1"], ["1.5", None, "1", "1"]):
+        assert "whole numbers" in refuted(anatomy(st=ST | {"count": count}, claims=claims), policy(l=2))
+
+
 def test_counterfeits_must_be_as_many_as_stated():
     st = ST | {"count": [2, 2, 1, 1]}
     assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2}), policy()).refuted == ()
-    assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": 1}))
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2 / 6}), policy()).refuted == ()
+    for wrong in (1, 0.3):
+        assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": wrong}))
 
 
 def test_a_claimed_posterior_is_held_against_the_groups():

@@ -96,6 +96,14 @@ def test_parts_of_a_stream_are_judged_as_one():
     assert not verify([first, second, again], POLICY).holds
 
 
+def test_a_claimed_posterior_is_held_against_the_groups():
+    parts = {"group": pa.table({"group": ["a"] * 3, "value": ["a", "b", "c"], "count": [1, 1, 1]})}
+    thirds = {"l": {"distinct": 2}, "posterior": 1 / 3}
+    assert verify(release(parts, thirds), POLICY).refuted == ()
+    refuted = verify(release(parts, {"l": {"distinct": 2}, "posterior": 0.3}), POLICY).refuted
+    assert ["posterior" in finding.claim for finding in refuted] == [True]
+
+
 def record(seq, age, ill):
     return {"type": "record", "seq": seq, "qi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
 

@@ -1,5 +1,6 @@
 """What is written comes back: every format, every dialect, nulls apart from empty texts."""
 
+import csv
 import gzip
 import io
 import stat
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from reticent.connectors.files import (
     Format,
+    blocks,
     read_batches,
     read_head,
     read_table,
@@ -117,7 +119,7 @@ def test_streams_work_where_files_do(tmp_path, kind, monkeypatch, capfdbinary):
     with (tmp_path / f"t.{kind}").open("rb") as raw:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw))
         assert read_table("-").equals(table)
-    write_table(table, "-", kind)
+    write_table(table, Path("-"), kind)
     assert read_table(io.BytesIO(capfdbinary.readouterr().out)).equals(table)
 
 
@@ -196,3 +198,26 @@ def test_the_head_of_a_large_file(tmp_path, kind):
 def test_texts_replace_files_whole(tmp_path):
     write_text(tmp_path / "t", "ä")
     assert (tmp_path / "t").read_bytes() == "ä".encode()
+
+
+@pytest.mark.parametrize(
+    "content", [b"a,b\n1,2", b"a,b\r\n1,2", b'{"a": "1", "b": "2"}', b"\xef\xbb\xbfa;b\n1;2", b"a,b\r1,2"]
+)
+def test_the_last_line_needs_no_end(content):
+    assert read_table(io.BytesIO(content)).to_pydict() == {"a": ["1"], "b": ["2"]}
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.text(st.sampled_from("xé\",\n\r;'"), min_size=1, max_size=5)] * 2), min_size=1, max_size=12
+    ),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_where_blocks_are_cut_does_not_matter(rows, size, quote_all):
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows([("a", "b"), *rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_BLOCK", size)
+        table = read_table(io.BytesIO(text.getvalue().encode()), form=Format("csv"))
+    assert list(zip(*table.to_pydict().values(), strict=True)) == rows

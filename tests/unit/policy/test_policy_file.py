@@ -63,6 +63,7 @@ t = 0.2
 suppression = 0.02
 [series]
 model = "m-distinct*"
+max_risk = 0.25
 """
     hashes = {
         Policy.load(write(tmp_path, GOOD)).hash,

@@ -25,10 +25,11 @@ _BLOCK = 16 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole rows, and the line of the file on which the first of them begins."""
+    """Whole rows, the line of the file on which they begin, and whether the header is among them."""
 
     line: int
     data: bytes = field(repr=False)
+    first: bool
 
 
 def blocks(source: Opened, form: Format) -> Generator[Block]:
@@ -46,29 +47,29 @@ def blocks(source: Opened, form: Format) -> Generator[Block]:
 
 def _cut(source: Opened, form: Format) -> Iterator[Block]:
     guard, quote = Guard(source, form), form.quote.encode()
-    rest, line = b"", 1
+    rest, line, first = b"", 1, True
     while data := guard.read(_BLOCK):
         rest += data
-        end = _last_row_end(rest, quote)
+        # A file with bare carriage returns as line ends has none of the others; the parser knows them all.
+        newline = b"\n" if b"\n" in rest else b"\r"
+        end = _last_row_end(rest, quote, newline)
         if end:
-            yield Block(line, rest[:end])
-            line += rest.count(b"\n", 0, end)
-            rest = rest[end:]
+            yield Block(line, rest[:end], first)
+            line += rest.count(newline, 0, end)
+            rest, first = rest[end:], False
         if len(rest) > MAX_LINE:
             raise too_long(source.name, line)
     if rest.count(quote) % 2:
         # The parser would close the quote by itself: all rows after it would become one cell.
         raise DataError(
-            f"{source.name}, line {line + _open_row(rest, quote)}: a quote is opened and never closed.",
+            f"{source.name}, line {line}: a quote is opened and never closed.",
             hint="Double every quote inside a cell and wrap the cell in quotes.",
         )
     if rest:
-        yield Block(line, rest)
+        yield Block(line, rest, first)
 
 
-def _last_row_end(data: bytes, quote: bytes) -> int:
-    # A file with bare carriage returns as line ends has none of the others; in all files the parser knows both.
-    newline = b"\n" if b"\n" in data else b"\r"
+def _last_row_end(data: bytes, quote: bytes, newline: bytes) -> int:
     end = data.rfind(newline)
     quotes = data.count(quote, 0, max(end, 0))
     while end >= 0 and quotes % 2:
@@ -76,8 +77,3 @@ def _last_row_end(data: bytes, quote: bytes) -> int:
         quotes -= data.count(quote, max(before, 0), end)
         end = before
     return end + 1
-
-
-def _open_row(data: bytes, quote: bytes) -> int:
-    """How many lines into `data` the row begins after which the quotes no longer match."""
-    return data.count(b"\n", 0, _last_row_end(data, quote))

@@ -111,7 +111,7 @@ class _Parser:
         raise self._explain(said, block)
 
     def _read(self, block: Block, piece: int) -> pa.Table:
-        names = None if block.line == 1 else self._header
+        names = None if block.first else self._header
         options = pacsv.ReadOptions(block_size=piece, column_names=names)
         return pacsv.read_csv(
             pa.BufferReader(block.data), read_options=options, parse_options=self._parse, convert_options=self._convert

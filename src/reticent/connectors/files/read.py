@@ -10,7 +10,7 @@ import pyarrow as pa
 from reticent.connectors.files import columnar, csv_read, ndjson_read
 from reticent.connectors.files.finite import check_finite
 from reticent.connectors.files.sniff import Format, sniff_head
-from reticent.connectors.files.source import Opened, SourceLike, opened
+from reticent.connectors.files.source import SourceLike, opened
 from reticent.connectors.files.want import Want
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def read_table(
     """
     want = Want(None if columns is None else tuple(columns), types or {}, finite=finite)
     with opened(source) as there:
-        table = _READERS[_form(there, form).kind].table(there, _form(there, form), want)
+        form = form or sniff_head(there)
+        table = _READERS[form.kind].table(there, form, want)
         if finite:
             check_finite(table, name=there.name)
         return table
@@ -62,7 +63,8 @@ def read_batches(
     """
     want = Want(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
     with opened(source) as there:
-        pieces = _READERS[_form(there, form).kind].batches(there, _form(there, form), want)
+        form = form or sniff_head(there)
+        pieces = _READERS[form.kind].batches(there, form, want)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 if finite:
@@ -79,7 +81,3 @@ def read_head(source: SourceLike, rows: int) -> pa.Table:
             if sum(map(len, taken)) >= rows:
                 break
     return pa.Table.from_batches(taken).slice(0, rows)
-
-
-def _form(source: Opened, form: Format | None) -> Format:
-    return form or sniff_head(source)

@@ -8,8 +8,10 @@ is mostly UTF-8 with some broken bytes is refused, because guessing there would 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
+import itertools
 import re
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -156,17 +158,12 @@ def _delimiter(text: str) -> str:
 
 
 def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
-    """The first rows of a sample; a row the sample cuts off is left out, unless it is the only one."""
+    """The first rows of a sample; the last of them may be cut off by its end."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
-    try:
-        for row in reader:
-            rows.append(row)
-            if len(rows) > _ROWS_TO_GUESS_FROM:
-                break
-    except csv.Error:
-        return rows
-    return rows[:-1] if len(rows) > 1 and not text.endswith(("\n", "\r")) else rows
+    with contextlib.suppress(csv.Error):
+        rows.extend(itertools.islice(reader, _ROWS_TO_GUESS_FROM))
+    return rows
 
 
 def _quote(text: str, delimiter: str) -> str:

@@ -104,7 +104,7 @@ def seekable(source: Opened) -> Iterator[BinaryIO]:
 
 def _raw(source: SourceLike, stack: contextlib.ExitStack) -> tuple[str, Path | None, BinaryIO]:
     if isinstance(source, (str, os.PathLike)):
-        if source == "-":
+        if os.fspath(source) == "-":
             return "standard input", None, sys.stdin.buffer
         path = Path(source)
         if path.is_dir():

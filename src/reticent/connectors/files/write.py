@@ -47,7 +47,7 @@ def write_batches(
 
 
 def _kind(target: TargetLike, kind: Kind | None) -> Kind:
-    found = kind or ("csv" if target == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
+    found = kind or ("csv" if os.fspath(target) == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
     if found not in get_args(Kind):
         raise PolicyError(
             f"{target}: unknown file format.",
@@ -58,7 +58,7 @@ def _kind(target: TargetLike, kind: Kind | None) -> Kind:
 
 @contextlib.contextmanager
 def _open(target: TargetLike) -> Iterator[BinaryIO]:
-    if target == "-":
+    if os.fspath(target) == "-":
         with write_errors("standard output"):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()

@@ -1,1 +1,1 @@
-"""Engines of one kind; one algorithm per file."""
+"""Engines for the same persons published again; one algorithm per file."""

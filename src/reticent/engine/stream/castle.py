@@ -69,17 +69,23 @@ class Castle(Publisher):
         held = self._rows - self._published - self._suppressed
         return Counts(self._rows, self._published, held, self._suppressed)
 
-    def push(self, batch: pa.Table) -> list[Release]:
-        """Takes records in; gives back those whose cluster is ready or whose time is up."""
+    def push(self, batch: pa.Table, *, seqs: npt.NDArray[np.uint64] | None = None) -> list[Release]:
+        """Takes records in; gives back those whose cluster is ready or whose time is up.
+
+        Args:
+            batch: the records.
+            seqs: their positions in the input, by default the next ones.
+        """
         batch = check_batch(batch, self.policy)
         if not batch.num_rows:
             return []
         self._open(batch)
-        seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        if seqs is None:
+            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
         records = self._reader.read(batch, seqs, self._values)
         leaves, numbers = self._leaves(batch), self._numbers(batch)
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
-        self._next += batch.num_rows
+        self._next = int(seqs[-1]) + 1
         self._rows += batch.num_rows
         kept = batch.select([self._sensitive, *self.policy.plain]).append_column("seq", pa.array(seqs))
         self._held = kept if self._held is None else pa.concat_tables([self._held, kept])

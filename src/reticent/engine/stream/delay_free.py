@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reticent import _core
 from reticent.engine.stream.design import Label
 from reticent.engine.stream.immediate import Immediate, Placed, sau_limit
@@ -46,20 +48,20 @@ class DelayFree(Immediate):
 
     def _start(self) -> None:
         settings = self.policy.stream
-        counts = [self.prior.counts[label] for label in self.values.labels]
+        self._counts = [self.prior.counts[label] for label in self.values.labels]
         self._core = _core.stream.DelayFree(
             key=self._key,
             shard=self.shard,
             l=self.l,
             pool=settings.pool,
-            weights=weights(settings.pool, counts, self.l),
+            weights=weights(settings.pool, self._counts, self.l),
             rank=self.values.rank,
             retire_after=settings.retire_after,
             literal=settings.draw_limit if settings.generation == "literal" else 0,
         )
-        self._known = len(self.values)
+        self._size = len(self.values)
 
-    def _place(self, records: Records) -> Placed:
+    def _put(self, records: Records) -> Placed:
         self._grow()
         try:
             return Placed(*self._core.push(records.seqs, records.qis, records.codes))
@@ -71,9 +73,20 @@ class DelayFree(Immediate):
             ) from None
 
     def _grow(self) -> None:
-        if len(self.values) > self._known:
+        if len(self.values) > self._size:
             self._core.grow(self.values.rank)
-            self._known = len(self.values)
+            self._size = len(self.values)
+
+    def _room(self) -> int:
+        return 1 << 62
+
+    def _renew(self) -> None:
+        """The pool follows what has been seen; the paper, too, takes it from the past of the stream."""
+        self._weigh(list(self._known(self._core.seen()).values()))
+
+    def _weigh(self, counts: list[int]) -> None:
+        self._counts = counts
+        self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
@@ -95,11 +108,18 @@ class DelayFree(Immediate):
         return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST, NOT_COVERED)
 
     def _more(self) -> dict[str, Any]:
-        return {}
+        return {"counts": self._counts}
 
     def _core_state(self) -> bytes:
         return self._core.snapshot()
 
-    def _load(self, more: dict[str, Any], core: bytes) -> None:  # noqa: ARG002 - the paper's method has no more
+    def _load(self, more: dict[str, Any], core: bytes) -> None:
         self._grow()
+        counts = more["counts"]
+        if len(counts) == self._size:
+            self._weigh(counts)
+        else:  # values met after the pool was last weighed have no weight of their own yet
+            self._counts = counts
+            fixed = weights(self.policy.stream.pool, counts, self.l)
+            self._core.reweigh(np.concatenate([fixed, np.zeros(self._size - len(counts), dtype=np.uint64)]))
         self._core.restore(core)

@@ -1,8 +1,7 @@
 """The design prior of a stream: from a file of the past, from the domain, or from the epoch that ends.
 
-Counts become a prior that is fit for a design: rare values get an upper confidence bound, since a value met once in the
-past may well be three times as frequent, and `other` gets the share that unseen values may have by the rule of three.
-All numbers are whole, so that the classes made from them are exact.
+Counts become a prior that is fit for a design: values get an upper bound that is the wider the rarer they are, and `other`
+gets room for values that nobody has seen. All numbers are whole, so that the classes made from them are exact.
 """
 
 from __future__ import annotations
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 Label = str | None
-# Below this count a relative error of one in five is likely; above it the count is taken as it is.
-_RARE = 30
-# Not seen in n records: with 95% confidence its share is at most 3/n (rule of three).
-_UNSEEN = 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,22 +89,70 @@ def check_possible(counts: Mapping[Label, int], l: int) -> None:
 
 
 def widened(prior: Prior, other: str) -> dict[Label, int]:
-    """Counts fit for a design: rare values raised to an upper confidence bound, room for unseen ones."""
+    """Counts fit for a design, in eighths of a record: a little above what was seen, the rarer the more.
+
+    A value that comes more often than its design forces whole groups open, one that comes less often only leaves its own
+    slots free. So one record and a quarter of a standard deviation are added to each count (measured best on short pasts),
+    and `other`, for what nobody has seen, counts as one record.
+    """
     if prior.source == "domain":
         return {**dict.fromkeys(prior.counts, 1), other: 1}
-    raised = {label: max(n, min(n + math.isqrt(n) + 1, _RARE)) for label, n in prior.counts.items()}
-    # A share of 3/n, but never more than a single value may have in a short past.
-    room = max(1, min(_UNSEEN, max(raised.values(), default=1)))
-    return {**raised, other: max(raised.get(other, 0), room)}
+    raised = {label: 8 * n + 2 * math.isqrt(n) + 8 for label, n in prior.counts.items()}
+    return {**raised, other: raised.get(other, 8)}
 
 
-def plan(counts: Mapping[int, int], l: int, *, copies: int, rank: npt.NDArray[np.uint32]) -> Plan:
-    """The classes of a prior on codes, slots in the published order."""
-    classes = design(counts, l, copies=copies)
-    total = sum(counts.values())
-    rows = [sorted(entry.values, key=lambda code: int(rank[code])) for entry in classes]
-    weights = [int(entry.weight * total) for entry in classes]
-    return Plan(np.array(rows, dtype=np.int32), np.array(weights, dtype=np.uint64))
+def plan(
+    counts: Mapping[int, int], l: int, *, copies: int, rank: npt.NDArray[np.uint32], last: Plan | None = None
+) -> Plan:
+    """The classes of a prior on codes, slots in the published order.
+
+    Args:
+        counts: the design prior.
+        l: values per class, in `copies` slots each.
+        copies: slots per class divided by l.
+        rank: the published order of the codes.
+        last: the design in use; its classes are kept as far as the prior allows, so that their open groups go on
+            filling up.
+    """
+    # What each value needs in classes, and the weight all classes have together: the prior can be met while no need
+    # exceeds the rest.
+    left, rest = {code: l * n for code, n in counts.items()}, sum(counts.values())
+    kept: list[tuple[tuple[int, ...], int]] = []
+    if last is not None and copies == 1:
+        kept, left, rest = _keep(last, left, rest)
+    made = kept
+    if rest:
+        classes = design({code: n for code, n in left.items() if n}, l, copies=copies)
+        made = kept + [
+            (tuple(sorted(c.values, key=lambda code: int(rank[code]))), int(c.weight * rest)) for c in classes
+        ]
+    return Plan(np.array([row for row, _ in made], dtype=np.int32), np.array([w for _, w in made], dtype=np.uint64))
+
+
+def _keep(last: Plan, left: dict[int, int], rest: int) -> tuple[list[tuple[tuple[int, ...], int]], dict[int, int], int]:
+    """Gives the last design's classes as much of their old weight as leaves a prior that can still be met.
+
+    What is left must obey the same rule as any prior here: no value above the rest.
+    """
+    need = np.zeros(max(max(left, default=0), int(last.classes.max())) + 1, dtype=np.int64)
+    need[list(left)] = list(left.values())
+    before, total = int(last.weights.sum()), rest
+    order = np.argsort(-last.weights.astype(np.int64), kind="stable")
+    kept: dict[tuple[int, ...], int] = {}
+    # First the old weights, then more where they leave room: a class that goes on is worth more than a new one.
+    for limits in (last.weights, None):
+        for at in order:
+            row = last.classes[at]
+            inside = need[row]
+            need[row] = 0
+            wanted = rest if limits is None else int(limits[at]) * total // before
+            weight = min(wanted, int(inside.min()), rest - int(need.max()))
+            need[row] = inside - weight
+            rest -= weight
+            if weight:
+                key = tuple(int(code) for code in row)
+                kept[key] = kept.get(key, 0) + weight
+    return list(kept.items()), {code: int(n) for code, n in enumerate(need) if n}, rest
 
 
 def blurred(counts: Mapping[Label, int], key: bytes, epoch: int) -> dict[Label, int]:

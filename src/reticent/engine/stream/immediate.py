@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _NAME = 17
+# The design is renewed whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
+# evidence changes nothing that matters.
+_FIRST_LOOK = 1_000
+_LAST_LOOK = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +78,8 @@ class Immediate(Publisher):
         self._rows = 0
         self._broken = False
         self._key = rng.key("stream choices")
+        self._evidence = sum(self.prior.counts.values()) if self.prior.source == "past" else 0
+        self._look_at = max(self._evidence, _FIRST_LOOK)
         self._start()
 
     @abstractmethod
@@ -85,8 +91,39 @@ class Immediate(Publisher):
         """Builds the native state."""
 
     @abstractmethod
+    def _put(self, records: Records) -> Placed:
+        """Places records of one piece of a batch, between two looks at the evidence."""
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """The evidence has doubled: makes the best of it."""
+
+    @abstractmethod
+    def _room(self) -> int:
+        """Records until the next thing to look at, the evidence aside."""
+
     def _place(self, records: Records) -> Placed:
-        """Places the records of one batch."""
+        """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
+        parts: list[Placed] = []
+        at, rows = 0, self._rows
+        while at < len(records) or not parts:
+            end = min(len(records), at + self._room(), at + max(self._look_at - rows, 0) or len(records))
+            parts.append(self._put(records[at:end]))
+            rows += end - at
+            at = end
+            if rows >= self._look_at:
+                self._look(rows)
+        return Placed.joined(parts)
+
+    def _look(self, rows: int) -> None:
+        self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
+        if self.policy.stream.epochs == "auto":
+            self._renew()
+
+    def _known(self, seen: npt.NDArray[np.uint64]) -> dict[Label, int]:
+        """All evidence so far: the past and the stream."""
+        past = self.prior.counts if self.prior.source == "past" else {}
+        return {label: past.get(label, 0) + int(seen[code]) for code, label in enumerate(self.values.labels)}
 
     @abstractmethod
     def metrics(self) -> dict[str, float]:
@@ -172,7 +209,7 @@ class Immediate(Publisher):
         if self._broken:
             raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
-        state |= {"labels": self.values.labels, "more": self._more()}
+        state |= {"labels": self.values.labels, "look_at": self._look_at, "more": self._more()}
         return pack(self.policy, self.rng, state, blobs={"core": self._core_state()})
 
     @classmethod
@@ -184,7 +221,7 @@ class Immediate(Publisher):
         publisher = cls(policy, rng=rng, shard=saved["shard"])
         for label in saved["labels"]:
             publisher.values.code(label)
-        publisher._next, publisher._rows = saved["next"], saved["rows"]
+        publisher._next, publisher._rows, publisher._look_at = saved["next"], saved["rows"], saved["look_at"]
         try:
             publisher._load(saved["more"], blobs["core"])
         except ValueError as error:

@@ -42,6 +42,9 @@ class Records:
     def __len__(self) -> int:
         return len(self.seqs)
 
+    def __getitem__(self, rows: slice) -> Records:
+        return Records(self.seqs[rows], self.qis[rows], self.persons[rows], self.codes[rows])
+
     def to_bytes(self) -> bytes:
         """A journal entry."""
         head = orjson.dumps({"rows": len(self), "labels": self.labels})

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
-from reticent.engine.stream.design import Label, Prior, blurred, check_possible, plan, widened
+from reticent.engine.stream.design import Label, Plan, Prior, blurred, check_possible, plan, widened
 from reticent.engine.stream.immediate import Immediate, Placed, sau_limit
 from reticent.engine.stream.records import Records
 from reticent.errors import GuaranteeError
@@ -48,6 +48,8 @@ NOT_COVERED = (
     "a person known to come back with different values",
     "whether a person is in the stream",
 )
+# A filter smaller than this saves nothing.
+_FEWEST = 4_096
 # An epoch's first windows fill empty groups: their rate says nothing about drift.
 _SETTLING = 3
 
@@ -73,46 +75,44 @@ class Sealed(Immediate):
             retire_after=settings.retire_after,
             provision=settings.provision,
         )
-        self._known = len(self.values)
+        self._size = len(self.values)
         self._in_window = 0
         self._forced = 0
         self._rates: list[float] = []
         self.alarms = 0
         self.epoch = 0
         self._before: npt.NDArray[np.uint64] = np.zeros(len(self.values), dtype=np.uint64)
+        self._plan: Plan | None = None
         self._begin(self._counts)
 
     def _begin(self, counts: dict[Label, int]) -> None:
-        """Starts an epoch with the design of these counts."""
+        """Starts an epoch with the design of these counts; it keeps as much of the last design as it can."""
         settings = self.policy.stream
         coded = {self.values.code(label): n for label, n in counts.items() if n}
-        made = plan(coded, self.l, copies=settings.copies, rank=self.values.rank)
-        other = self.values.code(settings.other)
-        self._core.begin(made.classes, made.weights, domain=len(self.values), other=other, marks=settings.persons)
+        self._plan = plan(coded, self.l, copies=settings.copies, rank=self.values.rank, last=self._plan)
+        expected = min(settings.persons, max(self._look_at - self._rows, _FEWEST))
+        self._core.begin(
+            self._plan.classes,
+            self._plan.weights,
+            domain=len(self.values),
+            other=self.values.code(settings.other),
+            marks=expected,
+        )
 
-    def _place(self, records: Records) -> Placed:
-        if len(self.values) > self._known:
+    def _put(self, records: Records) -> Placed:
+        if len(self.values) > self._size:
             self._core.grow(len(self.values))
-            self._known = len(self.values)
-        parts: list[Placed] = []
-        at = 0
-        while at < len(records) or not parts:
-            end = min(len(records), at + self.policy.stream.window - self._in_window)
-            piece = slice(at, end)
-            parts.append(
-                Placed(
-                    *self._core.push(
-                        records.seqs[piece], records.qis[piece], records.persons[piece], records.codes[piece]
-                    )
-                )
-            )
-            self._in_window += end - at
-            if self._in_window == self.policy.stream.window:
-                self._look()
-            at = end
-        return Placed.joined(parts)
+            self._size = len(self.values)
+        placed = Placed(*self._core.push(records.seqs, records.qis, records.persons, records.codes))
+        self._in_window += len(records)
+        if self._in_window >= self.policy.stream.window:
+            self._watch()
+        return placed
 
-    def _look(self) -> None:
+    def _room(self) -> int:
+        return self.policy.stream.window - self._in_window
+
+    def _watch(self) -> None:
         """After a window: has the forced-open rate risen so far that the design no longer fits?
 
         Everything that is looked at is published anyway, so the moment of a new epoch tells nothing.
@@ -127,25 +127,27 @@ class Sealed(Immediate):
         LOG.warning("the stream drifts: %.4f of the records had to open a group (epoch %d)", settled[-1], self.epoch)
         self._rates = []
         if self.policy.stream.epochs == "auto":
-            self._renew()
+            seen = self._core.seen()
+            fresh = seen.copy()
+            fresh[: len(self._before)] -= self._before
+            self._redesign({label: int(fresh[code]) for code, label in enumerate(self.values.labels)})
 
     def _ideal(self) -> float:
         return 1 / (self.l * self.policy.stream.copies)
 
     def _renew(self) -> None:
-        """Starts an epoch for the prior of the last one; keeps the old design when l cannot be met with the new."""
-        seen = self._core.seen()
-        fresh = seen.copy()
-        fresh[: len(self._before)] -= self._before
-        found = {label: int(fresh[code]) for code, label in enumerate(self.values.labels)}
-        noisy = blurred(found, self.rng.key("stream prior"), self.epoch)
+        self._redesign(self._known(self._core.seen()))
+
+    def _redesign(self, counts: dict[Label, int]) -> None:
+        """Starts an epoch for these counts; keeps the old design when l cannot be met with them."""
+        noisy = blurred(counts, self.rng.key("stream prior"), self.epoch)
         try:
             check_possible(noisy, self.l)
             self._begin(widened(Prior(noisy, "epoch"), self.policy.stream.other))
         except GuaranteeError:
-            LOG.warning("l = %d cannot be met with the prior of the last epoch; its design stays in use", self.l)
+            LOG.warning("l = %d cannot be met with the prior seen so far; the old design stays in use", self.l)
             return
-        self._before = seen
+        self._before = self._core.seen()
         self.epoch += 1
 
     def metrics(self) -> dict[str, float]:
@@ -184,6 +186,8 @@ class Sealed(Immediate):
             "alarms": self.alarms,
             "epoch": self.epoch,
             "before": self._before.tolist(),
+            "classes": self._plan.classes.tolist() if self._plan else [],
+            "weights": self._plan.weights.tolist() if self._plan else [],
         }
 
     def _core_state(self) -> bytes:
@@ -191,8 +195,9 @@ class Sealed(Immediate):
 
     def _load(self, more: dict[str, Any], core: bytes) -> None:
         self._core.restore(core)
-        self._known = len(self.values)
-        self._core.grow(self._known)
+        self._size = len(self.values)
+        self._core.grow(self._size)
+        self._plan = Plan(np.array(more["classes"], dtype=np.int32), np.array(more["weights"], dtype=np.uint64))
         self._in_window, self._forced = more["in_window"], more["forced"]
         self._rates, self.alarms, self.epoch = more["rates"], more["alarms"], more["epoch"]
         self._before = np.array(more["before"], dtype=np.uint64)

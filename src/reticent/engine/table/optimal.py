@@ -29,7 +29,7 @@ import numpy as np
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.subject import Subject, subject
+from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class Optimal(TablePublisher):
         return publish(given, table, full_domain(given, found, self.method), self.rng)
 
 
-def search(given: Subject, *, weights: list[float]) -> dict[str, Any]:
+def search(given: Subject, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:
     """The best node, or a refusal that says what would help."""
     settings = given.policy.table
     found = given.collapsed.search(
-        given.model, loss=settings.loss, weights=weights, limit=given.limit, seconds=settings.time_limit
+        given.model, loss=loss or settings.loss, weights=weights, limit=given.limit, seconds=settings.time_limit
     )
     if "levels" not in found:
         why = "within the time limit" if not found["complete"] else "even with every value generalised to *"
@@ -86,4 +86,4 @@ def full_domain(given: Subject, found: dict[str, Any], method: str) -> Outcome:
         "optimal": bool(found["complete"]),
         "bound": found["bound"],
     }
-    return Outcome(method, dict(zip(given.quasi, levels, strict=True)), np.asarray(classes < 0), explain)
+    return Outcome(method, by_levels(given, levels), np.asarray(classes < 0), explain)

@@ -10,15 +10,21 @@ import numpy as np
 
 from reticent import _core
 from reticent.encode import encode_table
+from reticent.engine.table.levels import Levels
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import Ladder, ladders
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
     import pyarrow as pa
 
     from reticent.encode import Encoded
+    from reticent.engine.table.cuts import Cuts
     from reticent.policy import Policy
+
+SensitiveColumn = tuple["npt.NDArray[np.int32]", int, "list[npt.NDArray[np.int32]]"]
 
 SPAN = 1_000_000
 """Numeric spans are given to the search as whole numbers of this many parts."""
@@ -33,8 +39,7 @@ class Subject:
         ladders: their hierarchies.
         collapsed: distinct combinations with sensitive histograms.
         model: what every class must satisfy.
-        limit: most records that may be suppressed.
-        weights: importance of each quasi-identifier.
+        sensitive: the columns the model looks at, in the core's form.
     """
 
     policy: Policy
@@ -44,6 +49,12 @@ class Subject:
     collapsed: _core.table.Collapsed
     model: _core.table.Model
     rows: int
+    sensitive: list[SensitiveColumn]
+
+    @property
+    def values(self) -> npt.NDArray[np.int32] | None:
+        """Codes of the sensitive column, where the model looks at exactly one."""
+        return self.sensitive[0][0] if len(self.sensitive) == 1 else None
 
     @property
     def limit(self) -> int:
@@ -79,16 +90,24 @@ def subject(policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | Non
     if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
         raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
     guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
-    encoded = encode_table(table, [*policy.quasi, *guarded])
+    # A frame that was counted elsewhere brings only the columns that the model looks at.
+    encoded = encode_table(table, [*policy.quasi, *(name for name in policy.sensitive if name in table.column_names)])
     known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
+    sensitive = [_sensitive(policy, encoded, name) for name in guarded]
     collapsed = _core.table.Collapsed(
         [encoded.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
-        [_sensitive(policy, encoded, name) for name in guarded],
+        sensitive,
         times=times,
     )
     rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows)
+    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows, sensitive)
+
+
+def by_levels(given: Subject, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
+    """Every quasi-identifier at its level."""
+    chosen = zip(given.quasi, levels, strict=True)
+    return {name: Levels(given.ladders[name], given.codes(name), level) for name, level in chosen}
 
 
 def model(policy: Policy) -> _core.table.Model:
@@ -144,22 +163,20 @@ def _charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], li
     return list(ladder.tables), charges, 1 + SPAN
 
 
-def _sensitive(
-    policy: Policy, encoded: Encoded, name: str
-) -> tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]:
+def _sensitive(policy: Policy, encoded: Encoded, name: str) -> SensitiveColumn:
     """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
     values = encoded.dictionaries[name].values
-    order = _order(values.to_pylist())
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    places = order(values.to_pylist())
+    rank = np.empty(len(places), dtype=np.int32)
+    rank[places] = np.arange(len(places), dtype=np.int32)
     tree: list[npt.NDArray[np.int32]] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
-        tree = [np.ascontiguousarray(table[order]) for table in ladders(policy, {name: values})[name].tables]
-        tree[0] = np.arange(len(order), dtype=np.int32)
-    return rank[encoded.codes[name]], len(order), tree
+        tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]
+        tree[0] = np.arange(len(places), dtype=np.int32)
+    return rank[encoded.codes[name]], len(places), tree
 
 
-def _order(values: list[Any]) -> npt.NDArray[np.int64]:
+def order(values: list[Any]) -> npt.NDArray[np.int64]:
     """Numbers by size, other values by their text, a missing value first."""
     try:
         keys = [(value is not None, float(value or 0), "") for value in values]

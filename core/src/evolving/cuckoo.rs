@@ -1,0 +1,178 @@
+//! Cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014): a set that answers "no" or "maybe", and can forget.
+//!
+//! Four 16-bit fingerprints share one 64-bit bucket; a key has two possible buckets, each reachable from the other by the
+//! fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with probability at
+//! most 8 / 65,535, about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+const SLOTS: usize = 4;
+const LANES: u64 = 0x0001_0001_0001_0001;
+const HIGH: u64 = 0x8000_8000_8000_8000;
+/// After this many evictions the filter counts as full; the value is that of the paper.
+const KICKS: usize = 500;
+/// Eight comparisons per lookup against 65,535 possible fingerprints (0 marks an empty slot).
+pub const FALSE_POSITIVES: f64 = 8.0 / 65_535.0;
+
+/// Finaliser of splitmix64: spreads every input bit over the whole word.
+pub fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// What a lookup needs of a key, computed once and used on many filters.
+#[derive(Clone, Copy)]
+pub struct Hashed {
+    print: u64,
+    first: u64,
+    other: u64,
+}
+
+impl Hashed {
+    pub fn new(key: u64) -> Self {
+        let h = mix(key.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        let print = (h >> 48) % 65_535 + 1;
+        Hashed {
+            print,
+            first: h & 0xffff_ffff,
+            other: mix(print) & 0xffff_ffff,
+        }
+    }
+}
+
+fn has(bucket: u64, print: u64) -> bool {
+    let x = bucket ^ print.wrapping_mul(LANES);
+    x.wrapping_sub(LANES) & !x & HIGH != 0
+}
+
+fn lane(bucket: u64, slot: usize) -> u64 {
+    (bucket >> (16 * slot)) & 0xffff
+}
+
+/// How many buckets hold so many keys: above 95% load insertions start to fail.
+pub fn buckets_for(keys: usize) -> usize {
+    let wanted = (keys as f64 / 0.95 / SLOTS as f64).ceil() as usize;
+    wanted.max(1).next_power_of_two()
+}
+
+/// Where the key may be, in a filter of so many buckets.
+fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
+    let mask = buckets as u64 - 1;
+    let first = key.first & mask;
+    (first as usize, ((first ^ key.other) & mask) as usize)
+}
+
+pub fn contains(buckets: &[u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    has(buckets[a], key.print) || has(buckets[b], key.print)
+}
+
+/// Adds a key; false when the filter is full, and then nothing has changed.
+pub fn insert(buckets: &mut [u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    if put(&mut buckets[a], key.print) || put(&mut buckets[b], key.print) {
+        return true;
+    }
+    let before = buckets.to_vec();
+    let (mut at, mut print) = (b, key.print);
+    for kick in 0..KICKS {
+        let slot = (mix(print + kick as u64) % SLOTS as u64) as usize;
+        let evicted = lane(buckets[at], slot);
+        buckets[at] ^= (evicted ^ print) << (16 * slot);
+        print = evicted;
+        at = ((at as u64 ^ (mix(print) & 0xffff_ffff)) & (buckets.len() as u64 - 1)) as usize;
+        if put(&mut buckets[at], print) {
+            return true;
+        }
+    }
+    buckets.copy_from_slice(&before);
+    false
+}
+
+fn put(bucket: &mut u64, print: u64) -> bool {
+    let free = (0..SLOTS).find(|&slot| lane(*bucket, slot) == 0);
+    if let Some(slot) = free {
+        *bucket |= print << (16 * slot);
+    }
+    free.is_some()
+}
+
+/// Forgets a key that was added; false when no such fingerprint is there.
+pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
+    let (a, b) = pair(key, buckets.len());
+    for at in [a, b] {
+        if let Some(slot) = (0..SLOTS).find(|&slot| lane(buckets[at], slot) == key.print) {
+            buckets[at] &= !(0xffff << (16 * slot));
+            return true;
+        }
+    }
+    false
+}
+
+/// A cuckoo filter over 64-bit keys.
+#[pyclass(module = "reticent._core.evolving")]
+pub struct CuckooFilter {
+    buckets: Vec<u64>,
+    held: usize,
+}
+
+#[pymethods]
+impl CuckooFilter {
+    #[new]
+    fn new(capacity: usize) -> Self {
+        CuckooFilter {
+            buckets: vec![0; buckets_for(capacity)],
+            held: 0,
+        }
+    }
+
+    /// Upper bound on the chance that a key never added is reported.
+    #[getter]
+    fn false_positive_rate(&self) -> f64 {
+        FALSE_POSITIVES
+    }
+
+    fn __len__(&self) -> usize {
+        self.held
+    }
+
+    fn __contains__(&self, key: u64) -> bool {
+        contains(&self.buckets, Hashed::new(key))
+    }
+
+    /// Adds a key; raises when the filter is full.
+    fn insert(&mut self, key: u64) -> PyResult<()> {
+        if !insert(&mut self.buckets, Hashed::new(key)) {
+            return Err(PyValueError::new_err(
+                "the filter is full; make it with a larger capacity",
+            ));
+        }
+        self.held += 1;
+        Ok(())
+    }
+
+    /// Forgets a key that was added; false when no such fingerprint is there.
+    fn delete(&mut self, key: u64) -> bool {
+        let gone = delete(&mut self.buckets, Hashed::new(key));
+        self.held -= usize::from(gone);
+        gone
+    }
+
+    /// Looks up many keys at once.
+    fn contains_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: PyReadonlyArray1<'py, u64>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let keys = keys.as_slice()?;
+        let found: Vec<bool> = py.detach(|| {
+            keys.iter()
+                .map(|&k| contains(&self.buckets, Hashed::new(k)))
+                .collect()
+        });
+        Ok(found.into_pyarray(py))
+    }
+}

@@ -1,0 +1,110 @@
+//! ENC (Temuujin, Ahn, Im, IEEE Access 2019), Algorithms 1 and 2: only the classes that a change leaves unsatisfied are looked at.
+//!
+//! Where the paper is open: a class is satisfied with l or more distinct values; what Anatomy cannot group goes to the smallest
+//! satisfied class; when there is none, the records are held back.
+
+use std::collections::BTreeSet;
+
+use super::classes::Table;
+use super::locate::Locator;
+use crate::table::anatomy;
+
+pub struct Enc {
+    pub locator: Locator,
+    /// How many unsatisfied classes a relocated record may ask before it goes to the smallest satisfied one.
+    pub probes: usize,
+}
+
+impl Enc {
+    fn add(&mut self, table: &mut Table, class: u32, row: u32) {
+        table.add(class, row);
+        self.locator.added(table, class, row);
+    }
+
+    /// Algorithm 1. Rows that were held back try again with the new ones.
+    pub fn insert(&mut self, table: &mut Table, fresh: &[u32], key: [u8; 32]) {
+        let mut rows: Vec<u32> = table.held.iter().copied().collect();
+        rows.extend_from_slice(fresh);
+        let rest = self.form(table, &rows, key);
+        for row in rest {
+            self.place(table, row);
+        }
+    }
+
+    /// Anatomy over the rows, when they hold l distinct values; the rows it could not group.
+    pub fn form(&mut self, table: &mut Table, rows: &[u32], key: [u8; 32]) -> Vec<u32> {
+        let values: Vec<i32> = rows.iter().map(|&r| table.value[r as usize]).collect();
+        let mut distinct = values.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() < table.l {
+            return rows.to_vec();
+        }
+        let codes: Vec<i32> = values
+            .iter()
+            .map(|v| distinct.binary_search(v).expect("listed") as i32)
+            .collect();
+        let (groups, made) = anatomy::group(&codes, distinct.len(), table.l, key);
+        let opened: Vec<u32> = (0..made).map(|_| table.open()).collect();
+        let mut rest = Vec::new();
+        for (&row, &group) in rows.iter().zip(&groups) {
+            match usize::try_from(group) {
+                Ok(group) => self.add(table, opened[group], row),
+                Err(_) => rest.push(row),
+            }
+        }
+        rest
+    }
+
+    fn place(&mut self, table: &mut Table, row: u32) {
+        match table.smallest() {
+            Some(class) => self.add(table, class, row),
+            None => table.hold(row),
+        }
+    }
+
+    /// Algorithm 2.
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
+        let mut unsatisfied = BTreeSet::new();
+        for &row in rows {
+            if let Some(class) = self.locator.host(table, row) {
+                unsatisfied.remove(&(table.size(class), class));
+                table.remove(class, row);
+                self.locator.removed(table, class, row);
+                if !table.is_satisfied(class) {
+                    unsatisfied.insert((table.size(class), class));
+                }
+            }
+            table.drop_row(row);
+        }
+        self.relocate(table, unsatisfied);
+    }
+
+    fn relocate(&mut self, table: &mut Table, mut unsatisfied: BTreeSet<(u32, u32)>) {
+        while let Some((_, class)) = unsatisfied.pop_first() {
+            let rows = table.dissolve(class);
+            self.locator.dissolved(class);
+            table.tally.relocated += rows.len();
+            for row in rows {
+                match self.needy(table, &unsatisfied, table.value[row as usize]) {
+                    Some(needy) => {
+                        unsatisfied.remove(&(table.size(needy), needy));
+                        self.add(table, needy, row);
+                        if !table.is_satisfied(needy) {
+                            unsatisfied.insert((table.size(needy), needy));
+                        }
+                    }
+                    None => self.place(table, row),
+                }
+            }
+        }
+    }
+
+    /// An unsatisfied class that lacks the value.
+    fn needy(&self, table: &Table, unsatisfied: &BTreeSet<(u32, u32)>, value: i32) -> Option<u32> {
+        let mut asked = unsatisfied.iter().take(self.probes);
+        asked
+            .find(|&&(_, class)| self.locator.lacks(table, class, value))
+            .map(|&(_, class)| class)
+    }
+}

@@ -1,0 +1,81 @@
+//! Edge colouring of a bipartite multigraph (König): delta groups out of a balanced bucket, in polynomial time.
+
+/// Gives each edge (left, right) a colour below `delta`; no two edges of one colour share an end.
+///
+/// Every degree must be at most `delta`.
+pub fn colour(edges: &[(usize, usize)], left: usize, right: usize, delta: usize) -> Vec<usize> {
+    const NONE: usize = usize::MAX;
+    let mut at_left = vec![NONE; left * delta];
+    let mut at_right = vec![NONE; right * delta];
+    let mut colours = vec![NONE; edges.len()];
+    for (edge, &(l, r)) in edges.iter().enumerate() {
+        let a = (0..delta)
+            .find(|&c| at_left[l * delta + c] == NONE)
+            .expect("left degree within delta");
+        let b = (0..delta)
+            .find(|&c| at_right[r * delta + c] == NONE)
+            .expect("right degree within delta");
+        if a != b {
+            flip(
+                r,
+                a,
+                b,
+                delta,
+                edges,
+                &mut at_left,
+                &mut at_right,
+                &mut colours,
+            );
+        }
+        at_left[l * delta + a] = edge;
+        at_right[r * delta + a] = edge;
+        colours[edge] = a;
+    }
+    colours
+}
+
+/// Swaps colours a and b along the alternating path that starts at right node `r` with colour a.
+#[allow(clippy::too_many_arguments)]
+fn flip(
+    r: usize,
+    a: usize,
+    b: usize,
+    delta: usize,
+    edges: &[(usize, usize)],
+    at_left: &mut [usize],
+    at_right: &mut [usize],
+    colours: &mut [usize],
+) {
+    const NONE: usize = usize::MAX;
+    let mut path = Vec::new();
+    let (mut node, mut on_right, mut want) = (r, true, a);
+    loop {
+        let edge = if on_right {
+            at_right[node * delta + want]
+        } else {
+            at_left[node * delta + want]
+        };
+        if edge == NONE {
+            break;
+        }
+        path.push(edge);
+        node = if on_right {
+            edges[edge].0
+        } else {
+            edges[edge].1
+        };
+        on_right = !on_right;
+        want = if want == a { b } else { a };
+    }
+    for &edge in &path {
+        let (l, r) = edges[edge];
+        at_left[l * delta + colours[edge]] = NONE;
+        at_right[r * delta + colours[edge]] = NONE;
+    }
+    for &edge in &path {
+        let (l, r) = edges[edge];
+        colours[edge] = if colours[edge] == a { b } else { a };
+        at_left[l * delta + colours[edge]] = edge;
+        at_right[r * delta + colours[edge]] = edge;
+    }
+}

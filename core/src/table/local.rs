@@ -1,0 +1,301 @@
+//! Local recoding: every record gets levels of its own.
+//!
+//! All records start in one class, everything generalised. Nodes are visited from the cheapest up; at each, the records
+//! still in the first class are grouped, and a group that satisfies the model leaves for a class of its own, provided
+//! that what stays behind satisfies the model too (or may be suppressed). So the table is satisfied at every moment.
+//!
+//! Under t-closeness a group that is too far from the whole table may leave in part: as many of its records as can be
+//! close, the others wait for company that balances them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::check::Table;
+use super::frontier::{Frontier, path};
+use super::grouping::{Grouping, Histogram, Scratch};
+use super::loss::Scorer;
+use super::model::Model;
+use super::optimal::Task;
+use super::space::Levels;
+
+/// Node of every record: by combination, except for the records that left in part.
+pub struct Recoded {
+    pub nodes: Vec<Levels>,
+    pub node: Vec<u32>,
+    /// (combination, sensitive value) -> how many records went to which node.
+    pub parts: HashMap<(u32, u32), Vec<(u32, u32)>>,
+    /// Node of the records that no class took; they must be suppressed if `spoiled`.
+    pub last: u32,
+    pub spoiled: bool,
+}
+
+impl Recoded {
+    /// Node of each row, by its combination and, where its combination left in part, its sensitive value.
+    pub fn of_rows(&mut self, combinations: &[u32], values: Option<&[i32]>) -> Vec<u32> {
+        let Some(values) = values.filter(|_| !self.parts.is_empty()) else {
+            return combinations
+                .iter()
+                .map(|&c| self.node[c as usize])
+                .collect();
+        };
+        let of = |(&c, &value): (&u32, &i32)| match self
+            .parts
+            .get_mut(&(c, value as u32))
+            .and_then(|p| p.last_mut())
+        {
+            Some((node, n)) if *n > 0 => {
+                *n -= 1;
+                let node = *node;
+                let parts = self.parts.get_mut(&(c, value as u32)).expect("just seen");
+                if parts.last().is_some_and(|p| p.1 == 0) {
+                    parts.pop();
+                }
+                node
+            }
+            _ => self.node[c as usize],
+        };
+        combinations.iter().zip(values).map(of).collect()
+    }
+}
+
+/// Parts tried, as shares of the largest one: a smaller part can be chosen to leave a better balanced rest behind.
+const SHARES: [f64; 4] = [1.0, 0.8, 0.6, 0.4];
+
+/// Visits the nodes of `order`, or all by their cost; `parting` allows groups to leave in part.
+pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Recoded {
+    let order = order.unwrap_or_else(|| nodes_by_cost(task.table, task.scorer));
+    let last = order.len() as u32 - 1;
+    let mut rest = Rest::new(task, parting, last);
+    for (node, levels) in order.iter().enumerate() {
+        if rest.left == 0 || node as u32 == last {
+            break;
+        }
+        rest.visit(node as u32, levels);
+    }
+    let spoiled = rest.left > 0 && !rest.good(&rest.whole, rest.left);
+    Recoded {
+        nodes: order,
+        node: rest.node,
+        parts: rest.parts,
+        last,
+        spoiled,
+    }
+}
+
+/// Lattices beyond this are represented by their cheapest nodes and a path to the top.
+const NODES: usize = 1 << 14;
+
+/// Cheapest first; the top, where nothing is left of the values, comes last.
+fn nodes_by_cost(table: &Table, scorer: &Scorer<'_>) -> Vec<Levels> {
+    let (space, top) = (&table.space, table.space.top());
+    let mut frontier = Frontier::new(scorer, space, space.bottom());
+    let cheapest = std::iter::from_fn(|| frontier.next())
+        .map(|(_, levels)| levels)
+        .take(NODES);
+    let mut nodes: Vec<Levels> = cheapest.filter(|levels| *levels != top).collect();
+    if space.nodes > NODES {
+        let seen: HashSet<Levels> = nodes.iter().cloned().collect();
+        nodes.extend(
+            beside(&path(scorer, space.bottom(), &top), &top)
+                .into_iter()
+                .filter(|levels| !seen.contains(levels)),
+        );
+    }
+    nodes.push(top);
+    nodes
+}
+
+/// The nodes of a path, and those one level away from it in one attribute.
+fn beside(path: &[Levels], top: &Levels) -> Vec<Levels> {
+    let mut seen = HashSet::new();
+    let mut nodes = Vec::new();
+    for levels in path {
+        let raised = (0..top.len()).filter(|&j| levels[j] < top[j]).map(|j| {
+            let mut next = levels.clone();
+            next[j] += 1;
+            next
+        });
+        for next in std::iter::once(levels.clone()).chain(raised) {
+            if next != *top && seen.insert(next.clone()) {
+                nodes.push(next);
+            }
+        }
+    }
+    nodes
+}
+
+/// The records still in the first class.
+struct Rest<'a> {
+    table: &'a Table,
+    model: &'a Model,
+    limit: u64,
+    parting: bool,
+    /// Whether the rest must stay satisfied: not when the whole table never was.
+    guarded: bool,
+    members: Vec<u32>,
+    groups: Grouping,
+    whole: Histogram,
+    left: u32,
+    node: Vec<u32>,
+    parts: HashMap<(u32, u32), Vec<(u32, u32)>>,
+    scratch: Scratch,
+}
+
+impl<'a> Rest<'a> {
+    fn new(task: &Task<'a>, parting: bool, last: u32) -> Self {
+        let Task { table, model, limit, .. } = *task;
+        let members: Vec<u32> = (0..table.base.len() as u32).collect();
+        let groups = gather(&table.base, &members);
+        let mut whole = Histogram::default();
+        whole.reset(table.domain);
+        (0..groups.len())
+            .flat_map(|g| groups.entries(g))
+            .for_each(|(value, n)| whole.add(value, n));
+        let node = vec![last; members.len()];
+        let mut rest = Self {
+            table,
+            model,
+            limit,
+            parting,
+            guarded: true,
+            members,
+            groups,
+            whole,
+            left: table.rows,
+            node,
+            parts: HashMap::new(),
+            scratch: Scratch::default(),
+        };
+        rest.guarded = rest.good(&rest.whole, rest.left);
+        rest
+    }
+
+    fn good(&self, class: &Histogram, n: u32) -> bool {
+        let table = self.table;
+        self.model.plausible(class, n, &table.sensitive)
+            && self.model.holds(class, n, table.rows, &table.sensitive)
+    }
+
+    /// Lets every satisfied group of this node leave.
+    fn visit(&mut self, node: u32, levels: &[u8]) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let groups = scratch.assign(
+            &self.table.space,
+            &self.groups.columns,
+            self.groups.len(),
+            levels,
+        );
+        scratch.count(&self.groups.counts, groups);
+        if scratch.counts.iter().any(|&n| n >= self.model.smallest()) {
+            scratch.sort(groups);
+            let mut left = false;
+            for group in 0..groups {
+                let n = scratch.counts[group];
+                if n >= self.model.smallest() {
+                    scratch.load(&self.groups, group, self.table.domain);
+                    left |= self.leave(node, group, n, &scratch);
+                }
+            }
+            if left {
+                self.compact();
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    fn leave(&mut self, node: u32, group: usize, n: u32, scratch: &Scratch) -> bool {
+        let members =
+            &scratch.order[scratch.offsets[group] as usize..scratch.offsets[group + 1] as usize];
+        let class = &scratch.histogram;
+        if self.good(class, n) && self.release(class, n) {
+            for &member in members {
+                self.node[self.members[member as usize] as usize] = node;
+                self.groups.counts[member as usize] = 0;
+            }
+            return true;
+        }
+        if !self.parting {
+            return false;
+        }
+        for share in SHARES {
+            let (rows, sensitive) = (self.table.rows, &self.table.sensitive);
+            let part =
+                self.model
+                    .closest((class, n), (&self.whole, self.left), rows, sensitive, share);
+            let Some((part, m)) = part else { return false };
+            if self.good(&part, m) && self.release(&part, m) {
+                self.split(node, members, part);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a class out of the rest if the rest stays satisfied, or small enough to be suppressed.
+    fn release(&mut self, class: &Histogram, n: u32) -> bool {
+        for &value in &class.touched {
+            self.whole.counts[value as usize] -= class.counts[value as usize];
+        }
+        let rest = self.left - n;
+        if rest == 0
+            || !self.guarded
+            || u64::from(rest) <= self.limit
+            || self.good(&self.whole, rest)
+        {
+            self.left = rest;
+            return true;
+        }
+        for &value in &class.touched {
+            self.whole.counts[value as usize] += class.counts[value as usize];
+        }
+        false
+    }
+
+    /// Moves the counted values of a group, whichever of its combinations hold them.
+    fn split(&mut self, node: u32, members: &[u32], mut part: Histogram) {
+        for &member in members {
+            let range = self.groups.starts[member as usize] as usize
+                ..self.groups.starts[member as usize + 1] as usize;
+            for at in range {
+                let value = self.groups.values[at];
+                let taken = self.groups.numbers[at].min(part.counts[value as usize]);
+                if taken > 0 {
+                    part.counts[value as usize] -= taken;
+                    self.groups.numbers[at] -= taken;
+                    self.groups.counts[member as usize] -= taken;
+                    self.parts
+                        .entry((self.members[member as usize], value))
+                        .or_default()
+                        .push((node, taken));
+                }
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        let stay: Vec<u32> = (0..self.members.len() as u32)
+            .filter(|&m| self.groups.counts[m as usize] > 0)
+            .collect();
+        self.groups = gather(&self.groups, &stay);
+        self.members = stay.iter().map(|&m| self.members[m as usize]).collect();
+    }
+}
+
+fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
+    let mut made = Grouping {
+        starts: vec![0],
+        ..Grouping::default()
+    };
+    for column in &from.columns {
+        made.columns
+            .push(chosen.iter().map(|&g| column[g as usize]).collect());
+    }
+    for &g in chosen {
+        made.counts.push(from.counts[g as usize]);
+        for (value, n) in from.entries(g as usize).filter(|&(_, n)| n > 0) {
+            made.values.push(value);
+            made.numbers.push(n);
+        }
+        made.starts.push(made.values.len() as u32);
+    }
+    made
+}

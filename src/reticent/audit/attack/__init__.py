@@ -1,0 +1,36 @@
+"""Attacks: what a reader of the releases can find out, tried for real. One attack per file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reticent.audit.attack.averaging import averaging
+from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.homogeneity import homogeneity
+from reticent.audit.attack.intersection import intersection
+from reticent.audit.attack.join_or_open import join_or_open
+from reticent.audit.attack.linkage import linkage
+from reticent.audit.attack.minimality import minimality
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.similarity import similarity
+from reticent.audit.attack.skewness import skewness
+from reticent.audit.attack.subtraction import subtraction
+from reticent.audit.attack.sug import sug
+
+Attack = Callable[[Evidence], Outcome | None]
+
+ATTACKS: dict[str, Attack] = {
+    "linkage": linkage,
+    "homogeneity": homogeneity,
+    "skewness": skewness,
+    "similarity": similarity,
+    "minimality": minimality,
+    "intersection": intersection,
+    "subtraction": subtraction,
+    "sug": sug,
+    "averaging": averaging,
+    "join-or-open": join_or_open,
+}
+"""Every attack by name; each returns None where it does not apply."""
+
+__all__ = ["ATTACKS", "Attack", "Evidence", "Outcome"]

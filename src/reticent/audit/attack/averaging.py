@@ -1,0 +1,139 @@
+"""Averaging: a person shown several times; what all the groups have in common is the truth.
+
+Guarantee: exact combination of the groups' shares, as if they were independent.
+Not covered: persons who cannot be recognised again.
+Cost: linear in the records of recognised persons.
+Reference: the repeated-query attack on random answers, D. Denning, P. Denning, M. Schwartz, "The tracker", TODS 4 (1979).
+Differences from the paper: the repeated answer is a group that a person is published in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.audit.attack.homogeneity import conceded
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.view import View, stream_view, view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reticent.audit.attack.evidence import Evidence
+
+QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."
+
+Shares = dict[str | None, float]
+
+
+def averaging(evidence: Evidence) -> Outcome | None:
+    """Attack persons that occur more than once, over all releases."""
+    if not evidence.policy.sensitive:
+        return None
+    seen: dict[str, list[Shares]] = defaultdict(list)
+    for keys, shown in _publications(evidence):
+        _sight(seen, keys, shown, evidence.sample)
+    names = [who for who, shares in seen.items() if len(shares) > 1]
+    if not names:
+        return None
+    guesses = [combine(seen[who]) for who in names]
+    posterior = np.array([chance for _, chance in guesses])
+    truth = _truth(evidence)
+    known = [guess in truth[who] for (guess, _), who in zip(guesses, names, strict=True) if who in truth]
+    counted = len(known) == len(names)
+    bounds = [conceded(release) for release in evidence.releases if "posterior" in release.claims]
+    claim = max((bound for bound in bounds if bound is not None), default=None)
+    return Outcome(
+        attack="averaging",
+        question=QUESTION,
+        tried=len(names),
+        right=float(sum(known)) if counted else float(posterior.sum()),
+        counted=counted,
+        claim=claim if len(bounds) == len(evidence.releases) else None,
+        highest=float(posterior.max()),
+        sure=int((posterior > 0.999).sum()),
+        bins=binned(posterior),
+        worst=worst_of(posterior, evidence.key),
+        notes=(
+            "Persons are recognised by their quasi-identifiers, in streams by the person where the original tells.",
+        ),
+        figures={"sightings": float(np.mean([len(seen[who]) for who in names]))},
+    )
+
+
+def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, float]:
+    """The likeliest value given all groups, and its probability; a value missing somewhere is nearly ruled out."""
+    listed = list(shares)
+    values = {value for share in listed for value in share}
+    logs = {value: sum(np.log(share.get(value, 1e-6)) for share in listed) for value in values}
+    top = max(logs.values())
+    weights = {value: float(np.exp(log - top)) for value, log in logs.items()}
+    best = max(weights, key=lambda value: (weights[value], str(value)))
+    return best, weights[best] / sum(weights.values())
+
+
+def _publications(evidence: Evidence) -> Iterable[tuple[pa.Array, View]]:
+    """Each publication with a name per record; null where the record cannot be told apart."""
+    streams = evidence.of_kind("stream")
+    if streams and (shown := stream_view(streams)) is not None:
+        yield _stream_names(evidence, shown), shown
+    for release in evidence.of_kind("anatomy", "m-distinct"):
+        shown = view(release, evidence.policy, evidence.policy.sensitive[0])
+        if shown is not None and shown.quasi.num_columns:
+            yield _alone(_joined(shown.quasi)), shown
+
+
+def _joined(quasi: pa.Table) -> pa.Array:
+    columns = [quasi[name].fill_null("\x00").combine_chunks() for name in quasi.column_names]
+    return pc.binary_join_element_wise(*columns, "\x1f")
+
+
+def _alone(names: pa.Array) -> pa.Array:
+    """Names that occur once; null for the others."""
+    counts = pc.value_counts(names)
+    unique = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
+    return pc.if_else(pc.is_in(names, unique), names, None)
+
+
+def _stream_names(evidence: Evidence, shown: View) -> pa.Array:
+    original, person = evidence.original, evidence.policy.person
+    if original is not None and person in original.column_names and shown.place is not None:
+        return original[person].take(pa.array(shown.place)).combine_chunks()
+    return shown.quasi["qi"].combine_chunks()
+
+
+def _sight(seen: dict[str, list[Shares]], names: pa.Array, shown: View, many: int) -> None:
+    """Add what this publication offers for persons already followed, and follow new ones while there is room."""
+    if len(seen) < many:
+        often = pc.value_counts(names.drop_null())
+        order = np.argsort(-often.field("counts").to_numpy(), kind="stable")[: many - len(seen)]
+        for who in often.field("values").take(order).to_pylist():
+            seen.setdefault(who, [])
+    rows = np.flatnonzero(pc.is_in(names, pa.array(list(seen), names.type)).to_numpy(zero_copy_only=False))
+    offers = shown.offers
+    shares = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    for row, who in zip(rows, names.take(rows).to_pylist(), strict=True):
+        low, high = np.searchsorted(offers.group, [shown.group[row], shown.group[row] + 1])
+        values = [offers.values[code] for code in offers.value[low:high]]
+        seen[who].append(dict(zip(values, shares[low:high].tolist(), strict=True)))
+
+
+def _truth(evidence: Evidence) -> dict[str, set[str | None]]:
+    """The true values per person, named as in `_publications`."""
+    original, policy = evidence.original, evidence.policy
+    if original is None:
+        return {}
+    if evidence.of_kind("stream"):
+        if policy.person not in original.column_names:
+            return {}
+        names = original[policy.person].to_pylist()
+    else:
+        names = _joined(original.select(list(policy.quasi))).to_pylist()
+    out: dict[str, set[str | None]] = defaultdict(set)
+    for who, value in zip(names, original[policy.sensitive[0]].to_pylist(), strict=True):
+        out[who].add(value)
+    return out

@@ -1,0 +1,81 @@
+"""Which published labels a raw value may hide behind, as the policy's hierarchy says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from scipy.sparse import csr_array
+
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ROOT, ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reticent.policy import Policy
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
+
+
+def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> csr_array:
+    """Whether label j may stand for value i: the value itself, a node above it, a range around it, or `*`.
+
+    Sparse, since a column of dates may have tens of thousands of values and as many labels.
+    """
+    number = {label: place for place, label in enumerate(labels)}
+    pairs = {(row, number[value]) for row, value in enumerate(values) if value in number}
+    pairs |= {(row, number[node]) for row, node in _nodes(values, policy, column) if node in number}
+    if ROOT in number:
+        pairs |= {(row, number[ROOT]) for row in range(len(values))}
+    pairs |= _ranges(values, labels)
+    rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
+
+
+def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
+    spec = policy.columns[column].hierarchy
+    if spec is None:
+        return []
+    found: list[tuple[int, str | None]] = []
+    try:
+        steps = ladder(spec, pa.array(values, pa.string()), column=column, base=policy.base)
+    except DataError:  # one stranger spoils the lot: take the values one by one
+        return [pair for row, value in enumerate(values) for pair in _alone(row, value, policy, column)]
+    for table, labels in zip(steps.tables[1:], steps.labels[1:], strict=True):
+        names = labels.to_pylist()
+        found += [(row, names[node]) for row, node in enumerate(table)]
+    return found
+
+
+def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tuple[int, str | None]]:
+    try:
+        steps = ladder(
+            policy.columns[column].hierarchy, pa.array([value], pa.string()), column=column, base=policy.base
+        )
+    except DataError:
+        return []
+    return [(row, labels.to_pylist()[0]) for labels in steps.labels[1:]]
+
+
+def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
+    matches = [(place, match) for place, label in enumerate(labels) if (match := _RANGE.fullmatch(label or ""))]
+    if not matches:
+        return set()
+    numbers = np.array([_number(value) for value in values])
+    found: set[tuple[int, int]] = set()
+    for place, match in matches:
+        low, high = float(match[1]), float(match[2])
+        below = numbers <= high if match[3] == "]" else numbers < high
+        found |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
+    return found
+
+
+def _number(value: str | None) -> float:
+    try:
+        return float(value) if value is not None else float("nan")
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,49 @@
+"""Evidence: what the attacker holds, and what the auditor adds to keep the score."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+    from reticent.release import Ledger
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence:
+    """The releases in the order they came out, the public policy, and the private side for scoring only.
+
+    Attributes:
+        releases: what the world has seen.
+        policy: roles, hierarchies and the published rules.
+        original: the private table as text, in the order it was released; attacks use its quasi-identifiers as the
+            attacker's knowledge and its sensitive values only to count right guesses.
+        external: a table that the attacker has, with quasi-identifiers in common.
+        ledger: which person stood in which group of each publication.
+        key: keys the pseudonyms of the report.
+        rng: the auditor's own random choices.
+        sample: persons attacked at most where an attack costs much per person.
+    """
+
+    releases: tuple[Published, ...]
+    policy: Policy
+    original: pa.Table | None = None
+    external: pa.Table | None = None
+    ledger: Ledger | None = None
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(secrets.randbits(128)))
+    sample: int = 2000
+
+    def __repr__(self) -> str:
+        return f"Evidence({len(self.releases)} releases)"
+
+    def of_kind(self, *kinds: str) -> list[Published]:
+        """The releases of some kinds."""
+        return [release for release in self.releases if release.kind in kinds]

@@ -1,0 +1,64 @@
+"""Homogeneity: find the person's group, guess its most frequent sensitive value.
+
+Guarantee: exact; the release alone says how often this guess is right.
+Not covered: the attacker knows nothing but the quasi-identifiers.
+Cost: linear in the rows.
+Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.view import view
+from reticent.audit.requirements import requirements
+
+if TYPE_CHECKING:
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.published import Published
+
+QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the value most frequent in it."
+
+
+def homogeneity(evidence: Evidence) -> Outcome | None:
+    """Attack the latest release that shows sensitive values."""
+    release = evidence.releases[-1]
+    for column in evidence.policy.sensitive:
+        seen = view(release, evidence.policy, column)
+        if seen is None or not len(seen.group):
+            continue
+        posterior = seen.top()[seen.group]
+        return Outcome(
+            attack="homogeneity",
+            question=QUESTION,
+            tried=len(posterior),
+            right=float(posterior.sum()),
+            counted=release.kind == "generalised",
+            claim=conceded(release),
+            highest=float(posterior.max()),
+            sure=int((posterior >= 1).sum()),
+            bins=binned(posterior),
+            worst=worst_of(posterior, evidence.key),
+            bounded=conceded(release) is not None,
+            figures={"column": column, "groups": seen.offers.size},
+        )
+    return None
+
+
+def conceded(release: Published) -> float | None:
+    """The chance of a right guess that the claims concede: a posterior, a share, or just short of certainty."""
+    posterior = release.claims.get("posterior")
+    if isinstance(posterior, dict):
+        posterior = posterior.get("at_most", posterior.get("max"))
+    if isinstance(posterior, int | float):
+        return float(posterior)
+    found = [r for r in requirements(release.claims) if r.model == "l"]
+    shares = [1 / r.numbers[0] for r in found if r.kind == "frequency"]
+    if shares:
+        return float(min(shares))
+    # l distinct values concede everything short of certainty: one other value in the largest possible group
+    distinct = [r for r in found if r.numbers[-1] > 1]
+    return float(1 - Fraction(1, 10**9)) if distinct else None

@@ -1,0 +1,61 @@
+"""Intersection: a person stands in a group of every publication; the true value is in all of them.
+
+Guarantee: no candidate is struck out wrongly while a person's value stays the same.
+Not covered: persons whose value changed between publications.
+Cost: linear in the rows of all publications.
+Reference: X. Xiao, Y. Tao, "m-invariance", SIGMOD 2007.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.publications import conceded_by_all, publications
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from reticent.audit.attack.evidence import Evidence
+
+QUESTION = (
+    "Follows a person through all publications and keeps the values that occur in every one of the person's groups."
+)
+
+
+def intersection(evidence: Evidence) -> Outcome | None:
+    """Attack all publications of an evolving table together."""
+    possible: dict[Hashable, set[str | None]] = {}
+    for publication in publications(evidence):
+        for who, group in publication.group_of.items():
+            offered = set(publication.counts.get(group, ()))
+            possible[who] = possible[who] & offered if who in possible else offered
+    return from_candidates("intersection", QUESTION, [len(left) for left in possible.values()], evidence)
+
+
+def from_candidates(attack: str, question: str, candidates: Sequence[int], evidence: Evidence) -> Outcome | None:
+    """The outcome when each of the candidates left to a person is as good a guess as any other."""
+    left = np.array([count for count in candidates if count > 0], dtype=np.int64)
+    if not len(left):
+        return None
+    posterior = 1.0 / left
+    least = evidence.policy.evolving.l
+    claim = conceded_by_all(evidence)
+    return Outcome(
+        attack=attack,
+        question=question,
+        tried=len(left),
+        right=float(posterior.sum()),
+        counted=False,
+        claim=claim,
+        highest=float(posterior.max()),
+        sure=int((left == 1).sum()),
+        bins=binned(posterior),
+        worst=worst_of(posterior, evidence.key),
+        bounded=claim is not None,
+        notes=(f"{int((left < least).sum()):,} of {len(left):,} persons are left with fewer than {least} candidates.",),
+        figures={"one_candidate": float((left == 1).mean()), "below_l": float((left < least).mean())},
+    )

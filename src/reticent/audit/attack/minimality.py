@@ -1,0 +1,185 @@
+"""Minimality: had a finer table been safe, the algorithm would have published it; so it was not, and that tells.
+
+The attacker knows everybody's quasi-identifiers and tries each next finer recoding. Where it would still be
+k-anonymous, it must have broken l-diversity somewhere. He draws random worlds (values shuffled within each published
+class), keeps those in which the finer table breaks the rule, and reads off who then has what.
+
+Guarantee: a posterior by sampling; it is scored against the truth.
+Not covered: recodings that differ from record to record.
+Cost: worlds x rows per quasi-identifier.
+Reference: R. Wong, A. Fu, K. Wang, J. Pei, "Minimality attack in privacy preserving data publishing", VLDB 2007.
+Differences from the paper: worlds are sampled, so that any number of classes and values is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit import measures
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.requirements import Requirement, demanded, requirements
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+
+QUESTION = (
+    "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "
+    "asks why the next finer table was not published."
+)
+WORLDS = 200
+_ROWS = 100_000  # beyond, one finer table has so many classes that its breaking tells nothing about any of them
+
+
+@dataclass(frozen=True, repr=False)
+class _Finer:
+    """Rows of the original by published class and by the classes of a finer recoding."""
+
+    row_class: NDArray[np.int64]
+    row_part: NDArray[np.int64]
+    value: NDArray[np.int64]
+    values: tuple[str | None, ...]
+
+
+def minimality(evidence: Evidence) -> Outcome | None:
+    """Attack a full-domain generalised release, with the original's quasi-identifiers as the attacker's knowledge."""
+    release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
+    rule = next((r for r in requirements(release.claims) + demanded(policy) if r.model == "l"), None)
+    data = release.tables.get("data")
+    if release.kind != "generalised" or data is None or original is None or rule is None:
+        return None
+    if not policy.sensitive or original.num_rows > _ROWS:
+        return None
+    best: tuple[float, NDArray[np.float64], NDArray[np.bool_]] | None = None
+    for finer in _finer_tables(evidence, data):
+        posterior, right = _infer(finer, rule, evidence.rng)
+        if best is None or posterior.mean() > best[0]:
+            best = (float(posterior.mean()), posterior, right)
+    if best is None:
+        return None
+    posterior, right = best[1], best[2]
+    return Outcome(
+        attack="minimality",
+        question=QUESTION,
+        tried=len(posterior),
+        right=float(right.sum()),
+        counted=True,
+        claim=_claim(rule),
+        highest=float(posterior.max()),
+        sure=int((posterior > 0.999).sum()),
+        bins=binned(posterior),
+        worst=worst_of(posterior, evidence.key),
+        notes=("The rule itself concedes the share of the most frequent value in a class.",),
+        figures={"without_the_argument": _baseline(evidence)},
+    )
+
+
+def _claim(rule: Requirement) -> float | None:
+    return float(1 / rule.numbers[0]) if rule.kind == "frequency" else None
+
+
+def _baseline(evidence: Evidence) -> float:
+    from reticent.audit.attack.homogeneity import homogeneity
+
+    outcome = homogeneity(evidence)
+    return outcome.accuracy if outcome else 0.0
+
+
+def _finer_tables(evidence: Evidence, data: pa.Table) -> list[_Finer]:
+    """Every recoding one step finer in one column that would still be k-anonymous."""
+    policy, original = evidence.policy, evidence.original
+    if original is None:
+        return []
+    k = max([int(r.numbers[0]) for r in demanded(policy) if r.model == "k"], default=1)
+    steps = {name: _published_level(evidence, data, name) for name in policy.quasi if name in data.column_names}
+    if any(found is None for found in steps.values()):
+        return []
+    columns = {name: _labels(original[name], *found, 0) for name, found in steps.items() if found}
+    base = pa.table(columns)
+    row_class, _ = numbered(base, base.column_names)
+    value, values = codes(original[policy.sensitive[0]])
+    out = []
+    for name, found in steps.items():
+        if found is None or found[1] == 0:
+            continue
+        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *found, 1))
+        row_part, size = numbered(finer, finer.column_names)
+        if np.bincount(row_part, minlength=size).min() >= k:
+            out.append(_Finer(row_class, row_part, value, values))
+    return out
+
+
+def _published_level(evidence: Evidence, data: pa.Table, name: str) -> tuple[tuple[list[str | None], ...], int] | None:
+    """The ladder's labels per level for the original's values, and the level published; None for mixed levels."""
+    policy, original = evidence.policy, evidence.original
+    if original is None:
+        return None
+    _, values = codes(original[name])
+    try:
+        steps = ladder(policy.columns[name].hierarchy, pa.array(values, pa.string()), column=name, base=policy.base)
+    except DataError:
+        return None
+    shown = set(codes(data[name])[1])
+    named = [labels.cast(pa.string()).to_pylist() for labels in steps.labels]
+    per_value = tuple([names[node] for node in table] for table, names in zip(steps.tables, named, strict=True))
+    for level, labels in enumerate(per_value):
+        if shown <= set(labels):
+            return per_value, level
+    return None
+
+
+def _labels(column: pa.ChunkedArray, labels: tuple[list[str | None], ...], level: int, down: int) -> pa.Array:
+    code, _ = codes(column)
+    return pa.array(labels[level - down], pa.string()).take(pa.array(code))
+
+
+def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Per person the posterior of the best guess, and whether it is right."""
+    classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
+    class_of_part = np.zeros(parts, dtype=np.int64)
+    class_of_part[finer.row_part] = finer.row_class
+    by_class = np.argsort(finer.row_class, kind="stable")
+    broken, counts = [], []
+    for _ in range(WORLDS):
+        shuffled = np.lexsort((rng.random(len(by_class)), finer.row_class))
+        value = np.empty_like(finer.value)
+        value[by_class] = finer.value[shuffled]
+        keys, many = np.unique(finer.row_part * width + value, return_counts=True)
+        bad = ~_holds(Groups(keys // width, keys % width, many.astype(np.int64), parts, finer.values), rule)
+        broken.append(np.bincount(class_of_part[bad], minlength=classes) > 0)
+        counts.append((keys, many))
+    weight = _weights(np.array(broken))
+    tally = np.zeros(parts * width)
+    for world, (keys, many) in enumerate(counts):
+        tally[keys] += many * weight[world][class_of_part[keys // width]]
+    shares = tally.reshape(parts, width)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    guess = shares.argmax(axis=1)
+    return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
+
+
+def _weights(broken: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Per world and class: how likely the finer table broke somewhere, given what happened in this class."""
+    fine = np.log(np.clip(1 - broken.mean(axis=0), 0.5 / len(broken), 1))
+    elsewhere = 1 - np.exp(fine.sum() - fine)
+    return np.asarray(np.where(broken, 1.0, np.maximum(elsewhere, 1e-12)))
+
+
+def _holds(groups: Groups, rule: Requirement) -> NDArray[np.bool_]:
+    number = rule.numbers[-1]
+    if rule.kind == "entropy":
+        return measures.entropy_l(groups, number)[1]
+    if rule.kind == "frequency":
+        return measures.share(groups, 1 / number)[1]
+    enough = np.asarray(groups.distinct() >= float(number), dtype=np.bool_)
+    if rule.kind == "recursive":
+        enough &= measures.recursive_l(groups, int(number), rule.numbers[0])[1]
+    return enough

@@ -1,0 +1,127 @@
+"""What an attack found: how sure the attacker is of whom, and how often he was right."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Z = 1.959963984540054  # two-sided 95%
+BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+
+
+@dataclass(frozen=True)
+class Person:
+    """One of the persons worst off, by pseudonym."""
+
+    pseudonym: str
+    posterior: float
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """The result of one attack on one release, or on several.
+
+    Attributes:
+        attack: short name.
+        question: what the attacker knows and does, in plain words.
+        tried: persons (or records) attacked.
+        right: expected or counted number of right guesses.
+        counted: whether `right` was counted against the truth, rather than expected from the posterior.
+        claim: the chance of a right guess that the release concedes; None where it claims none.
+        highest: the largest posterior of any person.
+        sure: persons of whom the attacker is certain.
+        bins: number of persons per range of the posterior, see `BINS`.
+        worst: the persons worst off.
+        bounded: whether every single posterior must keep to the claim, and is computed exactly.
+        notes: what limits the attack.
+    """
+
+    attack: str
+    question: str
+    tried: int
+    right: float
+    counted: bool
+    claim: float | None
+    highest: float
+    sure: int
+    bins: tuple[int, ...]
+    worst: tuple[Person, ...] = ()
+    bounded: bool = False
+    notes: tuple[str, ...] = ()
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of guesses that are right."""
+        return self.right / self.tried if self.tried else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the accuracy (Wilson)."""
+        return wilson(self.right, self.tried)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the attack does better than the release claims, beyond chance."""
+        if self.claim is None or not self.tried:
+            return False
+        return self.interval[0] > self.claim or (self.bounded and self.highest > self.claim + 1e-9)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        low, high = self.interval
+        return {
+            "attack": self.attack,
+            "question": self.question,
+            "tried": self.tried,
+            "accuracy": round(self.accuracy, 6),
+            "interval": [round(low, 6), round(high, 6)],
+            "counted": self.counted,
+            "claim": self.claim,
+            "refuted": self.refuted,
+            "highest": round(self.highest, 6),
+            "sure": self.sure,
+            "bins": {"edges": BINS.tolist(), "persons": list(self.bins)},
+            "worst": [{"pseudonym": p.pseudonym, "posterior": round(p.posterior, 6)} for p in self.worst],
+            "notes": list(self.notes),
+            "figures": self.figures,
+        }
+
+
+def wilson(right: float, tried: int) -> tuple[float, float]:
+    """The 95% confidence interval of a share (Wilson 1927); it stays within 0 and 1.
+
+    >>> [round(x, 3) for x in wilson(10, 100)]
+    [0.055, 0.174]
+    """
+    if not tried:
+        return 0.0, 1.0
+    share = right / tried
+    middle = share + Z * Z / (2 * tried)
+    spread = Z * math.sqrt(share * (1 - share) / tried + Z * Z / (4 * tried * tried))
+    below = 1 + Z * Z / tried
+    return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
+
+
+def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:
+    """Keyed hashes of row numbers: the custodian can tell who it is, a reader of the report cannot."""
+    return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
+
+
+def worst_of(posterior: NDArray[np.float64], key: bytes, many: int = 10) -> tuple[Person, ...]:
+    """The persons the attacker is surest of; positions in the array are their row numbers."""
+    order = np.argsort(-posterior, kind="stable")[:many]
+    names = pseudonyms(order, key)
+    return tuple(Person(name, float(posterior[place])) for name, place in zip(names, order, strict=True))
+
+
+def binned(posterior: NDArray[np.float64]) -> tuple[int, ...]:
+    """Persons per range of the posterior."""
+    return tuple(int(count) for count in np.histogram(np.clip(posterior, 0, 1), BINS)[0])

@@ -1,0 +1,72 @@
+"""Skewness: how much more likely a value becomes when the attacker learns the person's group.
+
+Guarantee: exact; compares each group with the distribution of the whole table.
+Not covered: knowledge beyond the published distribution.
+Cost: linear in the rows.
+Reference: N. Li, T. Li, S. Venkatasubramanian, "t-closeness", ICDE 2007.
+Differences from the paper: the gain of the likeliest value is reported, not only the distance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.view import view
+from reticent.audit.requirements import reference_of, requirements
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.groups import Groups
+    from reticent.audit.published import Published
+
+QUESTION = "Compares a person's group with the whole table: which value became much more likely?"
+
+
+def skewness(evidence: Evidence) -> Outcome | None:
+    """Attack the latest release; `highest` is the largest gain over the whole table's share."""
+    release, policy = evidence.releases[-1], evidence.policy
+    for column in policy.sensitive:
+        seen = view(release, policy, column)
+        if seen is None or not len(seen.group):
+            continue
+        gain = _gain(seen.offers, reference_of(release.explain, column) or seen.offers.totals())[seen.group]
+        claim = _closeness(release)
+        above = gain > claim + 1e-9 if claim is not None else gain > 0.5
+        return Outcome(
+            attack="skewness",
+            question=QUESTION,
+            tried=len(gain),
+            right=float(above.sum()),
+            counted=True,
+            claim=None,
+            highest=float(gain.max()),
+            sure=int(above.sum()),
+            bins=binned(gain),
+            worst=worst_of(gain, evidence.key),
+            notes=(
+                "Posterior means here: gain in probability over the whole table. Accuracy means: share of persons "
+                + (f"beyond the claimed t = {claim:g}." if claim is not None else "with a gain above one half."),
+            ),
+            figures={"column": column, "t": claim, "mean_gain": float(gain.mean())},
+        )
+    return None
+
+
+def _gain(offers: Groups, reference: dict[str | None, int]) -> NDArray[np.float64]:
+    total = max(1, sum(reference.values()))
+    prior = np.array([reference.get(value, 0) / total for value in offers.values])
+    gain = offers.count / np.maximum(offers.sizes(), 1)[offers.group] - prior[offers.value]
+    out = np.zeros(offers.size)
+    np.maximum.at(out, offers.group, gain)
+    return out
+
+
+def _closeness(release: Published) -> float | None:
+    """The claimed t, where the distance bounds the gain of a single value (equal distance does)."""
+    found = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
+    return min(found, default=None)

@@ -1,0 +1,66 @@
+"""SUG: how illnesses develop is known, so some candidates of one release cannot become any of the next.
+
+Guarantee: equation (2) of the paper, exactly, by forward and backward sums (`reticent.audit.series`).
+Not covered: joint reasoning over several persons.
+Cost: persons x releases x m^2.
+Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008.
+Differences from the paper: the largest share of any candidate counts, since the attacker does not know the true one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.publications import conceded_by_all
+from reticent.audit.series import KIND, View, shares
+from reticent.policy.updates import updates_of
+
+if TYPE_CHECKING:
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.published import Published
+    from reticent.policy.updates import Updates
+    from reticent.release import Ledger
+
+QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
+
+
+def sug(evidence: Evidence) -> Outcome | None:
+    """Attack a series of releases; needs the ledger to tell who stood where."""
+    series, ledger, policy = evidence.of_kind(KIND), evidence.ledger, evidence.policy
+    if len(series) < 2 or ledger is None or len(ledger) < len(series):
+        return None
+    column = policy.sensitive[0]
+    values = [value for release in series for value in release.tables["data"][column].to_pylist()]
+    updates = updates_of(policy, column, dict.fromkeys(values), still=series[-1].method == "m-invariance")
+    views = [_view(release, ledger, updates, place, column) for place, release in enumerate(series)]
+    found = shares(views, updates)
+    posterior = np.array([found[who] for who in sorted(found)])
+    claim = conceded_by_all(evidence)
+    limit = policy.series.limit
+    return Outcome(
+        attack="sug",
+        question=QUESTION,
+        tried=len(posterior),
+        right=float(posterior.sum()),
+        counted=False,
+        claim=claim if claim is not None else limit,
+        highest=float(posterior.max(initial=0)),
+        sure=int((posterior > 0.999).sum()),
+        bins=binned(posterior),
+        worst=worst_of(posterior, evidence.key),
+        bounded=True,
+        notes=(f"The policy's limit for any single person is {limit:.3g}.",),
+    )
+
+
+def _view(release: Published, ledger: Ledger, updates: Updates, place: int, column: str) -> View:
+    number = int(release.explain.get("release", place + 1))
+    data = release.tables["data"]
+    members: dict[int, list[int]] = {}
+    for group, value in zip(data["group"].to_pylist(), data[column].to_pylist(), strict=True):
+        members.setdefault(int(group), []).append(updates.codes[value])
+    groups = {group: tuple(sorted(codes)) for group, codes in members.items()}
+    return View(number, ledger.persons[number - 1], ledger.groups[number - 1], groups, 0)

@@ -1,0 +1,115 @@
+"""A stream's transcript as numbers: who came when into which group, and what each group offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from reticent.audit.published import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+
+
+@dataclass(frozen=True, repr=False)
+class Transcript:
+    """Tuples in the order they were released.
+
+    Attributes:
+        group: the group of each tuple.
+        opens: whether the tuple is the first of its group.
+        seq: its position in the input.
+        qi: a number per combination of quasi-identifiers.
+        slots: per group and slot, the code of the value it offers; -1 beyond its last slot.
+        values: the text of each code.
+    """
+
+    group: NDArray[np.int64]
+    opens: NDArray[np.bool_]
+    seq: NDArray[np.int64]
+    qi: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    values: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def by_class(self) -> Transcript:
+        """The same with a value's code bound to its candidate list: groups that offer the same are one class."""
+        classes: dict[tuple[int, ...], int] = {}
+        width = len(self.values)
+        tagged = np.full_like(self.slots, -1)
+        for row, slots in enumerate(self.slots):
+            number = classes.setdefault(tuple(slots.tolist()), len(classes))
+            tagged[row] = np.where(slots >= 0, number * width + slots, -1)
+        found, inverse = np.unique(np.append(tagged, -1), return_inverse=True)
+        slots = inverse[:-1].reshape(self.slots.shape) - 1
+        values = tuple(self.values[int(code) % width] for code in found[1:])
+        return Transcript(self.group, self.opens, self.seq, self.qi, slots, values)
+
+    def slot_of(self, truth: Sequence[str | None]) -> NDArray[np.int64]:
+        """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
+        codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
+        wanted = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
+        same = self.slots[self.group] == wanted[:, None]
+        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def transcript(releases: Iterable[Published], limit: int) -> Transcript:
+    """Read the first `limit` tuples of a stream that was released in one or several parts."""
+    offered: dict[str, list[Any]] = {}
+    group: list[int] = []
+    numbers: dict[str, int] = {}
+    seq, qi, keys = [], [], dict[bytes, int]()
+    for line in _lines(releases):
+        if len(group) >= limit:
+            break
+        if line.get("type") == "group":
+            offered[str(line["group"])] = line["candidates"]
+        elif line.get("type") == "tuple":
+            name = str(line["group"])
+            group.append(numbers.setdefault(name, len(numbers)))
+            seq.append(int(line["seq"]))
+            qi.append(keys.setdefault(orjson.dumps(line["qi"], option=orjson.OPT_SORT_KEYS), len(keys)))
+    return _assemble([offered.get(name, []) for name in numbers], group, seq, qi)
+
+
+def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi: list[int]) -> Transcript:
+    codes: dict[str | None, int] = {}
+    lists = [[codes.setdefault(text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates]
+    slots = np.full((len(lists), max((len(row) for row in lists), default=0)), -1, dtype=np.int64)
+    for row, found in enumerate(lists):
+        slots[row, : len(found)] = found
+    members = np.array(group, dtype=np.int64)
+    opens = np.zeros(len(members), dtype=np.bool_)
+    opens[np.unique(members, return_index=True)[1]] = True
+    return Transcript(members, opens, np.array(seq, dtype=np.int64), np.array(qi, dtype=np.int64), slots, tuple(codes))
+
+
+def _lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
+    for release in releases:
+        if release.wire is not None:
+            with release.wire.open("rb") as file:
+                yield from (orjson.loads(line) for line in file if line.strip())
+        else:
+            yield from _rows(release)
+
+
+def _rows(release: Published) -> Iterator[dict[str, Any]]:
+    groups: dict[str, list[Any]] = {}
+    if (table := release.tables.get("group")) is not None:
+        for row in table.to_pylist():
+            pairs = orjson.loads(row["candidates"]) if "candidates" in row else [[row["value"], row["count"]]]
+            groups.setdefault(str(row["group"]), []).extend(pairs)
+    yield from ({"type": "group", "group": name, "candidates": pairs} for name, pairs in groups.items())
+    if (table := release.tables.get("tuple")) is not None:
+        for row in sorted(table.to_pylist(), key=lambda row: int(row["seq"])):
+            qi = {name: value for name, value in row.items() if name not in ("group", "seq")}
+            yield {"type": "tuple", "group": row["group"], "seq": row["seq"], "qi": qi}

@@ -1,0 +1,129 @@
+"""All measures of risk of one release, together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit.attack.cover import cover
+from reticent.audit.attack.transcript import transcript
+from reticent.audit.groups import codes, numbered
+from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
+from reticent.audit.risk.contribution import Contribution, contributions
+from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
+from reticent.audit.risk.safe_harbor import Check, safe_harbor
+from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment:
+    """The risk of being found in one release.
+
+    Attributes:
+        threshold: risk above which a record counts as exposed.
+        needed: the smallest class that stays at or below it.
+        journalist: None where nothing is known of the population.
+        unique: records alone in their class; population_unique: estimates of how many are alone in the population.
+        exact: whether quasi-identifiers were published as they are, so that protection lies in the values alone.
+    """
+
+    threshold: float
+    needed: int
+    sizes: ClassSizes
+    prosecutor: Risk
+    journalist: Risk | None
+    unique: int
+    population_unique: dict[str, float]
+    contributions: list[Contribution]
+    safe_harbor: list[Check]
+    exact: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "threshold": self.threshold,
+            "needed_class": self.needed,
+            "class_sizes": self.sizes.to_dict(),
+            "prosecutor": self.prosecutor.to_dict(),
+            "journalist": self.journalist.to_dict() if self.journalist else None,
+            "marketer": (self.journalist or self.prosecutor).mean,
+            "uniqueness": self.unique / self.sizes.rows if self.sizes.rows else 0.0,
+            "population_unique": self.population_unique,
+            "contributions": [one.to_dict() for one in self.contributions],
+            "safe_harbor": [check.to_dict() for check in self.safe_harbor],
+            "quasi_identifiers_as_they_are": self.exact,
+        }
+
+
+def assess(
+    release: Published, policy: Policy, *, population: pa.Table | int | None = None, threshold: float = THRESHOLD
+) -> Assessment:
+    """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
+    quasi = published_quasi(release, policy)
+    rows, size = numbered(quasi, quasi.column_names)
+    sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)
+    people = population if isinstance(population, int) else population.num_rows if population is not None else 0
+    against = _population_sizes(quasi, (rows, size), population, policy) if isinstance(population, pa.Table) else people
+    return Assessment(
+        threshold=threshold,
+        needed=needed_class(threshold),
+        sizes=class_sizes(sizes),
+        prosecutor=prosecutor(sizes, threshold),
+        journalist=journalist(sizes, against, threshold) if people else None,
+        unique=sample_uniques(sizes),
+        population_unique=population_uniques(sizes, people) if people else {},
+        contributions=contributions(quasi),
+        safe_harbor=safe_harbor([table for name, table in release.tables.items() if name != "counterfeits"]),
+        exact=release.kind in ("anatomy", "stream") and "record" not in release.tables,
+    )
+
+
+def published_quasi(release: Published, policy: Policy) -> pa.Table:
+    """The quasi-identifiers of every published record."""
+    for name in ("data", "qit", "tuple", "record"):
+        if name in release.tables:
+            table = release.tables[name]
+            return table.select([column for column in policy.quasi if column in table.column_names])
+    seen = transcript([release], 1 << 40)
+    return pa.table({"all": pa.array(seen.qi).cast(pa.string())})
+
+
+def _population_sizes(
+    quasi: pa.Table, grouped: tuple[NDArray[np.int64], int], population: pa.Table, policy: Policy
+) -> NDArray[np.int64]:
+    """People of the population per published class: those whom its labels may stand for."""
+    rows, size = grouped
+    names = [name for name in quasi.column_names if name in population.column_names]
+    keys, many = numbered(population, names)
+    weight = np.bincount(keys, minlength=many)
+    first, person = np.zeros(size, dtype=np.int64), np.zeros(many, dtype=np.int64)
+    first[rows[::-1]] = np.arange(len(rows))[::-1]
+    person[keys[::-1]] = np.arange(len(keys))[::-1]
+    parts = []
+    for name in names:
+        value, values = codes(population[name])
+        label, labels = codes(quasi[name])
+        parts.append((cover(values, labels, policy, name).T.tocsr(), label[first], value[person]))
+    out = np.zeros(size, dtype=np.int64)
+    step = max(1, 50_000_000 // max(1, many))
+    for low in range(0, size, step):
+        inside = np.ones((min(step, size - low), many), dtype=np.bool_)
+        for allowed, label, value in parts:
+            inside &= allowed[label[low : low + step]].toarray()[:, value]
+        out[low : low + step] = inside @ weight
+    return out
+
+
+def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
+    """The prosecutor's risk if the quasi-identifiers were published as they are."""
+    rows, size = numbered(original, [name for name in policy.quasi if name in original.column_names])
+    return prosecutor(np.bincount(rows, minlength=size), threshold)

@@ -1,0 +1,56 @@
+"""How large the classes are: the distribution of records over class sizes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EDGES = (1, 2, 3, 5, 10, 12, 20, 50, 100, 1000, 10_000, 1 << 62)
+
+
+@dataclass(frozen=True)
+class ClassSizes:
+    """Classes of a release.
+
+    Attributes:
+        classes, rows: their number, and the records in them.
+        smallest, median, mean, largest: records per class.
+        ranges: (from, to, records) per range of class sizes; `to` is None for the open end.
+    """
+
+    classes: int
+    rows: int
+    smallest: int
+    median: float
+    mean: float
+    largest: int
+    ranges: tuple[tuple[int, int | None, int], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def class_sizes(sizes: NDArray[np.int64]) -> ClassSizes:
+    """Describe the classes by the records in each."""
+    if not len(sizes):
+        return ClassSizes(0, 0, 0, 0.0, 0.0, 0, ())
+    ranges = []
+    for low, high in itertools.pairwise(EDGES):
+        inside = sizes[(sizes >= low) & (sizes < high)]
+        ranges.append((low, high - 1 if high < 1 << 62 else None, int(inside.sum())))
+    return ClassSizes(
+        len(sizes),
+        int(sizes.sum()),
+        int(sizes.min()),
+        float(np.median(sizes)),
+        float(sizes.mean()),
+        int(sizes.max()),
+        tuple(ranges),
+    )

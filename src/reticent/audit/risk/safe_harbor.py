@@ -1,0 +1,126 @@
+"""HIPAA Safe Harbor: are any of the eighteen identifiers among the published columns, by name or by content?
+
+Guarantee: none; a check of names and of the look of values, as a help for the person who signs.
+Not covered: identifiers in free text; actual knowledge (the rule's second condition).
+Cost: linear in the distinct values of each column.
+Reference: 45 CFR 164.514(b)(2).
+Differences from the rule: whether a three-digit ZIP area holds more than 20,000 people is decided by the list of 17
+    areas of the 2000 census in the guidance of the US Department of Health and Human Services.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from reticent.audit.groups import codes
+from reticent.policy.signs import IDENTIFYING_NAMES, looks_like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+SMALL_ZIP = frozenset(
+    "036 059 063 102 203 556 692 790 821 823 830 831 878 879 884 890 893".split()  # noqa: SIM905 - a list to compare
+)
+
+IDENTIFIERS: dict[str, tuple[str, ...]] = {
+    "Names": ("name",),
+    "Geographic units smaller than a state": ("address", "zip", "place"),
+    "Dates other than the year; ages above 89": ("date", "age"),
+    "Telephone numbers": ("telephone", "phone"),
+    "Fax numbers": ("telephone", "phone"),
+    "E-mail addresses": ("e-mail", "email"),
+    "Social security numbers": ("social security", "ssn"),
+    "Medical record numbers": ("medical record",),
+    "Health plan beneficiary numbers": ("account or plan",),
+    "Account numbers": ("account or plan",),
+    "Certificate and licence numbers": ("licence",),
+    "Vehicle identifiers": ("vehicle",),
+    "Device identifiers": ("device",),
+    "Web addresses": ("web address", "url"),
+    "IP addresses": ("network address", "ip"),
+    "Biometric identifiers": ("biometric",),
+    "Full-face photographs": ("photograph",),
+    "Any other unique identifying number or code": ("an identifier", "number given", "unique", "free text"),
+}
+
+_ZIP_NAME = re.compile(r"(^|_)(zip|postcode|postal|plz)", re.IGNORECASE)
+_PLACE_NAME = re.compile(r"(^|_)(city|town|county|district|village|municipality|parish)($|_)", re.IGNORECASE)
+_AGE_NAME = re.compile(r"(^|_)age($|_)", re.IGNORECASE)
+_SHOWN = re.compile(r"^(\d{3,5})(\D.*|\**)?$")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One of the eighteen identifiers.
+
+    Attributes:
+        identifier: as the rule names it.
+        columns: published columns that look like it, with the reason; empty when none does.
+    """
+
+    identifier: str
+    columns: tuple[str, ...]
+
+    @property
+    def clear(self) -> bool:
+        """Whether no published column looks like it."""
+        return not self.columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self) | {"clear": self.clear}
+
+
+def safe_harbor(tables: list[pa.Table]) -> list[Check]:
+    """Check the columns of a release."""
+    found: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
+    for table in tables:
+        for column in table.column_names:
+            if column in ("group", "seq", "count"):
+                continue
+            for sign, why in _signs(column, codes(table[column])[1], table.num_rows):
+                for identifier, signs in IDENTIFIERS.items():
+                    if any(mark in sign for mark in signs):
+                        found[identifier].append(f"{column}: {why}")
+    return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in found.items()]
+
+
+def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple[str, str]]:
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]", "_", column).lower()
+    signs = [(meaning, "by its name") for pattern, meaning in IDENTIFYING_NAMES.items() if re.search(pattern, name)]
+    shown = [value for value in values if value is not None and value != "*"]
+    if not shown:
+        return []
+    for sign in ("email", "url", "ip", "ssn", "phone", "date"):
+        hits = sum(looks_like(sign, value) for value in shown[:5000])
+        if hits * 2 > min(len(shown), 5000):
+            signs.append((sign, f"{hits} of {min(len(shown), 5000)} values look like it"))
+    if _PLACE_NAME.search(name):
+        signs.append(("place", "by its name"))
+    if _ZIP_NAME.search(name):
+        signs += _count("zip", shown, _fine_zip, "values finer than a safe three-digit area")
+    if _AGE_NAME.search(name):
+        signs += _count("age", shown, _very_old, "values tell an age above 89")
+    if len(values) == rows and rows > 20 and all(looks_like("whole", value) for value in shown[:1000]):
+        signs.append(("unique", "a different number in every row"))
+    return signs
+
+
+def _count(sign: str, shown: list[str], test: Callable[[str], bool], why: str) -> list[tuple[str, str]]:
+    hits = sum(test(value) for value in shown)
+    return [(sign, f"{hits} {why}")] if hits else []
+
+
+def _fine_zip(value: str) -> bool:
+    digits = value.rstrip("*")
+    return (len(digits) > 3 or digits in SMALL_ZIP) and _SHOWN.match(value) is not None
+
+
+def _very_old(value: str) -> bool:
+    numbers = [float(part) for part in re.findall(r"\d+(?:\.\d+)?", value)]
+    low = numbers[0] if numbers else 0.0
+    return bool(numbers) and low > 89 and not value.endswith("+")

@@ -1,0 +1,76 @@
+"""Uniqueness: records alone in their class, and how many of them are alone in the population too.
+
+Guarantee: sample uniqueness is exact; population uniqueness is an estimate by a model of class sizes.
+Not covered: populations that the data is not a random sample of.
+Cost: linear in the distinct class sizes, for Pitman times the steps of a small optimisation.
+Reference: L. Zayatz, US Bureau of the Census report 91/08 (1991); N. Hoshino, "Applying Pitman's sampling formula to
+    microdata disclosure risk assessment", J. Off. Stat. 17 (2001); choice: F. Dankar et al., BMC Med. Inform. 12 (2012).
+Differences from the paper: Pitman's parameters are found by minimising its likelihood directly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def sample_uniques(sizes: NDArray[np.int64]) -> int:
+    """Records that are alone in their class."""
+    return int((sizes == 1).sum())
+
+
+def population_uniques(sizes: NDArray[np.int64], population: int) -> dict[str, float]:
+    """Estimated number of population uniques by each model, and the one to believe under `chosen`."""
+    rows = int(sizes.sum())
+    if rows == 0 or population <= rows:
+        return {"chosen": float(sample_uniques(sizes))}
+    fraction = rows / population
+    found = {"zayatz": zayatz(sizes, fraction), "pitman": pitman(sizes, population)}
+    return found | {"chosen": found["pitman"] if fraction <= 0.1 else min(found.values())}
+
+
+def zayatz(sizes: NDArray[np.int64], fraction: float) -> float:
+    """Population uniques if the population's class sizes are distributed as the sample's."""
+    unique = sample_uniques(sizes)
+    if not unique:
+        return 0.0
+    size, many = np.unique(sizes, return_counts=True)
+    seen_once = size * fraction * (1 - fraction) ** (size - 1)
+    chance = fraction * float(many[0]) / float((seen_once * many).sum())
+    return unique * chance / fraction
+
+
+def pitman(sizes: NDArray[np.int64], population: int) -> float:
+    """Population uniques under Pitman's sampling formula, its two parameters by maximum likelihood."""
+    from scipy.optimize import minimize
+    from scipy.special import gammaln
+
+    if not sample_uniques(sizes):
+        return 0.0
+    rows, classes = int(sizes.sum()), len(sizes)
+    if classes == rows:  # the likelihood has no maximum: everybody is alone, however large the population
+        return float(population)
+    size, many = np.unique(sizes, return_counts=True)
+
+    def parameters(at: NDArray[np.float64]) -> tuple[float, float]:
+        alpha = 1 / (1 + np.exp(-float(at[0])))
+        return alpha, float(np.exp(np.clip(at[1], -20, 40))) - alpha * 0.999
+
+    def unlikely(at: NDArray[np.float64]) -> float:
+        alpha, theta = parameters(at)
+        opened = (classes - 1) * np.log(alpha) + gammaln(theta / alpha + classes) - gammaln(theta / alpha + 1)
+        drawn = gammaln(theta + rows) - gammaln(theta + 1)
+        within = (many * (gammaln(size - alpha) - gammaln(1 - alpha))).sum()
+        value = float(-(opened - drawn + within))
+        return value if np.isfinite(value) else 1e300
+
+    start = np.array([0.0, np.log(max(1.0, classes / 2))])
+    found: Any = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 500})
+    alpha, theta = parameters(found.x)
+    alone = gammaln(theta + alpha + population - 1) - gammaln(theta + alpha)
+    together = gammaln(theta + population) - gammaln(theta + 1)
+    return min(float(population * np.exp(alone - together)), float(population))

@@ -1,0 +1,266 @@
+"""The judge of a series: m-unique groups, legal update instances, and the risk of every person, from what was published.
+
+Which person stood in which group is not in a release. A reader who knows the quasi-identifiers can often tell; the judge is told, by the private ledger (keyed hashes and group
+numbers, no values). Without a ledger it judges each release by itself and says what it left unchecked.
+
+Guarantee: a release that rules a candidate out, or lets a candidate's share grow above the policy's limit, is refuted.
+Not covered: whether the ledger is true to the input.
+Cost: O(persons * releases * m^2), in numpy; one bipartite matching per distinct pair of consecutive groups.
+Reference: F. Li, S. Zhou, 2008, Definitions 14 and 15, equation (2); the one-to-one condition is ours.
+Differences from the paper: the largest share of any candidate stands for the risk, since the judge does not know the true values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy.updates import Updates, updates_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+    from reticent.release import Ledger
+
+    Groups = dict[int, tuple[int, ...]]
+
+KIND = "m-distinct"
+TOLERANCE = 1e-7
+LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
+
+
+def judge(release: Published, policy: Policy) -> Verdict:
+    """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
+    data, fakes = release.tables["data"], release.tables["counterfeits"]
+    groups = np.array([int(g) for g in data.column("group").to_pylist()])
+    shown = data.column(policy.sensitive[0]).to_pylist()
+    members: dict[int, list[str | None]] = {}
+    for group, value in zip(groups.tolist(), shown, strict=True):
+        members.setdefault(group, []).append(value)
+    doubled = sum(len(set(values)) < len(values) for values in members.values())
+    least = min((len(set(values)) for values in members.values()), default=0)
+    counts = dict(
+        zip(
+            (int(g) for g in fakes.column("group").to_pylist()),
+            (int(n) for n in fakes.column("count").to_pylist()),
+            strict=True,
+        )
+    )
+    odd = sum(group not in members or not 0 < n < len(members[group]) for group, n in counts.items())
+    m = policy.series.m
+    return Verdict(
+        (
+            Finding("every group shows at least m different values", least >= m, least, m),
+            none_of("no group shows a value twice", doubled),
+            none_of("a group has one generalisation", _mixed(release, policy, groups)),
+            none_of("counterfeits are fewer than the records of their group", odd),
+        )
+    )
+
+
+def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
+    """Several releases side by side, persons linked by the ledger."""
+    series = [release for release in releases if release.kind == KIND]
+    if not series:
+        return Verdict(())
+    if ledger is None:
+        return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
+    still = series[-1].method == "m-invariance"
+    values = [value for r in series for value in r.tables["data"].column(policy.sensitive[0]).to_pylist()]
+    updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
+    views = [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
+    if not findings[0].holds:
+        return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
+    if series[-1].method == "sealed":
+        findings += _sealed(views, updates, policy)
+    else:
+        findings += _distinct(views, updates, policy, "still" if still else "")
+    return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """One release as a reader sees it who can tell in which group each person stands."""
+
+    number: int
+    person: npt.NDArray[np.uint64]
+    group: npt.NDArray[np.int64]
+    groups: Groups
+    off: int
+
+
+def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+    number = int(release.explain.get("release", place + 1))
+    data, fakes = release.tables["data"], release.tables["counterfeits"]
+    members: dict[int, list[int]] = {}
+    codes = (updates.codes[value] for value in data.column(policy.sensitive[0]).to_pylist())
+    for group, code in zip(data.column("group").to_pylist(), codes, strict=True):
+        members.setdefault(int(group), []).append(code)
+    groups = {group: tuple(sorted(values)) for group, values in members.items()}
+    if number > len(ledger):
+        return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
+    person, group = ledger.persons[number - 1], ledger.groups[number - 1]
+    fake = dict(
+        zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True)
+    )
+    seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
+    off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
+    off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
+    return View(number, person, group, groups, off)
+
+
+def _links(views: list[View]) -> Iterator[tuple[View, View, int, int, int]]:
+    """Each person's neighbouring versions: both views, both groups, and the person."""
+    last: dict[int, tuple[View, int]] = {}
+    for view in views:
+        for person, group in zip(view.person.tolist(), view.group.tolist(), strict=True):
+            if person in last:
+                yield last[person][0], view, last[person][1], group, person
+            last[person] = (view, group)
+
+
+def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -> list[Finding]:
+    rows = updates.matrix
+    sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
+    illegal = 0
+    for before, after, was, now, _ in _links(views):
+        pair = before.groups[was], after.groups[now]
+        if pair not in known:
+            known[pair] = matched([sets[value] for value in pair[0]], pair[1])
+        illegal += not known[pair]
+    worst = shares(views, updates)
+    what = "a person's groups show the same values" if still else "candidates are a legal update instance, one to one"
+    top = max(worst.values(), default=0.0)
+    limit = policy.series.limit
+    return [
+        none_of(what, illegal),
+        Finding("no candidate's share exceeds max_risk", top <= limit + TOLERANCE, round(top, 9), limit),
+    ]
+
+
+def matched(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
+    """Whether the values can be matched one to one to the sets that contain them."""
+    if len(sets) != len(values):
+        return False
+    owner: dict[int, int] = {}
+
+    def place(at: int, tried: set[int]) -> bool:
+        for i, value in enumerate(values):
+            if value in sets[at] and i not in tried:
+                tried.add(i)
+                if i not in owner or place(owner[i], tried):
+                    owner[i] = at
+                    return True
+        return False
+
+    return all(place(at, set()) for at in range(len(sets)))
+
+
+def shares(views: list[View], updates: Updates) -> dict[int, float]:
+    """Per person the largest share of any candidate in any version (equation (2), by forward and backward sums)."""
+    chains: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+    for view in views:
+        for person, group in zip(view.person.tolist(), view.group.tolist(), strict=True):
+            chains.setdefault(person, []).append((view.number, view.groups[group]))
+    shapes: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for person, chain in chains.items():
+        shapes.setdefault(tuple((number, len(values)) for number, values in chain), []).append(person)
+    powers: dict[int, npt.NDArray[np.float64]] = {1: updates.matrix.toarray()}
+    out: dict[int, float] = {}
+    for shape, persons in shapes.items():
+        layers = [np.array([chains[p][i][1] for p in persons]) for i in range(len(shape))]
+        gaps = [b[0] - a[0] for a, b in pairwise(shape)]
+        for gap in gaps:
+            if gap not in powers:
+                powers[gap] = np.linalg.matrix_power(powers[1], gap)
+        found = _forward_backward(layers, [powers[gap] for gap in gaps])
+        out |= dict(zip(persons, found.tolist(), strict=True))
+    return out
+
+
+def _forward_backward(
+    layers: list[npt.NDArray[np.int64]], steps: list[npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
+    """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
+    edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
+    forward = [np.full(layers[0].shape, 1.0)]
+    for edge in edges:
+        forward.append(_scale(np.einsum("nu,nuv->nv", forward[-1], edge)))
+    backward = np.full(layers[-1].shape, 1.0)
+    worst = np.zeros(len(layers[0]))
+    for i in range(len(layers) - 1, -1, -1):
+        weight = forward[i] * backward
+        total = weight.sum(axis=1)
+        top = np.divide(weight.max(axis=1), total, out=np.ones_like(total), where=total > 0)
+        worst = np.maximum(worst, top)
+        if i:
+            backward = _scale(np.einsum("nuv,nv->nu", edges[i - 1], backward))
+    return worst
+
+
+def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    total = weights.sum(axis=1, keepdims=True)
+    scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return scaled
+
+
+def _sealed(views: list[View], updates: Updates, policy: Policy) -> list[Finding]:
+    """Groups for life: one value per component, trajectories the knowledge allows, nobody joins, nobody changes company."""
+    component = updates.components
+    rows = updates.matrix
+    sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
+    mixed = sum(len({int(component[v]) for v in g}) < len(g) for view in views for g in view.groups.values())
+    moved = joined = broken = 0
+    became: dict[tuple[int, int], set[int]] = {}
+    for before, after, was, now, _ in _links(views):
+        if after.number != before.number + 1:
+            joined += 1
+            continue
+        became.setdefault((before.number, was), set()).add(now)
+        old = {int(component[v]): v for v in before.groups[was]}
+        new = {int(component[v]): v for v in after.groups[now]}
+        moved += set(old) != set(new)
+        broken += any(c in new and new[c] not in sets[v] for c, v in old.items())
+    split = sum(len(now) > 1 for now in became.values())
+    joined += _joiners(views)
+    size = min((len(g) for view in views for g in view.groups.values()), default=0)
+    return [
+        Finding("every group shows m components", mixed == 0 and size >= policy.series.m, size, policy.series.m),
+        none_of("a person's groups show the same components", moved),
+        none_of("every trajectory follows the update knowledge", broken),
+        none_of("groups are never split", split),
+        none_of("nobody joins a group that was published", joined),
+    ]
+
+
+def _joiners(views: list[View]) -> int:
+    """Groups that mix persons of the release before with others, or persons of two groups of it."""
+    count = 0
+    for before, after in pairwise(views):
+        came = dict(zip(before.person.tolist(), before.group.tolist(), strict=True))
+        origins: dict[int, set[int]] = {}
+        for person, group in zip(after.person.tolist(), after.group.tolist(), strict=True):
+            origins.setdefault(group, set()).add(came.get(person, -1))
+        count += sum(len(found) > 1 for found in origins.values())
+    return count
+
+
+def _mixed(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> int:
+    """Groups whose rows do not share every quasi-identifier."""
+    data = release.tables["data"]
+    seen: dict[int, tuple[str | None, ...]] = {}
+    bad: set[int] = set()
+    columns = [data.column(name).to_pylist() for name in policy.quasi]
+    for group, *cells in zip(groups.tolist(), *columns, strict=True):
+        if seen.setdefault(group, tuple(cells)) != tuple(cells):
+            bad.add(group)
+    return len(bad)

@@ -1,0 +1,49 @@
+"""`reticent republish`: the next release of a series."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
+
+
+def republish(
+    data: Annotated[str, typer.Argument(help="All records as they are now.", show_default=False)],
+    policy: PolicyFile,
+    store: Annotated[
+        str, typer.Option("--store", help="Where the series is remembered: a path or a URL.", show_default=False)
+    ],
+    output: OutputFolder,
+    form: Format = "csv",
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Release the same persons again: no candidate ruled out, no risk above the limit; or write nothing and say why."""
+    from reticent.cli.output import describe, emit, say, summary, working
+    from reticent.connectors.files import read_table
+    from reticent.policy import Policy
+    from reticent.policy.check import check
+    from reticent.release.folder import refuse_taken
+    from reticent.series import republish as next_release
+
+    start = time.perf_counter()
+    rules = Policy.load(policy)
+    check(rules)
+    refuse_taken(Path(output))
+    with working("Reading"):
+        table = read_table(data)
+    with working("Grouping"):
+        release = next_release(table, rules, store, output, seed=seed, form=form)
+    seconds = time.perf_counter() - start
+    describe(release, seconds)
+    for name in ("changes", "held", "risk"):
+        found = release.explain.get(name) or {}
+        if found:
+            say(f"  {name}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))
+    say(f"Release {release.explain['release']} of the series, verified and written to {output}.")
+    if json:
+        emit(summary(release, seconds))

@@ -1,0 +1,80 @@
+"""`reticent stream`: a feed that cannot wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json, PolicyFile, Seed
+
+
+def stream(
+    source: Annotated[str, typer.Argument(help="CSV or NDJSON: a file, or - for standard input.", show_default=False)],
+    policy: PolicyFile,
+    store: Annotated[str, typer.Option(help="The private side: a file or a database URL.", show_default=False)],
+    to: Annotated[str, typer.Option(help="Where released lines go: a file, or - for standard output.")] = "-",
+    dead_letters: Annotated[
+        Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
+    ] = None,
+    form: Annotated[str | None, typer.Option("--form", help="csv or ndjson; guessed by default.")] = None,
+    replayed: Annotated[
+        bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
+    ] = False,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Release every record the moment it arrives; killed and started again, it goes on where it was."""
+    from reticent.cli.output import emit
+    from reticent.connectors.runner import StreamRunner
+    from reticent.connectors.runner.dead import DeadLetterFile
+    from reticent.connectors.runner.runner import NAME
+    from reticent.connectors.runner.sink import open_sink
+    from reticent.errors import PolicyError
+    from reticent.policy import Policy
+    from reticent.policy.check import check
+    from reticent.store import Store
+
+    rules = Policy.load(policy)
+    check(rules)
+    if form not in (None, "csv", "ndjson"):
+        raise PolicyError(f"--form: '{form}' is not known here.", hint="Write csv or ndjson.")
+    with Store.open(store) as private, StreamRunner(rules, private, open_sink(to), seed=seed) as runner:
+        dead = DeadLetterFile(dead_letters, private, NAME) if dead_letters else None
+        if dead is not None:
+            runner.on_dead = dead.add
+        runner.stop_on_signals()
+        done = runner.run(source, form=form, replayed=replayed)
+        if dead is not None:
+            dead.close()
+    _tell(done)
+    if json:
+        emit(_figures(done))
+
+
+def _tell(done: object) -> None:
+    from reticent.cli.output import say
+    from reticent.connectors.runner import Summary
+
+    if isinstance(done, Summary):
+        say(
+            f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
+            f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
+        )
+
+
+def _figures(done: object) -> dict[str, object]:
+    from reticent.connectors.runner import Summary
+
+    assert isinstance(done, Summary)  # noqa: S101
+    return {
+        "rows_in": done.counts.rows_in,
+        "rows_out": done.counts.published,
+        "held": done.counts.held,
+        "suppressed": done.counts.suppressed,
+        "dead_letters": done.dead_letters,
+        "seconds": round(done.seconds, 4),
+        "guarantee": dict(done.guarantee.claims),
+        "metrics": done.metrics,
+    }

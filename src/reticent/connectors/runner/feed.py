@@ -1,0 +1,77 @@
+"""Bytes from a file or a pipe: as many as are there, never waiting for more."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import stat
+import sys
+from typing import TYPE_CHECKING, Self
+
+from reticent.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+BLOCK = 4 << 20
+_PIPE = 1 << 20
+
+
+class Feed:
+    """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
+
+    def __init__(self, name: str, *, offset: int = 0, wake: int | None = None, block: int = BLOCK) -> None:
+        self.name = "standard input" if name == "-" else name
+        self._wake, self._block = wake, block
+        try:
+            self._fd = os.dup(sys.stdin.fileno()) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            self.regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        except OSError as error:
+            raise ConnectorError(
+                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check the path."
+            ) from None
+        if offset and self.regular:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+        if not self.regular:
+            # A larger pipe lets the writer go on while a batch is committed.
+            with contextlib.suppress(OSError, AttributeError):
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE)
+
+    def read(self) -> bytes | None:
+        """What is there now; empty at the end; None when woken."""
+        if self.regular:
+            return self._some(self._block)
+        watched = [self._fd] if self._wake is None else [self._fd, self._wake]
+        ready, _, _ = select.select(watched, [], [])
+        if self._wake in ready:
+            return None
+        parts = [self._some(self._block)]
+        size = len(parts[0])
+        while parts[-1] and size < self._block and select.select([self._fd], [], [], 0)[0]:
+            parts.append(self._some(self._block - size))
+            size += len(parts[-1])
+            if not parts[-1]:
+                break  # the end; the next call sees it again
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        try:
+            return os.read(self._fd, size)
+        except OSError as error:
+            raise ConnectorError(
+                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Start again when it can."
+            ) from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

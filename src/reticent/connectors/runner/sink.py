@@ -1,0 +1,98 @@
+"""Where released bytes go: a file that ends up with exactly the outbox's bytes, or standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Protocol
+
+from reticent.errors import ConnectorError, StateError
+
+
+class Sink(Protocol):
+    """Takes released bytes in order."""
+
+    def resume(self, sent: int) -> None:
+        """Called once: the sinks have confirmed this many bytes so far."""
+
+    def write(self, payload: bytes) -> None:
+        """Takes one batch; when it returns, the batch is safe."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+def open_sink(name: str) -> Sink:
+    """A sink by its name on the command line."""
+    return Standard() if name == "-" else File(Path(name))
+
+
+class File:
+    """A file; after a crash it is cut back to what was confirmed, and the rest is sent again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _failed(str(path), error) from None
+
+    def resume(self, sent: int) -> None:
+        """Cuts off what was written and never confirmed."""
+        size = os.fstat(self._fd).st_size
+        if size < sent:
+            raise StateError(
+                f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
+                hint="Put the file back, or begin with a new store and a new file.",
+            )
+        if sent == 0 and size > 0 and not self._ours():
+            raise ConnectorError(f"{self._path} is there already.", hint="Name a new file for a new stream.")
+        os.ftruncate(self._fd, sent)
+        os.lseek(self._fd, sent, os.SEEK_SET)
+
+    def _ours(self) -> bool:
+        """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
+        return os.pread(self._fd, 8, 0) in (b'{"type":', b"")
+
+    def write(self, payload: bytes) -> None:
+        """Writes and waits until the disk has it."""
+        try:
+            _write_all(self._fd, payload)
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise _failed(str(self._path), error) from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._fd)
+
+
+class Standard:
+    """Standard output; after a crash the last batch may come twice, byte for byte the same."""
+
+    def resume(self, sent: int) -> None:
+        """A pipe cannot be cut back."""
+
+    def write(self, payload: bytes) -> None:
+        """Writes all of it."""
+        try:
+            _write_all(sys.stdout.fileno(), payload)
+        except OSError as error:
+            raise _failed("standard output", error) from None
+
+    def close(self) -> None:
+        """Standard output stays open."""
+
+
+def _write_all(fd: int, payload: bytes) -> None:
+    view = memoryview(payload)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _failed(name: str, error: OSError) -> ConnectorError:
+    return ConnectorError(
+        f"{name} cannot be written: {os.strerror(error.errno or 0)}.",
+        hint="Start again when it can; what was released is in the store and will be sent.",
+    )

@@ -1,0 +1,62 @@
+"""Releases as lines of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from reticent import _core
+from reticent.engine.stream.records import native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from reticent.engine.stream.immediate import Placed
+    from reticent.engine.stream.records import Records
+    from reticent.engine.stream.values import Values
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+
+class Wire:
+    """Writes the lines of `sealed` and `delay-free` natively."""
+
+    def __init__(self, policy: Policy, numeric: Iterable[str]) -> None:
+        self._names = [*policy.quasi, *policy.plain]
+        numbers = set(numeric)
+        self._lines = _core.stream.Lines(self._names, [name in numbers for name in self._names], len(policy.quasi))
+        self._labels = 0
+
+    def lines(self, table: pa.Table, records: Records, placed: Placed, values: Values) -> bytes:
+        """The lines of one placed batch, each group before its first record."""
+        if len(values) > self._labels:
+            self._lines.set_labels(values.json())
+            self._labels = len(values)
+        columns = [native(table.column(name)).__arrow_c_array__() for name in self._names]
+        opened = (placed.opened, placed.at, placed.offsets, placed.codes, placed.counts)
+        return self._lines.write(columns, records.seqs, placed.groups, opened)
+
+
+def record_lines(releases: list[Release], policy: Policy, numeric: Iterable[str]) -> bytes:
+    """The lines of generalised records."""
+    numbers = set(numeric) & set(policy.plain)
+    (sensitive,) = policy.sensitive
+    out = []
+    for release in releases:
+        for row in release.tables["record"].to_pylist():
+            line = {"type": "record", "seq": row["seq"], "qi": {name: row[name] for name in policy.quasi}}
+            line["sensitive"] = row[sensitive]
+            if policy.plain:
+                line["plain"] = {name: _number(row[name]) if name in numbers else row[name] for name in policy.plain}
+            out.append(orjson.dumps(line))
+    return b"".join(line + b"\n" for line in out)
+
+
+def _number(cell: object) -> object:
+    try:
+        return orjson.loads(cell) if isinstance(cell, str) else cell
+    except orjson.JSONDecodeError:
+        return cell

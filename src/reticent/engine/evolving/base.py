@@ -1,0 +1,352 @@
+"""What all evolving tables share: records that come, go and change, and versions published on demand."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.evolving import feed
+from reticent.engine.evolving.change import Change
+from reticent.engine.evolving.records import NONE, Records
+from reticent.engine.evolving.state import load, save
+from reticent.engine.table.anatomy import sensitive_table
+from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.release import Counts, Guarantee, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+
+    Rows = npt.NDArray[np.uint32]
+
+UNMET = "k and t of the policy: an evolving table publishes quasi-identifiers as they are"
+AGAINST = "a reader who knows the method, who is in the table, and all their quasi-identifiers"
+
+
+@dataclass(frozen=True, repr=False)
+class Witness:
+    """Private side of one publication, row by row of its QIT: keyed hashes of person and of fact, and the group."""
+
+    persons: npt.NDArray[np.uint64]
+    facts: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int64]
+
+
+class EvolvingPublisher(Publisher):
+    """A table under insertion, deletion and update; `cut` publishes the version of the moment as QIT and ST."""
+
+    kind = "evolving"
+    safe_again: ClassVar[bool] = False
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        self.sensitive, self.name = _roles(policy)
+        self.l = policy.evolving.l
+        self.records = Records([*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive)
+        self.publications = 0
+        self.step = 0
+        self.witness: Witness | None = None
+
+    # -- what a strategy does -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _admit(self, rows: Rows) -> tuple[Rows, Change]:
+        """Gives new rows a class; the rows whose class changed, and what was done."""
+
+    @abstractmethod
+    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+        """Takes rows out of their classes, before they are forgotten."""
+
+    @abstractmethod
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
+        """Gives live rows new codes."""
+
+    @abstractmethod
+    def _publish(self, rows: Rows) -> Release:
+        """The release of the rows that have a class."""
+
+    def _settle(self) -> Rows:
+        """Last arrangements before a publication; the rows whose stored state changed."""
+        return np.empty(0, dtype=np.uint32)
+
+    def _reload(self) -> None:
+        """Builds what a strategy keeps beside the records, after a restart."""
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes a batch in: a change feed if it has a column `op`, otherwise insertions. Publishes nothing."""
+        if feed.COLUMN in batch.column_names and feed.COLUMN not in self.policy.columns:
+            self.apply(batch)
+        else:
+            self.insert(batch)
+        return []
+
+    def insert(self, batch: pa.Table) -> Change:
+        """Adds records."""
+        batch = check_batch(batch, self.policy)
+        persons, names = self._identities(batch)
+        self._refuse_known(names)
+        codes = self.records.encode(batch)
+        rows = self.records.allocate(len(codes))
+        self.records.codes[rows] = codes
+        self.records.bind(rows.tolist(), persons, names)
+        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        self._tick()
+        moved, change = self._admit(rows)
+        return replace(change, inserted=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
+
+    def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
+        """Removes records by the ids of persons (all their records) or of single records.
+
+        Args:
+            ids: the identifiers.
+            by: the identifier column they belong to; default: the record column, or else the person column.
+        """
+        rows = self._find(_texts(ids), by or self.name or str(self.policy.person))
+        self._tick()
+        moved, change = self._dismiss(rows)
+        self.records.remove(rows.tolist())
+        written = np.setdiff1d(moved, rows)
+        return replace(change, deleted=len(rows), held=self.counts.held, written=written, removed=np.sort(rows))
+
+    def update(self, batch: pa.Table) -> Change:
+        """Replaces records: each row of the batch stands for the record of the same id."""
+        batch = check_batch(batch, self.policy)
+        persons, names = self._identities(batch)
+        rows = self._find(names or persons, self.name or str(self.policy.person), single=True)
+        if names is not None and any(self.records.persons[r] != p for r, p in zip(rows.tolist(), persons, strict=True)):
+            raise DataError(
+                "An update gives a record to another person; nothing was changed.",
+                hint="Delete the record and insert a new one.",
+            )
+        codes = self.records.encode(batch)
+        self._tick()
+        moved, change = self._revise(rows, codes)
+        return replace(change, updated=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
+
+    def apply(self, batch: pa.Table) -> Change:
+        """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
+        stretches = list(feed.runs(batch))
+        self._check_feed(stretches)
+        done = Change(held=self.counts.held)
+        for op, part in stretches:
+            if op == "delete":
+                done = done.then(self.delete(part.column(self.name or self.policy.person)))
+            else:
+                done = done.then(self.insert(part) if op == "insert" else self.update(part))
+        return done
+
+    # -- publication -----------------------------------------------------------------------------------------------
+
+    def cut(self, *, again: bool = False) -> list[Release]:
+        """Publishes the table as it is now.
+
+        Args:
+            again: publish once more although this strategy is safe for one publication only.
+        """
+        if self.publications and not self.safe_again and not again:
+            raise GuaranteeError(
+                f"The strategy {self.method} is safe for one publication only, and {self.publications} were made; "
+                "a reader who subtracts one from the next learns values of single persons.",
+                hint="Use the strategy sealed; or publish again nevertheless with --again.",
+            )
+        release, _ = self.prepare()
+        return [release]
+
+    def prepare(self) -> tuple[Release, Rows]:
+        """The next publication, and the rows whose stored state it changed; counts it as made."""
+        self._tick()
+        moved = self._settle()
+        rows = self.records.rows()
+        rows = rows[self.records.classes[rows] != NONE]
+        if not len(rows):
+            raise GuaranteeError(
+                f"No class with l = {self.l} can be formed; nothing was published.",
+                hint="Insert records with more different sensitive values, or lower l in the policy.",
+            )
+        release = self._publish(rows)
+        self.publications += 1
+        return release, moved
+
+    def close(self) -> list[Release]:
+        """Publishes what was never published; a later version must be asked for with `cut`."""
+        return [] if self.publications or not len(self.records) else self.cut()
+
+    @property
+    def counts(self) -> Counts:
+        """Live records, those a publication shows, and those held back."""
+        total = len(self.records)
+        held = self._held()
+        return Counts(rows_in=total, published=total - held, held=held)
+
+    @abstractmethod
+    def _held(self) -> int:
+        """Records that have no class yet."""
+
+    def _wrap(
+        self,
+        tables: tuple[pa.Table, pa.Table],
+        guarantee: Guarantee,
+        metrics: dict[str, float],
+        explain: dict[str, Any],
+    ) -> Release:
+        qit, st = tables
+        total = len(self.records)
+        if self.policy.privacy.k is not None or self.policy.privacy.t is not None:
+            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, UNMET))
+        return Release(
+            kind="anatomy",
+            method=self.method,
+            tables={"qit": qit, "st": st},
+            guarantee=guarantee,
+            counts=Counts(total, qit.num_rows, total - qit.num_rows),
+            policy_hash=self.policy.hash,
+            metrics=metrics,
+            explain=explain | {"publication": self.publications + 1},
+            seeded=self.rng.seeded,
+        )
+
+    def _qit(self, rows: Rows, groups: npt.NDArray[np.int64]) -> pa.Table:
+        """Quasi-identifiers by group, in random order inside each; notes who stood where."""
+        shuffled = _core.random.permutation(len(rows), key=self._key("order"))
+        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
+        rows, groups = rows[order], groups[order]
+        records = self.records
+        self.witness = Witness(records.hashes[rows, 0], records.hashes[rows, 1], groups)
+        names = [*self.policy.quasi, *self.policy.plain]
+        columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
+        return pa.table({"group": groups, **columns})
+
+    def _st(self, groups: npt.NDArray[np.int64], values: npt.NDArray[np.int32]) -> pa.Table:
+        return sensitive_table(groups, values, self.records.words[self.sensitive])
+
+    # -- small parts -----------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        self.step += 1
+
+    def _key(self, purpose: str) -> bytes:
+        """A key of its own for every purpose and step, the same again when the step is recomputed."""
+        return self.rng.key(f"{purpose} {self.step}")
+
+    def _identities(self, batch: pa.Table) -> tuple[list[str], list[str] | None]:
+        persons = _texts(batch.column(self.policy.person))
+        return persons, _texts(batch.column(self.name)) if self.name else None
+
+    def _refuse_known(self, names: list[str] | None) -> None:
+        if names is None:
+            return
+        known = sum(self.records.named(name) is not None for name in names) + len(names) - len(set(names))
+        if known:
+            raise DataError(
+                f"{known:,} of {len(names):,} record ids are there already; nothing was changed.",
+                hint="Use update for records that are in the table.",
+            )
+
+    def _find(self, ids: list[str], column: str, *, single: bool = False) -> Rows:
+        if column == self.name:
+            found: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
+        elif column == self.policy.person:
+            found = [self.records.of_person(i) for i in ids]
+        else:
+            raise PolicyError(
+                f"'{column}' names neither persons nor records.", hint="Give the person or record column."
+            )
+        absent = sum(not rows for rows in found)
+        if absent or len(set(ids)) < len(ids):
+            raise DataError(
+                f"{absent:,} of {len(ids):,} ids are not in the table and {len(ids) - len(set(ids)):,} come twice; nothing was changed.",
+                hint="Name each record once, and only those that are in the table.",
+            )
+        if single and any(len(rows) > 1 for rows in found):
+            raise DataError(
+                "A person to update has several records; nothing was changed.",
+                hint="Name the column of record ids in the policy: evolving: {record: ...}.",
+            )
+        return np.array([row for rows in found for row in rows], dtype=np.uint32)
+
+    def _check_feed(self, stretches: list[tuple[feed.Op, pa.Table]]) -> None:
+        """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
+        column = self.name or str(self.policy.person)
+        present: dict[str, int] = {}
+        for op, part in stretches:
+            if op != "delete":
+                self.records.encode(check_batch(part, self.policy))
+            elif column not in part.column_names:
+                raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
+            for name in _texts(part.column(column)):
+                known = present.get(name)
+                if known is None:
+                    known = (
+                        len(self.records.of_person(name))
+                        if self.name is None
+                        else int(self.records.named(name) is not None)
+                    )
+                if (
+                    (op == "insert" and self.name and known)
+                    or (op == "update" and known != 1)
+                    or (op == "delete" and not known)
+                ):
+                    raise DataError(
+                        f"An {op} of the feed does not fit the table; nothing was changed.",
+                        hint="Check that each id is there (or not) at that point of the feed.",
+                    )
+                present[name] = 0 if op == "delete" else known + (op == "insert")
+
+    def snapshot(self) -> bytes:
+        """The whole private state."""
+        return save(self)
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot."""
+        return load(cls, policy, state)
+
+    def extra(self) -> dict[str, Any]:
+        """What a strategy keeps beside the records, as plain values."""
+        return {"publications": self.publications, "step": self.step}
+
+    def resume(self, extra: dict[str, Any]) -> None:
+        """Takes up what `extra` gave, once the records are there."""
+        self.publications, self.step = int(extra["publications"]), int(extra["step"])
+        self._reload()
+
+
+def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = pa.array(column)
+    if column.null_count:
+        raise DataError(
+            "An identifier is missing; nothing was changed.", hint="Give every row its person and record id."
+        )
+    texts: list[str] = column.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _roles(policy: Policy) -> tuple[str, str | None]:
+    if len(policy.sensitive) != 1:
+        raise PolicyError(
+            f"An evolving table needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+            hint="Give one column the role sensitive.",
+        )
+    if policy.person is None:
+        raise PolicyError(
+            "An evolving table needs to know persons.", hint="Write person: and the identifier column that names them."
+        )
+    record = policy.evolving.record
+    if record is not None and (record not in policy.columns or policy.columns[record].role != "identifier"):
+        raise PolicyError(
+            "evolving.record must name a column with the role identifier.", hint="Correct the name or the role."
+        )
+    return policy.sensitive[0], None if record == policy.person else record

@@ -1,0 +1,106 @@
+"""What the strategies of the paper share: classes with at least l distinct values, published by Anatomy.
+
+Guarantee: at least l distinct sensitive values in every class, for one publication.
+Not covered: a second publication. Whoever subtracts one from the next learns the values of the records that came or went.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent import _core
+from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
+from reticent.engine.evolving.change import Change
+from reticent.engine.evolving.records import NONE
+from reticent.policy.spec import HierarchySpec
+from reticent.release import Guarantee
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+    Rows = npt.NDArray[np.uint32]
+    Report = tuple[Rows, npt.NDArray[np.int32], tuple[int, int, int, int]]
+
+NOT_COVERED = (
+    "a second publication: safe for one publication only",
+    "whether a person is in the table",
+    "values more frequent than 1/l inside a class",
+    "a reader who knows sensitive values of other persons in the same class",
+)
+
+
+class ClusterPublisher(EvolvingPublisher):
+    """Classes kept by the native core under the strategy named by `method`."""
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        self._kept_back = 0
+        self._new_core()
+
+    def _new_core(self) -> None:
+        scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
+        self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
+
+    def _admit(self, rows: Rows) -> tuple[Rows, Change]:
+        return self._note(
+            self._core.insert(rows, self.records.values(rows), self._tuples(rows), key=self._key("insert"))
+        )
+
+    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+        return self._note(self._core.delete(rows, key=self._key("delete")))
+
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
+        """Deletion and insertion, as in the paper."""
+        moved, change = self._dismiss(rows)
+        self.records.codes[rows] = codes
+        self.records.classes[rows] = NONE
+        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        again, later = self._admit(rows)
+        return np.union1d(moved, again), change.then(later)
+
+    def _note(self, report: Report) -> tuple[Rows, Change]:
+        moved, classes, (touched, dissolved, relocated, held) = report
+        self.records.classes[moved] = classes
+        self._kept_back = held
+        return moved, Change(touched=touched, dissolved=dissolved, relocated=relocated, held=held)
+
+    def _tuples(self, rows: Rows) -> npt.NDArray[np.int32]:
+        return np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
+
+    def _held(self) -> int:
+        return self._kept_back
+
+    def _reload(self) -> None:
+        self._new_core()
+        rows = self.records.rows()
+        self._kept_back = int(np.count_nonzero(self.records.classes[rows] == NONE))
+        self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
+
+    def _publish(self, rows: Rows) -> Release:
+        _, groups = np.unique(self.records.classes[rows], return_inverse=True)
+        # Numbers of classes tell their age, so every publication numbers them anew.
+        fresh = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))
+        groups = fresh[groups] + 1
+        guarantee = Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
+        qit, st = self._qit(rows, groups), self._st(groups, self.records.values(rows))
+        sizes = np.bincount(groups)[1:]
+        shares = st.group_by("group").aggregate([("count", "max"), ("count", "sum")])
+        top = shares.column("count_max").to_numpy() / shares.column("count_sum").to_numpy()
+        skewed = shares.column("count_sum").to_numpy()[top > 1 / self.l].sum() / len(rows)
+        return self._wrap(
+            (qit, st),
+            guarantee,
+            {"average_class_size": float(sizes.mean()), "max_risk": float(top.max())},
+            {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
+        )
+
+
+def _scale(spec: HierarchySpec | None) -> float:
+    """Codes of a numeric attribute have a width; codes of a categorical one do not (0)."""
+    return 0.01 if spec is not None and spec.intervals is not None else 0.0

@@ -1,0 +1,23 @@
+"""EAC: every cluster is examined for the least extra information loss.
+
+Guarantee: at least l distinct sensitive values in every class of one publication.
+
+Not covered: a second publication (subtract one from the next); values more frequent than 1/l inside a class.
+
+Cost: O(clusters) per inserted or dispersed record.
+
+Reference: X. Sun, H. Wang, J. Li, AI 2008, as described by O. Temuujin, J. Ahn, D.-H. Im, IEEE Access 2019.
+
+Differences from the paper: a cluster is split when both halves keep l distinct values; the first load is grouped by
+Anatomy; a record's host is found by the exact map.
+"""
+
+from __future__ import annotations
+
+from reticent.engine.evolving.cluster import ClusterPublisher
+
+
+class Eac(ClusterPublisher):
+    """Every cluster is examined for the least extra information loss."""
+
+    method = "eac"

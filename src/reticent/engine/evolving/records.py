@@ -1,0 +1,149 @@
+"""Records: the live rows of an evolving table, as codes, found by person and by record.
+
+A row has a number for as long as it lives; the least free number is used next, so that a restart goes on exactly alike.
+Everything here is private. Persons and facts (a person with a value) are kept as keyed hashes beside the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.encode import Dictionary
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+NONE = -1
+
+
+class Records:
+    """Growable columns; row numbers are stable while the row lives."""
+
+    def __init__(self, columns: Sequence[str], *, sensitive: str) -> None:
+        self.columns = tuple(columns)
+        self.words = {name: Dictionary() for name in columns}
+        self.at_sensitive = self.columns.index(sensitive)
+        self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
+        self.classes = np.zeros(0, dtype=np.int32)
+        self.seats = np.zeros(0, dtype=np.int32)
+        # person, fact, draw: 64 bits each of two keyed hashes
+        self.hashes = np.zeros((0, 3), dtype=np.uint64)
+        self.persons: list[str | None] = []
+        self.names: list[str | None] = []
+        self._by_person: dict[str, int | set[int]] = {}
+        self._by_name: dict[str, int] = {}
+        self._free: list[int] = []
+        self._alive = 0
+
+    def __len__(self) -> int:
+        return self._alive
+
+    def __repr__(self) -> str:
+        return f"Records({self._alive})"
+
+    def rows(self) -> npt.NDArray[np.uint32]:
+        """All live rows, in order."""
+        found = (row for row, person in enumerate(self.persons) if person is not None)
+        return np.fromiter(found, dtype=np.uint32, count=self._alive)
+
+    def values(self, rows: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
+        """Sensitive codes of rows."""
+        return np.ascontiguousarray(self.codes[rows, self.at_sensitive])
+
+    def encode(self, batch: pa.Table) -> npt.NDArray[np.int32]:
+        """A batch as codes; grows the dictionaries."""
+        codes = np.empty((batch.num_rows, len(self.columns)), dtype=np.int32)
+        for i, name in enumerate(self.columns):
+            try:
+                codes[:, i] = self.words[name].encode(batch.column(name))
+            except DataError as error:
+                raise DataError(f"Column '{name}': {error.message}", hint=error.hint) from None
+        return codes
+
+    def of_person(self, person: str) -> tuple[int, ...]:
+        """Rows of a person."""
+        found = self._by_person.get(person, ())
+        return (found,) if isinstance(found, int) else tuple(sorted(found))
+
+    def named(self, name: str) -> int | None:
+        """The row of a record id."""
+        return self._by_name.get(name)
+
+    def allocate(self, count: int) -> npt.NDArray[np.uint32]:
+        """Numbers for new rows, the least free ones first."""
+        reused = [heapq.heappop(self._free) for _ in range(min(count, len(self._free)))]
+        first, fresh = len(self.persons), count - len(reused)
+        self._grow(first + fresh)
+        self.persons.extend([None] * fresh)
+        self.names.extend([None] * fresh)
+        return np.array([*reused, *range(first, first + fresh)], dtype=np.uint32)
+
+    def _grow(self, needed: int) -> None:
+        room = len(self.classes)
+        if needed <= room:
+            return
+        more = max(needed, 2 * room, 64) - room
+        self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
+        self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
+        self.seats = np.concatenate([self.seats, np.full(more, NONE, dtype=np.int32)])
+        self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
+
+    def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
+        """Gives rows their person and record id, which makes them live."""
+        for i, row in enumerate(rows):
+            person = self.persons[row] = persons[i]
+            known = self._by_person.get(person)
+            if known is None:
+                self._by_person[person] = row
+            elif isinstance(known, int):
+                self._by_person[person] = {known, row}
+            else:
+                known.add(row)
+            if names is not None:
+                self.names[row] = names[i]
+                self._by_name[names[i]] = row
+            self._alive += 1
+
+    def remove(self, rows: Iterable[int]) -> None:
+        """Forgets rows."""
+        for row in rows:
+            person, name = self.persons[row], self.names[row]
+            if person is None:
+                raise DataError("A row is removed twice.", hint="Name each record once.")
+            known = self._by_person[person]
+            if isinstance(known, int) or len(known) == 1:
+                del self._by_person[person]
+            else:
+                known.discard(row)
+            if name is not None:
+                del self._by_name[name]
+            self.persons[row] = self.names[row] = None
+            self.classes[row] = self.seats[row] = NONE
+            heapq.heappush(self._free, row)
+            self._alive -= 1
+
+    def sign(self, rows: npt.NDArray[np.uint32], *, person_key: bytes, fact_key: bytes) -> None:
+        """Computes the keyed hashes of rows: the same person, or person and value, always gets the same."""
+        digests = bytearray()
+        codes = self.values(rows).tolist()
+        for row, code in zip(rows.tolist(), codes, strict=True):
+            text = str(self.persons[row]).encode()
+            digests += hashlib.blake2b(text, digest_size=8, key=person_key).digest()
+            digests += hashlib.blake2b(text + b"\0%d" % code, digest_size=16, key=fact_key).digest()
+        self.hashes[rows] = np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 3)
+
+    def load(self, rows: npt.NDArray[np.uint32], persons: Sequence[str], names: Sequence[str] | None) -> None:
+        """Makes exactly these rows live in an empty table; their columns are filled by the caller afterwards."""
+        top = int(rows.max()) + 1 if len(rows) else 0
+        self._grow(top)
+        self.persons, self.names = [None] * top, [None] * top
+        self.bind(rows.tolist(), persons, names)
+        self._free = [row for row, person in enumerate(self.persons) if person is None]

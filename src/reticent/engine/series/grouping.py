@@ -1,0 +1,72 @@
+"""The groups of one release: which rows stand in which group, and what counterfeits show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+HELD = (
+    "published",
+    "update outside the knowledge",
+    "no legal place",
+    "risk above the limit",
+    "no design for the value",
+    "came back after missing a release",
+)
+OUTSIDE, NO_PLACE, RISKY, NO_DESIGN, RETURNED = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True, repr=False)
+class Grouping:
+    """Places, group after group.
+
+    Attributes:
+        offsets: where each group begins.
+        row: row of the table in each place, -1 for a counterfeit.
+        value: sensitive code shown in each place.
+        donor: row whose quasi-identifiers the place has; a counterfeit borrows them.
+        held: per row of the table, 0 or the reason it is held back.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int32]
+    value: npt.NDArray[np.int32]
+    donor: npt.NDArray[np.int32]
+    held: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def group(self) -> npt.NDArray[np.int64]:
+        """The group of each place."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @property
+    def counterfeits(self) -> npt.NDArray[np.int64]:
+        """Counterfeits of each group."""
+        return np.bincount(self.group[self.row < 0], minlength=len(self)).astype(np.int64)
+
+    def published(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Row, group and value of every record that is published."""
+        real = self.row >= 0
+        return self.row[real], self.group[real].astype(np.int32), self.value[real]
+
+    def without(self, rows: npt.NDArray[np.bool_], reason: int) -> Grouping:
+        """The same groups with some rows held back: counterfeits keep their places, so nobody else's candidates change."""
+        gone = (self.row >= 0) & rows[np.maximum(self.row, 0)]
+        row = np.where(gone, np.int32(-1), self.row)
+        group, real = self.group, row >= 0
+        keeper = np.full(len(self), -1, dtype=np.int32)
+        keeper[group[real]] = row[real]
+        donor = np.where(gone, keeper[group], self.donor).astype(np.int32)
+        alive = keeper[group] >= 0
+        sizes = np.diff(self.offsets)[keeper >= 0]
+        held = np.where(rows, np.uint8(reason), self.held)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Grouping(offsets, row[alive], self.value[alive], donor[alive], held)

@@ -1,0 +1,150 @@
+"""What a series has published so far: versions of records, linked by person, and the values of their groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int32]
+    Longs = npt.NDArray[np.int64]
+    Hashes = npt.NDArray[np.uint64]
+
+
+def _ints(n: int = 0) -> Ints:
+    return np.zeros(n, dtype=np.int32)
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """Append-only arrays; a version is one record in one release.
+
+    Attributes:
+        persons: keyed hash of each person, in the order of first appearance.
+        heads: last version of each person.
+        traits: keyed hash of each person's quasi-identifiers in that version.
+        person: person of each version.
+        release: release of each version, from 1.
+        group: group of each version, counted over all releases.
+        value: sensitive code of each version.
+        previous: the person's version before, or -1.
+        offsets: where each group's values begin.
+        values: sensitive codes shown in the groups, counterfeits among them.
+        starts: first group of each release.
+    """
+
+    persons: Hashes = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    heads: Ints = field(default_factory=_ints)
+    traits: Hashes = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    person: Ints = field(default_factory=_ints)
+    release: Ints = field(default_factory=_ints)
+    group: Ints = field(default_factory=_ints)
+    value: Ints = field(default_factory=_ints)
+    previous: Ints = field(default_factory=_ints)
+    offsets: Longs = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    values: Ints = field(default_factory=_ints)
+    starts: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def releases(self) -> int:
+        """How many releases there were."""
+        return len(self.starts)
+
+    @property
+    def groups(self) -> tuple[Longs, Ints]:
+        """All groups as the core reads them."""
+        return self.offsets, self.values
+
+    @property
+    def versions(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """All versions as the core reads them."""
+        return self.previous, self.release, self.group, self.value
+
+    def locate(self, hashes: Hashes) -> Longs:
+        """The number of each person, -1 for a person never published."""
+        if not len(self.persons):
+            return np.full(len(hashes), -1, dtype=np.int64)
+        order = np.argsort(self.persons)
+        at = np.minimum(np.searchsorted(self.persons, hashes, sorter=order), len(order) - 1)
+        found = order[at]
+        return np.where(self.persons[found] == hashes, found, -1)
+
+    def last(self, hashes: Hashes) -> Ints:
+        """The last version of each person, or -1."""
+        number = self.locate(hashes)
+        heads = self.heads if len(self.heads) else np.full(1, -1, dtype=np.int32)
+        found: Ints = np.where(number >= 0, heads[number], -1).astype(np.int32)
+        return found
+
+    def extend(self, hashes: Hashes, traits: Hashes, group: Ints, value: Ints, groups: tuple[Longs, Ints]) -> History:
+        """The history after one more release.
+
+        Args:
+            hashes: persons published, each once.
+            traits: their quasi-identifiers, hashed.
+            group: their group in this release, from 0.
+            value: their sensitive code.
+            groups: offsets and values of the release's groups.
+        """
+        number = self.locate(hashes)
+        new = number < 0
+        number = number.copy()
+        number[new] = len(self.persons) + np.arange(new.sum())
+        heads = np.concatenate([self.heads, np.full(int(new.sum()), -1, dtype=np.int32)])
+        seen = np.concatenate([self.traits, np.zeros(int(new.sum()), dtype=np.uint64)])
+        previous = heads[number]
+        heads[number] = len(self.person) + np.arange(len(hashes), dtype=np.int32)
+        seen[number] = traits
+        first = len(self.offsets) - 1
+        return replace(
+            self,
+            persons=np.concatenate([self.persons, hashes[new]]),
+            heads=heads,
+            traits=seen,
+            person=np.concatenate([self.person, number.astype(np.int32)]),
+            release=np.concatenate([self.release, np.full(len(hashes), self.releases + 1, dtype=np.int32)]),
+            group=np.concatenate([self.group, (group + first).astype(np.int32)]),
+            value=np.concatenate([self.value, value.astype(np.int32)]),
+            previous=np.concatenate([self.previous, previous]),
+            offsets=np.concatenate([self.offsets, self.offsets[-1] + groups[0][1:]]),
+            values=np.concatenate([self.values, groups[1]]),
+            starts=np.concatenate([self.starts, np.array([first], dtype=np.int64)]),
+        )
+
+    def longest_gap(self) -> int:
+        """The most releases between two neighbouring versions of a person."""
+        linked = self.previous >= 0
+        if not linked.any():
+            return 1
+        return int((self.release[linked] - self.release[self.previous[linked]]).max())
+
+    def members(self, number: int) -> tuple[Hashes, Longs]:
+        """Persons of a release, from 1, and the group label each stood under."""
+        there = self.release == number
+        return self.persons[self.person[there]], self.group[there] - self.starts[number - 1] + 1
+
+    def to_tables(self) -> dict[str, pa.Table]:
+        """The arrays as Arrow tables, for a snapshot."""
+        return {
+            "persons": pa.table({"persons": self.persons, "heads": self.heads, "traits": self.traits}),
+            "versions": pa.table(
+                {name: getattr(self, name) for name in ("person", "release", "group", "value", "previous")}
+            ),
+            "offsets": pa.table({"offsets": self.offsets}),
+            "values": pa.table({"values": self.values}),
+            "starts": pa.table({"starts": self.starts}),
+        }
+
+    @classmethod
+    def from_tables(cls, tables: dict[str, pa.Table]) -> History:
+        """Reads what `to_tables` gave."""
+        columns = {}
+        for name in ("persons", "versions", "offsets", "values", "starts"):
+            for column in tables[name].column_names:
+                columns[column] = np.ascontiguousarray(tables[name].column(column).to_numpy())
+        return cls(**columns)

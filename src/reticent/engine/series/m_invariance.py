@@ -1,0 +1,21 @@
+"""m-Invariance: the group a person stands in shows the same m values in every release.
+
+Guarantee: every group has m records with different values, and a person's groups show one and the same set of values for life, so that each candidate
+    keeps the share 1/m. Against a reader who knows all releases and every quasi-identifier, person by person.
+Not covered: values that change. A record whose value changed is held back, because no group can show both the old set and the new value.
+Cost: O(n log^2 n) in the native core.
+Reference: X. Xiao, Y. Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets", SIGMOD 2007.
+Differences from the paper: the phases are those of m-Distinct with candidate update sets of one value, of which m-Invariance is the special
+    case; the balancing step finds the least number of counterfeits by flow.
+"""
+
+from __future__ import annotations
+
+from reticent.engine.series.m_distinct import MDistinct
+
+
+class MInvariance(MDistinct):
+    """The next release of a table whose records come and go but do not change."""
+
+    method = "m-invariance"
+    still = True

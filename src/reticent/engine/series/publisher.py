@@ -1,0 +1,202 @@
+"""What all series engines share: collect the records of the next release, group them, pass the gate, remember."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.series.changes import changes, distribution, reasons
+from reticent.engine.series.gate import People, gated
+from reticent.engine.series.history import History
+from reticent.engine.series.quasi import attributes, points, traits
+from reticent.engine.series.tables import release_tables
+from reticent.engine.snapshot import pack, unpack
+from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.policy.updates import Updates, updates_of
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.ledger import person_hashes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.engine.series.grouping import Grouping
+    from reticent.engine.series.sug import Risk
+    from reticent.policy import Policy
+
+AGAINST = "a reader who knows all releases, every quasi-identifier of everybody and the update knowledge, and takes each person by itself"
+
+
+class SeriesPublisher(Publisher):
+    """Publishes the same persons again: `push` takes the table as it is now, `cut` publishes it as the next release."""
+
+    kind = "series"
+    still: ClassVar[bool] = False
+    not_covered: ClassVar[tuple[str, ...]] = (
+        "whether a person is in the table",
+        "a reader who reasons over several persons jointly or knows others' sensitive values",
+        "updates that are more or less likely than the update knowledge says",
+    )
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        _check(policy)
+        self.history = History()
+        self._domain: tuple[str | None, ...] = ()
+        self._pending: list[pa.Table] = []
+        self._counts = Counts()
+        updates_of(policy, policy.sensitive[0], still=self.still)
+
+    @property
+    def counts(self) -> Counts:
+        """Rows pushed and not yet cut count as held."""
+        rows = sum(batch.num_rows for batch in self._pending)
+        return self._counts + Counts(rows_in=rows, held=rows)
+
+    @property
+    def releases(self) -> int:
+        """How many releases were published."""
+        return self.history.releases
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes in part of the table as it is now; nothing is published before `cut`."""
+        self._pending.append(check_batch(batch, self.policy))
+        return []
+
+    def cut(self) -> list[Release]:
+        """Publishes what was pushed as the next release, or raises and publishes nothing."""
+        if not sum(batch.num_rows for batch in self._pending):
+            raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
+        table = pa.concat_tables(self._pending, promote_options="permissive").combine_chunks()
+        release = self._publish(table)
+        self._pending = []
+        return [release]
+
+    def close(self) -> list[Release]:
+        """Publishes what was pushed since the last cut, if anything."""
+        return self.cut() if self._pending else []
+
+    def _publish(self, table: pa.Table) -> Release:
+        people, updates = self._read(table)
+        quasi = attributes(table, self.policy)
+        grouping = self._group(people, updates, points(quasi, table.num_rows))
+        grouping, after, risk = self._gate(people, updates, grouping)
+        counts = self._count(grouping, table.num_rows)
+        explain = {
+            "release": after.releases,
+            "groups": len(grouping),
+            "changes": changes(self.history, people),
+            "held": reasons(grouping),
+            "risk": distribution(risk),
+            "updates": {"closed": updates.closed, "stayed": updates.stayed},
+        }
+        release = Release(
+            kind="m-distinct",
+            method=self.method,
+            tables=release_tables(table, self.policy, quasi, grouping, updates),
+            guarantee=Guarantee(self._claims(), AGAINST, self.not_covered),
+            counts=counts,
+            policy_hash=self.policy.hash,
+            metrics=self._metrics(grouping, risk),
+            explain=explain,
+            seeded=self.rng.seeded,
+        )
+        self.history, self._domain = after, updates.values
+        self._counts = self._counts + counts
+        return release
+
+    def _read(self, table: pa.Table) -> tuple[People, Updates]:
+        names = table.column(str(self.policy.person))
+        if names.null_count or pc.count_distinct(names).as_py() < table.num_rows:
+            raise DataError(
+                f"Column '{self.policy.person}': every record of a release needs a person of its own.",
+                hint="Keep one record per person and release, and fill missing identifiers.",
+            )
+        column = self.policy.sensitive[0]
+        shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
+        words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
+        updates = updates_of(self.policy, column, (*self._domain, *words), still=self.still)
+        lookup = np.array([updates.codes[word] for word in words], dtype=np.int32)
+        codes = pc.fill_null(shown.indices, len(words) - 1).to_numpy(zero_copy_only=False)
+        hashes = person_hashes(names.cast(pa.string()).to_pylist(), self.rng.key("series persons"))
+        seen = traits(table, self.policy, self.rng.key("series traits"))
+        return People(hashes, seen, lookup[codes]), updates
+
+    @abstractmethod
+    def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
+        """Groups the records of the next release."""
+
+    def _gate(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
+        return gated(self.history, updates, people, grouping, self.policy.series.limit)
+
+    def _claims(self) -> dict[str, Any]:
+        return {self.method: self.policy.series.m, "max_risk": self.policy.series.limit}
+
+    def _key(self, purpose: str) -> bytes:
+        return self.rng.key(f"series {purpose} {self.history.releases + 1}")
+
+    def _count(self, grouping: Grouping, rows: int) -> Counts:
+        published = int((grouping.row >= 0).sum())
+        share = (rows - published) / rows
+        if published == 0 or share > self.policy.series.max_held:
+            raise GuaranteeError(
+                f"{rows - published:,} of {rows:,} records would have to be held back ({share:.0%}); nothing was published.",
+                hint="Raise series.max_risk or series.m, or allow more with series.max_held.",
+            )
+        return Counts(rows_in=rows, published=published, held=rows - published)
+
+    def _metrics(self, grouping: Grouping, risk: Risk) -> dict[str, float]:
+        return {
+            "counterfeits": float((grouping.row < 0).sum()),
+            "counterfeits_per_group": float((grouping.row < 0).sum() / len(grouping)),
+            "max_risk": float(risk.worst.max()),
+            "average_class_size": float(len(grouping.row) / len(grouping)),
+        }
+
+    def snapshot(self) -> bytes:
+        """History, domain, what is pending, and the key."""
+        tables = self.history.to_tables() | self._extra_tables()
+        if self._pending:
+            tables["pending"] = pa.concat_tables(self._pending, promote_options="permissive")
+        tables["domain"] = pa.table({"domain": pa.array(self._domain, type=pa.string())})
+        return pack(self.policy, self.rng, {"counts": list(vars(self._counts).values()), **self._extra_state()}, tables)
+
+    def _extra_state(self) -> dict[str, Any]:
+        return {}
+
+    def _extra_tables(self) -> dict[str, pa.Table]:
+        return {}
+
+    def _take_extra(self, state: dict[str, Any], tables: dict[str, pa.Table]) -> None:
+        """What an engine keeps beyond the history."""
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on after the last release."""
+        rng, header, tables, _ = unpack(policy, state)
+        publisher = cls(policy, rng=rng)
+        publisher.history = History.from_tables(tables)
+        publisher._domain = tuple(tables["domain"].column("domain").to_pylist())
+        publisher._pending = [tables["pending"]] if "pending" in tables else []
+        publisher._counts = Counts(*header["counts"])
+        publisher._take_extra(header, tables)
+        return publisher
+
+
+def _check(policy: Policy) -> None:
+    if len(policy.sensitive) != 1:
+        raise PolicyError(
+            f"A series needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+            hint="Give one column the role sensitive.",
+        )
+    if policy.person is None:
+        raise PolicyError("A series needs to know who is who.", hint="Write person: and the identifier column.")
+    if "group" in policy.released:
+        raise PolicyError(
+            "A released column is called 'group', as the number of a group is.", hint="Rename the column."
+        )

@@ -1,0 +1,123 @@
+"""Quasi-identifiers of one release: points for the grouping, and one cover per group for the release.
+
+Numbers are published as closed ranges, everything else as the lowest node of its hierarchy that covers the group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.encode import encode_table
+from reticent.policy.hierarchy import Ladder, ladder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class Attribute:
+    """One quasi-identifier: codes per row, its ladder, and a coordinate in [0, 1] per code."""
+
+    name: str
+    codes: npt.NDArray[np.int32]
+    ladder: Ladder
+    numbers: npt.NDArray[np.float64] | None
+    coordinates: npt.NDArray[np.float64]
+
+    def cover(self, donors: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> pa.Array:
+        """What each group publishes."""
+        codes = self.codes[donors]
+        return self._nodes(codes, starts) if self.numbers is None else self._ranges(codes, starts, self.numbers)
+
+    def _ranges(
+        self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]
+    ) -> pa.Array:
+        low = np.minimum.reduceat(numbers[codes], starts)
+        high = np.maximum.reduceat(numbers[codes], starts)
+        missing = np.add.reduceat(np.isnan(numbers[codes]).astype(np.int64), starts)
+        sizes = np.diff(np.append(starts, len(codes)))
+        show = _whole if np.all(numbers[np.isfinite(numbers)] % 1 == 0) else _decimal
+        labels: list[str | None] = []
+        for a, b, gone, size in zip(low.tolist(), high.tolist(), missing.tolist(), sizes.tolist(), strict=True):
+            if gone:  # a group with a missing number says nothing about the others, unless all are missing
+                labels.append(None if gone == size else "*")
+            else:
+                labels.append(show(a) if a == b else f"[{show(a)}, {show(b)}]")
+        return pa.array(labels, type=pa.string())
+
+    def _nodes(self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> pa.Array:
+        labels = np.full(len(starts), None, dtype=object)
+        open_ = np.ones(len(starts), dtype=bool)
+        for table, names in zip(self.ladder.tables, self.ladder.labels, strict=True):
+            nodes = table[codes]
+            first = nodes[starts]
+            same = open_ & (np.minimum.reduceat(nodes, starts) == np.maximum.reduceat(nodes, starts))
+            words = np.array(names.cast(pa.string()).to_pylist(), dtype=object)
+            labels[same] = words[first[same]]
+            open_ &= ~same
+        return pa.array(labels.tolist(), type=pa.string())
+
+
+def _whole(number: float) -> str:
+    return str(int(number))
+
+
+def _decimal(number: float) -> str:
+    return repr(number)
+
+
+def attributes(table: pa.Table, policy: Policy) -> list[Attribute]:
+    """The quasi-identifiers of a table."""
+    encoded = encode_table(table, policy.quasi)
+    out = []
+    for name in policy.quasi:
+        values = encoded.dictionaries[name].values
+        steps = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        numbers = _numbers(values, steps)
+        out.append(Attribute(name, encoded.codes[name], steps, numbers, _coordinates(steps, numbers)))
+    return out
+
+
+def points(quasi: list[Attribute], rows: int) -> npt.NDArray[np.float32]:
+    """One row of coordinates per record."""
+    columns = [a.coordinates[a.codes] for a in quasi]
+    return np.ascontiguousarray(np.stack(columns, axis=1) if columns else np.zeros((rows, 0)), dtype=np.float32)
+
+
+def traits(table: pa.Table, policy: Policy, key: bytes) -> npt.NDArray[np.uint64]:
+    """A keyed hash of each row's quasi-identifiers, to tell later whether they changed."""
+    total = np.zeros(table.num_rows, dtype=np.uint64)
+    encoded = encode_table(table, policy.quasi)
+    for i, name in enumerate(policy.quasi):
+        words = encoded.dictionaries[name].values.cast(pa.string()).to_pylist()
+        hashed = [hashlib.blake2b(f"{i} {word}".encode(), digest_size=8, key=key).digest() for word in words]
+        total += np.frombuffer(b"".join(hashed), dtype=np.uint64)[encoded.codes[name]]
+    return total
+
+
+def _numbers(values: pa.Array, steps: Ladder) -> npt.NDArray[np.float64] | None:
+    if steps.numeric is not None:
+        return steps.numeric
+    if (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)) and steps.height == 1:
+        return np.array([np.nan if v is None else float(v) for v in values.to_pylist()])
+    return None
+
+
+def _coordinates(steps: Ladder, numbers: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Numbers by size, categories by their place in the tree, so that near ones share an ancestor."""
+    if numbers is not None:
+        known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
+    else:
+        order = np.lexsort(steps.tables)  # the last key, the root, counts most
+        known = np.empty(len(order))
+        known[order] = np.arange(len(order))
+    width = float(known.max() - known.min()) if len(known) else 0.0
+    found: npt.NDArray[np.float64] = (known - known.min()) / width if width else np.zeros(len(known))
+    return found

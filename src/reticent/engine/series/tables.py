@@ -1,0 +1,45 @@
+"""The tables of a release: data with a group column, counterfeits unmarked among them, and how many each group holds.
+
+Plain columns stand in a table of their own, by group: beside a sensitive value they would tell records from counterfeits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from reticent.engine.series.grouping import Grouping
+    from reticent.engine.series.quasi import Attribute
+    from reticent.policy import Policy
+    from reticent.policy.updates import Updates
+
+
+def release_tables(
+    table: pa.Table, policy: Policy, quasi: list[Attribute], grouping: Grouping, updates: Updates
+) -> dict[str, pa.Table]:
+    """Rows stand by group and, inside one, by sensitive value: the order tells nothing about who is who."""
+    group = grouping.group
+    starts = grouping.offsets[:-1]
+    at = pa.array(group)
+    columns = {"group": pa.array(group + 1)}
+    columns |= {a.name: a.cover(grouping.donor, starts).take(at) for a in quasi}
+    words = pa.array(updates.values, type=pa.string())
+    columns[policy.sensitive[0]] = words.take(pa.array(grouping.value))
+    fakes = grouping.counterfeits
+    some = np.flatnonzero(fakes)
+    tables = {
+        "data": pa.table(columns),
+        "counterfeits": pa.table({"group": pa.array(some + 1), "count": pa.array(fakes[some])}),
+    }
+    return tables | ({"plain": _plain(table, policy, grouping)} if policy.plain else {})
+
+
+def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
+    """Plain columns of the records, by group and, inside one, in the order of the input: not that of the values."""
+    rows, group, _ = grouping.published()
+    order = np.lexsort((rows, group))
+    found = table.select(list(policy.plain)).take(pa.array(rows[order]))
+    return found.add_column(0, "group", pa.array(group[order].astype(np.int64) + 1))

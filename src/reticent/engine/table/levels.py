@@ -1,0 +1,56 @@
+"""An attribute published by levels of its hierarchy: one for all rows, or one per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.utility.recoding import Recoding
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.policy.hierarchy import Ladder
+
+
+@dataclass(frozen=True, repr=False)
+class Levels:
+    """Codes of an attribute, its ladder, and how far each row climbs it."""
+
+    ladder: Ladder
+    codes: npt.NDArray[np.int32]
+    level: int | npt.NDArray[np.int64]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether equal values are published alike."""
+        return isinstance(self.level, int)
+
+    def labels(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """The values to publish; where levels differ from row to row, as text."""
+        codes = self.codes[rows]
+        if isinstance(self.level, int):
+            return self.ladder.labels[self.level].take(pa.array(self.ladder.tables[self.level][codes]))
+        level = self.level[rows]
+        starts = np.cumsum([0, *(len(names) for names in self.ladder.labels)])
+        nodes = np.zeros(len(codes), dtype=np.int64)
+        for step, table in enumerate(self.ladder.tables):
+            at = level == step
+            nodes[at] = starts[step] + table[codes[at]]
+        return pa.concat_arrays([names.cast(pa.string()) for names in self.ladder.labels]).take(pa.array(nodes))
+
+    def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
+        """What the measures need to know."""
+        level = self.level if isinstance(self.level, int) else self.level[rows]
+        return Recoding.from_levels(self.codes[rows], self.ladder, level)
+
+    def summary(self, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """The level reached, or how many published records reached which."""
+        height = self.ladder.height
+        if isinstance(self.level, int):
+            return {"level": self.level, "height": height}
+        counts = np.bincount(self.level[kept], minlength=height + 1)
+        return {"records_per_level": counts.tolist(), "height": height}

@@ -1,0 +1,60 @@
+"""The utility tree: which attributes a classifier can best do without, by sequential backward selection.
+
+From all attributes down to none: each step evaluates every set with one attribute removed and goes on from the best.
+The attributes outside the best set of a (sub)tree form the next batch to generalise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True)
+class UtilityTree:
+    """The spine of the tree: nested attribute sets, from all to none, with their F-measures.
+
+    Siblings that were evaluated and not chosen have lower F than the chosen one, so no search ever returns them.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    scores: tuple[float, ...]
+    evaluated: int
+
+    @property
+    def removal(self) -> tuple[str, ...]:
+        """Attributes in the order in which they were given up."""
+        pairs = zip(self.sets, self.sets[1:], strict=False)
+        return tuple(next(iter(set(larger) - set(smaller))) for larger, smaller in pairs)
+
+    def batches(self) -> list[tuple[str, ...]]:
+        """Attributes to generalise, batch after batch: outside the best set, then outside the best set below it, ...
+
+        >>> UtilityTree((("a", "b", "c"), ("a", "b"), ("a",), ()), (0.8, 0.7, 0.75, 0.5), 6).batches()
+        [('b', 'c'), ('a',)]
+        """
+        found, root = [], 0
+        while root + 1 < len(self.sets):
+            # Earlier is larger: among equals the larger set wins.
+            best = max(range(root + 1, len(self.sets)), key=lambda i: (self.scores[i], -i))
+            found.append(tuple(name for name in self.sets[root] if name not in self.sets[best]))
+            root = best
+        return found
+
+
+def utility_tree(attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float]) -> UtilityTree:
+    """Builds the tree; ties are broken by the order of the attributes."""
+    current = tuple(attributes)
+    sets, scores, evaluated = [current], [f_measure(current)], 1
+    while current:
+        children = [tuple(name for name in current if name != gone) for gone in current]
+        values = [f_measure(child) for child in children]
+        evaluated += len(children)
+        best = max(range(len(children)), key=lambda i: (values[i], -i))
+        current = children[best]
+        sets.append(current)
+        scores.append(values[best])
+    return UtilityTree(tuple(sets), tuple(scores), evaluated)

@@ -1,0 +1,250 @@
+"""Update knowledge: which sensitive values a value may become by the next release, and how likely.
+
+The candidate update set CUS(s) of a value s is what the public takes to be possible. Three ways to write it:
+
+- `updates: {file: progression.csv}`: value;next;probability per line (or commas, a header line is allowed, the probability may be left out:
+  equal). A value the file does not name never changes.
+- `updates: {tree: d}`: any value under the same ancestor d levels up, all equally likely; needs a hierarchy.
+- `updates: {diameter: d}`: runs of d neighbouring leaves of the hierarchy (or whole numbers), all equally likely.
+
+Two things are made to hold, and counted so that a release can say so. A value may always stay as it is: where the file does not say
+how often, staying counts as one more equally likely update. And updates chain (the paper's footnote 8): where a file is not transitive, one
+step becomes the mean of the first h powers of the given step, h being the number of steps after which nothing new can be reached.
+
+Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008, Definition 12.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from reticent.errors import DataError, PolicyError
+from reticent.policy.hierarchy import ladder
+from reticent.policy.tree import Tree, read_tree, tree_from_dict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from reticent.policy.policy import Policy
+
+Value = str | None
+Rows = dict[Value, dict[Value, float]]
+
+
+@dataclass(frozen=True, repr=False)
+class Updates:
+    """Candidate update sets and probabilities over a domain of values (index = code).
+
+    Attributes:
+        values: the domain.
+        matrix: probability of each update by the next release; row = from, column = to.
+        closed: pairs that the transitive closure added.
+        stayed: values to which staying as they are was added.
+    """
+
+    values: tuple[Value, ...]
+    matrix: sparse.csr_array
+    closed: int = 0
+    stayed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Updates({len(self)} values, {self.matrix.nnz} updates, {self.closed} by closure)"
+
+    @cached_property
+    def codes(self) -> dict[Value, int]:
+        """The code of each value."""
+        return {value: code for code, value in enumerate(self.values)}
+
+    def steps(self, most: int) -> list[Any]:
+        """Compressed probability matrices for 1, 2, ... `most` releases between two versions."""
+        out, power = [], self.matrix
+        for i in range(max(1, most)):
+            power = self.matrix if i == 0 else _sorted(power @ self.matrix)
+            out.append((power.indptr.astype(np.int64), power.indices.astype(np.int32), power.data.astype(np.float64)))
+        return out
+
+    @cached_property
+    def components(self) -> npt.NDArray[np.int32]:
+        """The component of each value: values of different components have disjoint candidate update sets for ever."""
+        _, labels = sparse.csgraph.connected_components(self.matrix, directed=False)
+        found: npt.NDArray[np.int32] = labels.astype(np.int32)
+        return found
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether every value moves within its component with equal probability."""
+        sizes = np.bincount(self.components)[self.components]
+        rows = np.diff(self.matrix.indptr)
+        return bool((rows == sizes).all() and np.allclose(self.matrix.data, np.repeat(1 / sizes, rows)))
+
+
+def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still: bool = False) -> Updates:
+    """The update knowledge of a sensitive column, over the policy's domain and the values seen so far.
+
+    Args:
+        policy: where the knowledge stands.
+        column: the sensitive column.
+        seen: values whose codes are given by their order; they come first, so that codes stay when more are seen.
+        still: values never change, whatever the policy says (m-Invariance).
+    """
+    spec = policy.columns[column].updates
+    if still:
+        return _compile({}, seen)
+    if spec is None:
+        raise PolicyError(
+            f"columns.{column}: a series with changing values needs to know how they may change.",
+            hint="Add updates: {file: ...}, {tree: d} or {diameter: d}, or use series: {model: m-invariance}.",
+        )
+    if spec.file is not None:
+        return _compile(read_updates(policy.path(spec.file), column=column), seen)
+    blocks = (
+        _by_tree(policy, column, seen, spec.tree) if spec.tree else _by_run(policy, column, seen, spec.diameter or 1)
+    )
+    return _compile({v: dict.fromkeys(block, 1 / len(block)) for block in blocks for v in block}, seen)
+
+
+def read_updates(path: Path, *, column: str) -> Rows:
+    """Reads value, next and probability; probabilities of a value are scaled to sum to one."""
+    place = f"columns.{column}.updates: {path.name}"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            delimiter = ";" if ";" in file.readline() else ","
+            file.seek(0)
+            lines = [[cell.strip() for cell in row] for row in csv.reader(file, delimiter=delimiter, strict=True)]
+    except OSError as error:
+        raise PolicyError(f"{place} cannot be read ({error.strerror}).", hint="Correct the path.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise PolicyError(f"{place} is not a readable UTF-8 CSV file.", hint="Write value;next;probability.") from None
+    rows: Rows = {}
+    for number, line in enumerate(lines, 1):
+        if not line or (number == 1 and [cell.lower() for cell in line[:2]] == ["value", "next"]):
+            continue
+        if len(line) not in (2, 3):
+            raise PolicyError(
+                f"{place}, line {number}: two or three cells are needed.", hint="Write value;next;probability."
+            )
+        row = rows.setdefault(line[0], {})
+        if line[1] in row:
+            raise PolicyError(f"{place}, line {number}: this update is given twice.", hint="Keep one line per update.")
+        row[line[1]] = _probability(line, f"{place}, line {number}")
+    if not rows:
+        raise PolicyError(f"{place} is empty.", hint="Write value;next;probability per line.")
+    return {value: scaled for value, row in rows.items() if (scaled := _scaled(row, place))}
+
+
+def _probability(line: list[str], place: str) -> float:
+    if len(line) == 2 or not line[2]:
+        return 1.0
+    try:
+        number = float(line[2])
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < np.inf:
+        raise PolicyError(
+            f"{place}: the probability is not a number of zero or more.", hint="Write a number such as 0.25."
+        )
+    return number
+
+
+def _scaled(row: dict[Value, float], place: str) -> dict[Value, float]:
+    total = sum(row.values())
+    if total <= 0:
+        raise PolicyError(
+            f"{place}: a value has no possible update, not even to itself.", hint="Give one a probability above 0."
+        )
+    return {value: weight / total for value, weight in row.items() if weight > 0}
+
+
+def _tree(policy: Policy, column: str) -> Tree | None:
+    spec = policy.columns[column].hierarchy
+    if spec is not None and spec.file is not None:
+        return read_tree(policy.path(spec.file), column=column)
+    return tree_from_dict(spec.tree, column=column) if spec is not None and spec.tree is not None else None
+
+
+def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> list[list[Value]]:
+    """Values under the same ancestor, `level` steps up."""
+    spec, tree = policy.columns[column].hierarchy, _tree(policy, column)
+    if spec is None:
+        raise PolicyError(
+            f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}."
+        )
+    domain = list(dict.fromkeys([*(tree.paths if tree else ()), *(value for value in seen if value is not None)]))
+    steps = ladder(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
+    nodes = steps.tables[min(level, steps.height)]
+    blocks: dict[int, list[Value]] = {}
+    for value, node in zip(domain, nodes.tolist(), strict=True):
+        blocks.setdefault(node, []).append(value)
+    return list(blocks.values())
+
+
+def _by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> list[list[Value]]:
+    """Runs of `width` neighbouring leaves, or of whole numbers where there is no tree."""
+    tree = _tree(policy, column)
+    if tree is not None:
+        strangers = sum(value is not None and value not in tree.paths for value in seen)
+        if strangers:
+            raise DataError(
+                f"Column '{column}': {strangers} values are not leaves of its hierarchy.", hint="Extend the hierarchy."
+            )
+        order: list[Value] = [*sorted(tree.paths, key=lambda leaf: tree.paths[leaf][::-1])]
+        return [order[i : i + width] for i in range(0, len(order), width)]
+    try:
+        starts = {int(value) // width for value in seen if value is not None}
+    except ValueError:
+        raise PolicyError(
+            f"columns.{column}.updates: a diameter needs a hierarchy or whole numbers as values.",
+            hint="Add hierarchy: {file: ...}, so that the order of the values is known.",
+        ) from None
+    return [[str(start * width + i) for i in range(width)] for start in sorted(starts)]
+
+
+def _compile(rows: Rows, seen: Iterable[Value]) -> Updates:
+    """Gives every value a row, lets it stay, and takes the transitive closure."""
+    domain = dict.fromkeys([*seen, *rows, *(after for row in rows.values() for after in row)])
+    values = tuple(domain)
+    code = {value: i for i, value in enumerate(values)}
+    matrix = sparse.lil_array((len(values), len(values)))
+    stayed = 0
+    for value, i in code.items():
+        row = dict(rows.get(value, {value: 1.0}))
+        if value not in row:
+            stayed += 1
+            share = 1 / (len(row) + 1)
+            row = {after: weight * (1 - share) for after, weight in row.items()} | {value: share}
+        for after, weight in row.items():
+            matrix[i, code[after]] = weight
+    given = _sorted(matrix.tocsr())
+    closed = _closure(given)
+    return Updates(values, closed, int(closed.nnz - given.nnz), stayed)
+
+
+def _closure(step: sparse.csr_array) -> sparse.csr_array:
+    """The mean of the powers of a step up to the one that reaches all there is to reach."""
+    total, power, powers = step, step, 1
+    while True:
+        power = _sorted(power @ step)
+        larger = _sorted(total + power)
+        if larger.nnz == total.nnz:
+            return _sorted(total / powers)
+        total, powers = larger, powers + 1
+
+
+def _sorted(matrix: Any) -> sparse.csr_array:
+    found = sparse.csr_array(matrix)
+    found.eliminate_zeros()
+    found.sort_indices()
+    return found

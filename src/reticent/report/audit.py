@@ -1,0 +1,184 @@
+"""audit: verify the claims, measure the risk, try every attack, weigh the utility; one value with all of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.attack import ATTACKS, Evidence, Outcome
+from reticent.audit.published import Published, published, text_table
+from reticent.audit.risk import Assessment, assess
+from reticent.audit.risk.assessment import initial_risk
+from reticent.audit.risk.reidentification import Risk
+from reticent.audit.verdict import Verdict
+from reticent.audit.verify import verify
+from reticent.errors import PolicyError
+from reticent.report.utility import utility
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+    from reticent.release import Ledger, Release
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Material:
+    """What an audit may look at beside the releases.
+
+    Attributes:
+        original: the private input, to measure utility and to count right guesses.
+        population: a table of the population, or its number of people.
+        external: a table that an attacker might hold.
+        ledger: who stood in which group.
+        threshold: risk above which a record counts as exposed.
+        seed: makes the auditor's own random choices repeatable.
+    """
+
+    original: pa.Table | None = None
+    population: pa.Table | int | None = None
+    external: pa.Table | None = None
+    ledger: Ledger | None = None
+    threshold: float = 0.09
+    seed: int | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """The result of an audit.
+
+    Attributes:
+        refuted: whether a claim does not hold, by recomputation or by attack.
+    """
+
+    releases: tuple[Published, ...]
+    policy: Policy
+    verdict: Verdict
+    risk: Assessment | None
+    initial: Risk | None
+    outcomes: tuple[Outcome, ...]
+    skipped: tuple[str, ...]
+    utility: dict[str, Any]
+    time: str
+    seed: int
+    against: str = ""
+    not_covered: tuple[str, ...] = ()
+    material: Material = field(default_factory=Material)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a claim does not hold, by recomputation or by attack."""
+        return not self.verdict.holds or any(outcome.refuted for outcome in self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for `audit.json`."""
+        return {
+            "format": 1,
+            "refuted": self.refuted,
+            "time": self.time,
+            "policy_hash": self.policy.hash,
+            "releases": [_describe(release) for release in self.releases],
+            "verify": self.verdict.to_dict(),
+            "risk": self.risk.to_dict() if self.risk else None,
+            "initial_risk": self.initial.to_dict() if self.initial else None,
+            "attacks": [outcome.to_dict() for outcome in self.outcomes],
+            "not_applicable": list(self.skipped),
+            "utility": self.utility,
+            "seed": self.seed,
+            "versions": {"reticent": version("reticent"), "python": platform.python_version(), "numpy": np.__version__},
+        }
+
+
+def audit(
+    sources: Sequence[str | Path | Release],
+    policy: Policy,
+    material: Material = Material(),  # noqa: B008 - frozen
+    *,
+    progress: Progress = lambda step: None,  # noqa: ARG005
+) -> Audit:
+    """Audit one release, or several in the order they were published.
+
+    Args:
+        sources: folders, files of JSON lines, or Release values.
+        policy: the policy to judge by.
+        material: what else is at hand.
+        progress: told the name of each step as it begins.
+    """
+    if not sources:
+        raise PolicyError("There is no release to audit.", hint="Give the folder of a release.")
+    seed = secrets.randbits(32) if material.seed is None else material.seed
+    rng = np.random.default_rng(seed)
+    progress("Recomputing the claims")
+    verdict = verify(list(sources), policy, ledger=material.ledger)
+    progress("Reading the releases")
+    releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
+    original = text_table(material.original) if material.original is not None else None
+    progress("Measuring the risk of being found")
+    population = text_table(material.population) if _is_table(material.population) else material.population
+    risk = assess(releases[-1], policy, population=population, threshold=material.threshold)
+    initial = initial_risk(original, policy, material.threshold) if original is not None else None
+    external = text_table(material.external) if material.external is not None else None
+    evidence = Evidence(releases, policy, original, external, material.ledger, key=_key(material.seed), rng=rng)
+    outcomes, skipped = _attack(evidence, progress)
+    progress("Weighing the utility")
+    useful = utility(releases, original, policy, rng)
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    words = _words(sources[-1])
+    return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
+
+
+def _words(source: str | Path | Release) -> tuple[str, tuple[str, ...]]:
+    """Against whom a release claims to hold, and what it leaves open, in its own words."""
+    if isinstance(source, str | Path):
+        path = Path(source) / "release.json"
+        given = json.loads(path.read_text(encoding="utf-8")).get("guarantee", {}) if path.is_file() else {}
+        return str(given.get("against", "")), tuple(str(part) for part in given.get("not_covered", ()))
+    return source.guarantee.against, tuple(source.guarantee.not_covered)
+
+
+def _attack(evidence: Evidence, progress: Progress) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+    outcomes, skipped = [], []
+    for name, attack in ATTACKS.items():
+        progress(f"Attacking: {name}")
+        outcome = attack(evidence)
+        if outcome is None or not outcome.tried:
+            skipped.append(name)
+        else:
+            outcomes.append(outcome)
+    return tuple(outcomes), tuple(skipped)
+
+
+def _key(seed: int | None) -> bytes:
+    """Keys the pseudonyms: fresh, so that nobody can recompute them, unless a repeatable run was asked for."""
+    return secrets.token_bytes(16) if seed is None else seed.to_bytes(16, "big", signed=True)
+
+
+def _is_table(value: object) -> bool:
+    return value is not None and not isinstance(value, int)
+
+
+def _name(source: object, number: int) -> str:
+    return Path(source).name if isinstance(source, str | Path) else f"release {number}"
+
+
+def _describe(release: Published) -> dict[str, Any]:
+    return {
+        "name": release.name,
+        "kind": release.kind,
+        "method": release.method,
+        "policy_hash": release.policy_hash,
+        "claims": dict(release.claims),
+        "counts": dict(release.counts),
+        "altered_files": release.altered,
+    }

@@ -1,0 +1,97 @@
+"""Compare: the same table under several policies; risk and utility of each, and which of them are worth choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.attack import Evidence
+from reticent.audit.attack.homogeneity import homogeneity
+from reticent.audit.published import published, text_table
+from reticent.audit.risk import assess
+from reticent.errors import GuaranteeError
+from reticent.report.utility import utility
+from reticent.tables import anonymize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One policy, tried.
+
+    Attributes:
+        name: the policy's file name.
+        met: whether the policy could be met; the figures are None where not.
+        guess: chance that the best guess of a person's sensitive value is right.
+        found: mean prosecutor risk.
+        query_error: median relative error of random counts.
+        suppressed: share of records left out.
+        frontier: no other candidate is better in both guess and query error.
+    """
+
+    name: str
+    method: str
+    met: bool
+    guess: float | None = None
+    found: float | None = None
+    query_error: float | None = None
+    suppressed: float | None = None
+    frontier: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def compare(
+    original: pa.Table,
+    policies: Sequence[tuple[str, Policy]],
+    *,
+    seed: int | None = None,
+    progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
+) -> list[Candidate]:
+    """Release the table under each policy, in memory only, and measure."""
+    found = []
+    for name, policy in policies:
+        progress(f"Trying {name}")
+        found.append(_try(original, name, policy, seed))
+    return [replace(one, frontier=_undominated(one, found)) for one in found]
+
+
+def _try(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:
+    try:
+        release = anonymize(original.select(list(policy.columns)), policy, seed=seed)
+    except GuaranteeError:
+        return Candidate(name, policy.table.method, met=False)
+    seen = published(release, name)
+    guess = homogeneity(Evidence((seen,), policy))
+    measured = utility([seen], text_table(original), policy, np.random.default_rng(seed or 0))
+    return Candidate(
+        name,
+        policy.table.method,
+        met=True,
+        guess=guess.accuracy if guess else None,
+        found=assess(seen, policy).prosecutor.mean,
+        query_error=measured.get("query_error", {}).get("median"),
+        suppressed=release.counts.suppressed / max(1, release.counts.rows_in),
+    )
+
+
+def _undominated(one: Candidate, others: Sequence[Candidate]) -> bool:
+    if one.guess is None or one.query_error is None:
+        return False
+    return not any(
+        other.guess is not None
+        and other.query_error is not None
+        and other.guess <= one.guess
+        and other.query_error <= one.query_error
+        and (other.guess, other.query_error) != (one.guess, one.query_error)
+        for other in others
+    )

@@ -1,0 +1,92 @@
+"""The report: one HTML file without network, for screen, phone and print; and its twin `audit.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reticent.errors import ConnectorError
+from reticent.report import sections
+from reticent.report.markup import tag
+
+if TYPE_CHECKING:
+    from reticent.report.audit import Audit
+    from reticent.report.compare import Candidate
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title><style>
+{style}</style></head><body>
+{body}
+</body></html>
+"""
+
+
+def html(audit: Audit | None, candidates: Sequence[Candidate] = (), command: str = "") -> str:
+    """The whole page."""
+    parts = []
+    if audit is not None:
+        parts += [
+            ("summary", "Summary", sections.summary(audit)),
+            ("released", "What was released", sections.released(audit)),
+            ("guarantee", "What is guaranteed, and against whom", sections.guarantee(audit)),
+            ("checks", "Claims, recomputed from the release alone", sections.checks(audit)),
+            ("risk", "Risk of being found", sections.risk(audit)),
+            ("attacks", "What was tried", sections.attacks(audit)),
+            ("utility", "What the release is still good for", sections.utility(audit)),
+            ("harbor", "HIPAA Safe Harbor check", sections.harbor(audit)),
+        ]
+    if candidates:
+        parts.append(("compare", "Candidate policies compared", sections.comparison(candidates)))
+    if audit is not None:
+        parts += [
+            ("roles", "Columns, roles and why", sections.roles(audit)),
+            ("repeat", "How to repeat this", sections.repeat(audit, command)),
+            ("sign", "Sign-off", sections.sign_off()),
+        ]
+    links = tag(
+        "nav", "".join(tag("a", title, href=f"#{name}") for name, title, _ in parts if name != "summary"), raw=True
+    )
+    head = tag("h1", "Privacy audit") + links
+    body = "\n".join(
+        f'<section id="{name}">{tag("h2", title) if name != "summary" else ""}{content}</section>'
+        for name, title, content in parts
+    )
+    style = files("reticent.report").joinpath("style.css").read_text(encoding="utf-8")
+    return _PAGE.format(title="Privacy audit", style=style, body=head + body)
+
+
+def write_report(
+    path: Path, audit: Audit | None, candidates: Sequence[Candidate] = (), command: str = ""
+) -> tuple[Path, Path]:
+    """Write the page and `audit.json` beside it; both readable by their owner only."""
+    figures: dict[str, Any] = audit.to_dict() if audit is not None else {"format": 1}
+    if candidates:
+        figures["compare"] = [candidate.to_dict() for candidate in candidates]
+    twin = path.with_name("audit.json")
+    _write(path, html(audit, candidates, command))
+    _write(twin, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
+    return path, twin
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConnectorError(
+            f"{path}: the report could not be written ({error.strerror}).", hint="Check the folder given to --output."
+        ) from None

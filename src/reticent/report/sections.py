@@ -1,0 +1,346 @@
+"""The sections of the report; each turns a part of an `Audit` into HTML. No cell of the original appears in any."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from reticent.report import words
+from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
+from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
+
+if TYPE_CHECKING:
+    from reticent.audit.attack import Outcome
+    from reticent.report.audit import Audit
+    from reticent.report.compare import Candidate
+
+
+def summary(audit: Audit) -> str:
+    """The verdict and the figures that matter most."""
+    latest = audit.releases[-1]
+    broken = len(audit.verdict.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
+    if audit.refuted:
+        head, css, says = "REFUTED", "bad", f"{broken} claims or limits do not hold. Do not publish; see below which."
+    else:
+        says = f"{len(audit.verdict.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
+        head, css = "Every claim holds", "good"
+    banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(says)}</div>'
+    about_values = [o for o in audit.outcomes if o.attack not in ("linkage", "skewness", "similarity")]
+    worst = max(about_values, key=lambda outcome: outcome.accuracy, default=None)
+    shown = [
+        (f"{latest.counts.get('published', 0):,}", f"records in the latest of {len(audit.releases)} release(s)"),
+    ]
+    if audit.risk:
+        mean, exact = audit.risk.prosecutor.mean, audit.risk.exact
+        shown.append((percent(mean), "mean chance to single out a record" + (" (not its value)" if exact else "")))
+    if worst:
+        shown.append(
+            (percent(worst.accuracy), f"right guesses of a sensitive value by the best attack ({worst.attack})")
+        )
+    error = audit.utility.get("query_error", {}).get("median")
+    if error is not None:
+        shown.append((percent(error), "median error of random counts"))
+    hints = [f"{len(audit.releases)} publication(s)", f"policy {audit.policy.hash[:12]}", audit.time]
+    return paragraph(" · ".join(hints), "soft") + banner + tiles(shown)
+
+
+def released(audit: Audit) -> str:
+    """Which releases, by which method, under which policy."""
+    rows = [
+        (
+            release.name or "release",
+            words.KINDS.get(release.kind, release.kind),
+            release.method or "unknown",
+            f"{release.counts.get('published', 0):,} of {release.counts.get('rows_in', 0):,}",
+            f"{release.counts.get('suppressed', 0):,}",
+            f"{release.counts.get('held', 0):,}",
+            (release.policy_hash or "none")[:12],
+        )
+        for release in audit.releases
+    ]
+    head = ("Release", "Kind", "Method", "Published", "Suppressed", "Held", "Policy hash")
+    same = all(release.policy_hash == audit.policy.hash for release in audit.releases)
+    note = "" if same else paragraph("Some releases were made under another policy than the one judged by.", "warn")
+    return table(head, rows, (3, 4, 5)) + note + tag("p", f"Judged by the policy with SHA-256 {audit.policy.hash}.")
+
+
+def guarantee(audit: Audit) -> str:
+    """The claims in plain words, the adversary, and what is not covered."""
+    latest = audit.releases[-1]
+    said = words.claims_in_words(latest.claims)
+    out = paragraph("The latest release claims:") + bullets(said) if said else paragraph("The release claims nothing.")
+    against, open_ = audit.against, audit.not_covered
+    if against:
+        out += paragraph(f"Against: {against}.")
+    if open_:
+        out += tag("h3", "Not covered") + bullets(open_)
+    return out
+
+
+def checks(audit: Audit) -> str:
+    """Every recomputed claim."""
+    rows = [
+        (
+            finding.claim,
+            ("holds", "good") if finding.holds else ("FAILS", "bad"),
+            _number(finding.measured),
+            _number(finding.required),
+            finding.where,
+        )
+        for finding in sorted(audit.verdict.findings, key=lambda finding: finding.holds)
+    ]
+    notes = [*audit.verdict.notes, *(f"Not recomputed here: the claim '{c}'." for c in audit.verdict.unchecked)]
+    return table(("Claim", "Result", "Measured", "Required", "Where"), rows, (2, 3)) + bullets(notes)
+
+
+def risk(audit: Audit) -> str:
+    """Prosecutor, journalist, marketer; class sizes; what each quasi-identifier contributes."""
+    found = audit.risk
+    if found is None:
+        return paragraph("Not measured.")
+    people = found.journalist
+    out = paragraph(
+        f"A record counts as exposed when its risk is above {found.threshold:g}. The convention is strict: "
+        f"1/11 = 0.0909 is above 0.09, so a class needs at least {found.needed} records. "
+        "0.09 is the threshold of EMA policy 0070 and of Health Canada for public release."
+    )
+    if found.exact:
+        out += paragraph(
+            "This kind of release shows quasi-identifiers as they are: a record can be singled out, but its sensitive "
+            "value stands among the candidates of its group. The figures below are about singling out only."
+        )
+    rows = [_risk_row("Prosecutor (knows the person is in the data)", found.prosecutor)]
+    if audit.initial:
+        rows.insert(0, _risk_row("Before: quasi-identifiers as they were", audit.initial))
+    if people:
+        rows.append(_risk_row("Journalist (population)" + (", estimated" if people.estimated else ""), people))
+    out += table(("Adversary", "Highest", "Mean (marketer)", "Records above threshold"), rows, (1, 2, 3))
+    sizes = found.sizes
+    parts = [
+        Bar(_span(low, high), count, f"{count:,}", mark=high is not None and high < found.needed)
+        for low, high, count in sizes.ranges
+        if count
+    ]
+    caption = f"Records by size of their class; {sizes.classes:,} classes, the smallest of {sizes.smallest:,}, median {sizes.median:g}. Marked: below the threshold's class size."
+    out += figure(bars("Records by class size", parts), caption)
+    share = found.unique / sizes.rows if sizes.rows else 0.0
+    lines = [f"Alone in their class: {found.unique:,} records ({percent(share)})."]
+    lines += [
+        f"Estimated population uniques ({'the one to believe' if name == 'chosen' else name}): {count:,.0f}."
+        for name, count in found.population_unique.items()
+    ]
+    out += bullets(lines)
+    items = [Bar(one.column, max(0.0, one.share), percent(max(0.0, one.share))) for one in found.contributions]
+    return out + figure(
+        bars("Contribution of each quasi-identifier", items),
+        "Part of the mean risk that disappears when a quasi-identifier is dropped.",
+    )
+
+
+def attacks(audit: Audit) -> str:
+    """Every attack: an overview, then one part each."""
+    shown = [o for o in audit.outcomes if o.attack != "skewness"]
+    items = [Range(o.attack, o.accuracy, *o.interval, o.claim) for o in shown]
+    out = figure(
+        ranges("Accuracy of each attack", items),
+        "Share of right guesses with its 95% confidence interval; the green tick is what the release concedes.",
+    )
+    out += "".join(_attack(outcome) for outcome in audit.outcomes)
+    if audit.skipped:
+        out += tag("h3", "Not applicable")
+        out += bullets(f"{words.TITLES.get(n, n)}: {words.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped)
+    return out + tag("h3", "The three questions of the European data-protection board") + _three(audit)
+
+
+def utility(audit: Audit) -> str:
+    """Loss, distances, correlation, query error, classifier, SAU."""
+    found = audit.utility
+    attributes: dict[str, Any] = found.get("attributes", {})
+    out = ""
+    if attributes:
+        rows = [
+            (
+                name,
+                percent(one["loss"]),
+                percent(one["distance"]),
+                f"{one['association']['before']:.3f}",
+                f"{one['association']['after']:.3f}",
+            )
+            for name, one in attributes.items()
+        ]
+        head = ("Attribute", "Loss", "Distance of distribution", "Association before", "after")
+        out += table(head, rows, (1, 2, 3, 4))
+        out += figure(
+            bars("Loss per attribute", [Bar(n, one["loss"], percent(one["loss"])) for n, one in attributes.items()]),
+            "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value, on the published labels.",
+        )
+    lines = []
+    if error := found.get("query_error"):
+        lines.append(
+            f"Random counts ({error['queries']} queries): median error {percent(error['median'])}, nine in ten below {percent(error['p90'])}."
+        )
+    if "sensitive_distance" in found:
+        lines.append(
+            f"Distribution of sensitive values: moved by {percent(found['sensitive_distance'])} (total variation)."
+        )
+    if scores := found.get("classifier"):
+        lines.append(
+            f"Classifier tested on original records: {percent(scores['release_accuracy'])} right when learnt from the release, "
+            f"{percent(scores['original_accuracy'])} from the original, {percent(scores['constant_accuracy'])} by always saying the same "
+            f"(macro F {scores['release_f']:.3f} against {scores['original_f']:.3f})."
+        )
+    if "sau" in found:
+        lines.append(
+            f"Sensitive attribute uncertainty (SAU): {found['sau']:.3f}; no method gets below {found.get('sau_limit', 0):.3f}."
+        )
+    stated = ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in found.get("stated", {}).items())
+    if stated:
+        lines.append(f"Stated by the release itself: {stated}.")
+    if not attributes:
+        lines.append("Give --original to measure loss, distances, correlation, query error and a classifier.")
+    return out + bullets(lines)
+
+
+def harbor(audit: Audit) -> str:
+    """The eighteen identifiers of the Safe Harbor rule."""
+    if audit.risk is None:
+        return ""
+    rows = [
+        (
+            f"{number}. {check.identifier}",
+            ("none found", "good") if check.clear else ("look at this", "warn"),
+            "; ".join(check.columns),
+        )
+        for number, check in enumerate(audit.risk.safe_harbor, 1)
+    ]
+    intro = "Published columns compared with 45 CFR 164.514(b)(2), by name and by the look of their values. A help for the person who signs, not a determination."
+    return paragraph(intro) + table(("Identifier", "Result", "Columns"), rows)
+
+
+def comparison(candidates: Sequence[Candidate]) -> str:
+    """The frontier of risk and utility."""
+    tried = [c for c in candidates if c.guess is not None and c.query_error is not None]
+    points = [Point(c.name, c.guess or 0.0, c.query_error or 0.0, c.frontier) for c in tried]
+    plot = figure(
+        frontier("Risk and utility", points, "right guesses of the sensitive value", "median query error"),
+        "Left and low is better. The dashed line joins candidates that no other beats in both.",
+    )
+    numbers = {id(c): str(number) for number, c in enumerate(tried, 1)}
+    rows = [
+        (
+            f"{numbers.get(id(c), '-')}. {c.name}",
+            c.method,
+            _share(c.guess),
+            _share(c.found),
+            _share(c.query_error),
+            _share(c.suppressed),
+            ("frontier", "good") if c.frontier else ("cannot be met", "bad") if not c.met else "beaten",
+        )
+        for c in candidates
+    ]
+    head = ("Policy", "Method", "Right guesses", "Singled out", "Query error", "Suppressed", "Result")
+    return plot + table(head, rows, (2, 3, 4, 5))
+
+
+def roles(audit: Audit) -> str:
+    """Roles and rationale of every column."""
+    return table(("Column", "Role and why", "Technique"), words.rationale(audit.policy))
+
+
+def repeat(audit: Audit, command: str) -> str:
+    """What is needed to get the same figures again."""
+    figures = audit.to_dict()
+    versions = ", ".join(f"{name} {number}" for name, number in figures["versions"].items())
+    out = tag("pre", command) if command else ""
+    lines = [
+        f"Random choices of the auditor: seed {audit.seed}. With --seed {audit.seed} the sampled attacks come out the same.",
+        "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file.",
+        f"Made with {versions} on {audit.time}. Machine-readable twin: audit.json beside this file.",
+    ]
+    return out + bullets(lines)
+
+
+def sign_off() -> str:
+    """Lines to sign on."""
+    names = (
+        "Data custodian, date",
+        "Data-protection officer, date",
+        "Recipient of the release",
+        "Review again on (date)",
+    )
+    return f'<div class="sign">{"".join(tag("div", name) for name in names)}</div>'
+
+
+def shown_command(args: Sequence[str]) -> str:
+    """A command line as it can be typed."""
+    return "reticent " + shlex.join(args)
+
+
+def _attack(outcome: Outcome) -> str:
+    word, css = words.verdict_of(outcome)
+    low, high = outcome.interval
+    claim = "nothing claimed" if outcome.claim is None else f"conceded {percent(outcome.claim)}"
+    how = "counted against the truth" if outcome.counted else "expected from the posterior"
+    out = tag("h3", words.TITLES.get(outcome.attack, outcome.attack)) + paragraph(outcome.question)
+    out += paragraph(word, css)
+    out += tiles(
+        [
+            (percent(outcome.accuracy), f"right guesses ({percent(low)} to {percent(high)}), {how}; {claim}"),
+            (percent(outcome.highest), "highest posterior of any person"),
+            (f"{outcome.sure:,} of {outcome.tried:,}", "persons the attacker is sure of"),
+        ]
+    )
+    names = [f"{low:.0%} to {high:.0%}" for low, high in _edges()]
+    parts = [Bar(name, count, f"{count:,}") for name, count in zip(names, outcome.bins, strict=True) if count]
+    out += figure(
+        bars(f"Posteriors, {outcome.attack}", parts, room=100), "Persons by how sure the attacker is of the best guess."
+    )
+    if outcome.worst:
+        shown = ", ".join(f"{p.pseudonym} ({percent(p.posterior)})" for p in outcome.worst[:5])
+        out += tag("p", f"Worst off, by pseudonym: {shown}.", css="soft")
+    return out + (bullets(outcome.notes) if outcome.notes else "")
+
+
+def _three(audit: Audit) -> str:
+    by_name = {outcome.attack: outcome for outcome in audit.outcomes}
+    found = audit.risk
+    single = percent(found.prosecutor.mean) if found else "not measured"
+    linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
+    return bullets(
+        [
+            f"Singling out: a record is picked out with a mean chance of {single}.",
+            f"Linkability: {percent(linked.accuracy)} of matches with another table are right."
+            if linked
+            else "Linkability: not tried.",
+            f"Inference: the best guess of a sensitive value is right in {percent(guess.accuracy)} of all cases."
+            if guess
+            else "Inference: not tried.",
+        ]
+    )
+
+
+def _edges() -> list[tuple[float, float]]:
+    from itertools import pairwise
+
+    from reticent.audit.attack.outcome import BINS
+
+    return list(pairwise(BINS.tolist()))
+
+
+def _risk_row(name: str, found: Any) -> tuple[str, str, str, str]:
+    return name, percent(found.highest), percent(found.mean), percent(found.above)
+
+
+def _span(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low:,} and more"
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else percent(value)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.6g}"

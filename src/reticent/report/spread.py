@@ -1,0 +1,102 @@
+"""Spread: what a released record says about its original values, as probabilities over them.
+
+A published label stands for every original value it covers, each in proportion to nothing but its being covered; an
+Anatomy group offers its sensitive values by their counts. Utility is measured on these probabilities, as a careful
+reader would estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from reticent.audit.attack.cover import cover
+from reticent.audit.attack.view import View, view
+from reticent.audit.groups import codes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class Column:
+    """One quasi-identifier before and after.
+
+    Attributes:
+        source: code of the original value, per original record.
+        label: code of the published label, per published record.
+        within: per label, the probability of each original value.
+        covered: per label, how many original values it may stand for.
+        home: per original value, the narrowest label that covers it.
+    """
+
+    source: NDArray[np.int64]
+    label: NDArray[np.int64]
+    within: csr_array
+    covered: NDArray[np.int64]
+    home: NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Spread:
+    """A release beside its original.
+
+    Attributes:
+        columns: the quasi-identifiers, by name.
+        sensitive: code of the sensitive value per original record; -1 never occurs.
+        group_share: per group, the probability of each sensitive value.
+        group: the group of each published record.
+        values: the sensitive values, by code.
+        shown: the release as its reader sees it.
+    """
+
+    columns: dict[str, Column]
+    sensitive: NDArray[np.int64]
+    group_share: csr_array
+    group: NDArray[np.int64]
+    values: tuple[str | None, ...]
+    shown: View
+
+    def offered(self, rows: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """Probability of each sensitive value for some published records."""
+        return np.asarray(self.group_share[self.group[rows]].toarray())
+
+
+def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | None:
+    """Put a release beside its original; None for streams of generalised records and releases without values."""
+    if not policy.sensitive or policy.sensitive[0] not in original.column_names:
+        return None
+    shown = view(release, policy, policy.sensitive[0])
+    if shown is None or release.kind == "stream" or not len(shown.group):
+        return None
+    names = [name for name in shown.quasi.column_names if name in original.column_names]
+    columns = {name: _column(original[name], shown.quasi[name], policy, name) for name in names}
+    sensitive, values = codes(original[policy.sensitive[0]])
+    offers = shown.offers
+    place = {value: code for code, value in enumerate(values)}
+    known = np.array([place.get(value, -1) for value in offers.values], dtype=np.int64)
+    inside = known[offers.value] >= 0
+    weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    places = (offers.group[inside], known[offers.value[inside]])
+    share = csr_array((weight[inside], places), shape=(offers.size, len(values)))
+    return Spread(columns, sensitive, share, shown.group, values, shown)
+
+
+def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, name: str) -> Column:
+    source, values = codes(before)
+    label, labels = codes(after)
+    covers = cover(values, labels, policy, name).T.tocsr().astype(np.float64)
+    covered = np.maximum(covers.sum(axis=1), 1).astype(np.int64)
+    within = csr_array(covers.multiply((1.0 / covered)[:, None]))
+    pairs = within.tocoo()
+    home = np.zeros(len(values), dtype=np.int64)
+    order = np.argsort(pairs.data, kind="stable")  # the narrowest label is written last
+    home[pairs.col[order]] = pairs.row[order]
+    return Column(source, label, within, covered, home)

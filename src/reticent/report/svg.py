@@ -1,0 +1,134 @@
+"""Small plots as inline SVG: no script, no network; colours come from the page's style, light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH = 460
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: a name, its length, and what to write beside it."""
+
+    name: str
+    value: float
+    shown: str
+    mark: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
+    """A measured share with its confidence interval, and the share that was claimed."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    claim: float | None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A candidate in the plane of risk and utility."""
+
+    name: str
+    x: float
+    y: float
+    mark: bool
+
+
+def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
+    """Horizontal bars, longest to the right."""
+    top = max((item.value for item in items), default=0) or 1
+    span = WIDTH - room - 96
+    rows = []
+    for number, item in enumerate(items):
+        y = 6 + number * 24
+        width = max(1.0 if item.value > 0 else 0.0, span * item.value / top)
+        rows.append(
+            f'<text class="label" x="{room - 8}" y="{y + 13}" text-anchor="end">{escape(_short(item.name, room))}</text>'
+            f'<rect class="{"bar hot" if item.mark else "bar"}" x="{room}" y="{y}" width="{width:.1f}" height="17" rx="2"/>'
+            f'<text class="value" x="{room + width + 6:.1f}" y="{y + 13}">{escape(item.shown)}</text>'
+        )
+    return _svg(title, "".join(rows), 12 + 24 * len(items))
+
+
+def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
+    """A dot with its interval per attack, a tick where the claim lies; from 0 to 100%."""
+    span = WIDTH - room - 62
+    height = 28 * len(items) + 34
+
+    def at(share: float) -> float:
+        return room + span * min(1.0, max(0.0, share))
+
+    grid = "".join(
+        f'<line class="grid" x1="{at(share):.1f}" x2="{at(share):.1f}" y1="4" y2="{height - 26}"/>'
+        f'<text class="tick" x="{at(share):.1f}" y="{height - 10}" text-anchor="middle">{share:.0%}</text>'
+        for share in (0, 0.25, 0.5, 0.75, 1)
+    )
+    rows = []
+    for number, item in enumerate(items):
+        y = 18 + number * 28
+        hot = item.claim is not None and item.low > item.claim
+        claim = (
+            f'<line class="claim" x1="{at(item.claim):.1f}" x2="{at(item.claim):.1f}" y1="{y - 10}" y2="{y + 10}"/>'
+            if item.claim is not None
+            else ""
+        )
+        rows.append(
+            f'<text class="label" x="{room - 8}" y="{y + 4}" text-anchor="end">{escape(item.name)}</text>{claim}'
+            f'<line class="whisker" x1="{at(item.low):.1f}" x2="{at(item.high):.1f}" y1="{y}" y2="{y}"/>'
+            f'<circle class="{"dot hot" if hot else "dot"}" cx="{at(item.value):.1f}" cy="{y}" r="5"/>'
+            f'<text class="value" x="{WIDTH - 4}" y="{y + 4}" text-anchor="end">{item.value:.1%}</text>'
+        )
+    return _svg(title, grid + "".join(rows), height)
+
+
+def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> str:
+    """Candidates by risk (right is worse) and error (up is worse); the frontier is joined by a line."""
+    left, bottom, top = 60, 220, 20
+    span = WIDTH - left - 30
+    x_top = max((point.x for point in points), default=0) * 1.15 or 1
+    y_top = max((point.y for point in points), default=0) * 1.15 or 1
+
+    def place(point: Point) -> tuple[float, float]:
+        return left + span * point.x / x_top, bottom - (bottom - top) * point.y / y_top
+
+    ticks = "".join(
+        f'<line class="grid" x1="{left + span * i / 4:.1f}" x2="{left + span * i / 4:.1f}" y1="{top}" y2="{bottom}"/>'
+        f'<text class="tick" x="{left + span * i / 4:.1f}" y="{bottom + 16}" text-anchor="middle">{x_top * i / 4:.1%}</text>'
+        f'<line class="grid" x1="{left}" x2="{left + span}" y1="{bottom - (bottom - top) * i / 4:.1f}" y2="{bottom - (bottom - top) * i / 4:.1f}"/>'
+        f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.0%}</text>'
+        for i in range(5)
+    )
+    best = sorted(place(point) for point in points if point.mark)
+    line = (
+        f'<polyline class="front" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in best)}"/>' if len(best) > 1 else ""
+    )
+    dots = ""
+    for number, point in enumerate(points, 1):
+        x, y = place(point)
+        dots += (
+            f'<circle class="{"dot" if point.mark else "dot dull"}" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+            f'<text class="value" x="{x:.1f}" y="{y - 10:.1f}" text-anchor="middle">{number}</text>'
+        )
+    axes = (
+        f'<text class="tick" x="{left + span / 2:.0f}" y="{bottom + 36}" text-anchor="middle">{escape(x_name)}</text>'
+        f'<text class="tick" x="14" y="{(bottom + top) / 2:.0f}" text-anchor="middle" transform="rotate(-90 14 {(bottom + top) / 2:.0f})">{escape(y_name)}</text>'
+    )
+    return _svg(title, ticks + line + dots + axes, bottom + 44)
+
+
+def _short(name: str, room: int) -> str:
+    most = room // 7
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _svg(title: str, body: str, height: int) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title>{body}</svg>"
+    )

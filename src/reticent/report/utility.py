@@ -1,0 +1,137 @@
+"""Utility beside the risk: what the release still tells about the original, in the figures of `reticent.utility`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.attack.view import stream_view
+from reticent.report.classifier import classifier_scores
+from reticent.report.spread import Column, Spread, spread
+from reticent.utility import attribute_loss, relative_error, sau, sau_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+ROWS = 20_000  # correlation and queries look at a random part of larger tables
+QUERIES = 200
+
+
+def utility(
+    releases: Sequence[Published], original: pa.Table | None, policy: Policy, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Everything that can be measured of the latest release."""
+    latest = releases[-1]
+    out: dict[str, Any] = {"stated": {k: v for k, v in latest.metrics.items() if isinstance(v, int | float)}}
+    out |= _uncertainty(releases, policy)
+    beside = spread(latest, original, policy) if original is not None else None
+    if beside is None:
+        return out
+    rows_in = len(beside.sensitive)
+    out["attributes"] = {
+        name: {"loss": _loss(column, rows_in), "distance": _distance(column), "association": _kept(beside, column, rng)}
+        for name, column in beside.columns.items()
+    }
+    out["sensitive_distance"] = _sensitive_distance(beside)
+    out["query_error"] = _query_error(beside, rng)
+    out["classifier"] = classifier_scores(beside, rng)
+    return out
+
+
+def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, float]:
+    """SAU where values are offered that nobody has, and the limit no method gets below."""
+    streams = [release for release in releases if release.kind == "stream"]
+    shown = stream_view(streams) if streams else None
+    if shown is None:
+        return {}
+    slots = int(shown.offers.sizes().sum())
+    totals = np.array(sorted(shown.offers.totals().values()))
+    found = {"sau": sau(slots, len(shown.group))}
+    if len(totals):
+        found["sau_limit"] = sau_limit(policy.stream.l, float(totals[-1] / max(1, totals.sum())))
+    return found
+
+
+def _loss(column: Column, rows_in: int) -> float:
+    size = column.within.shape[1]
+    share = column.covered[column.label] / size
+    counts = np.ones(rows_in, dtype=np.int64)
+    gone = np.arange(rows_in) >= len(share)
+    filled = np.concatenate([share, np.ones(max(0, rows_in - len(share)))])[:rows_in]
+    return attribute_loss(filled, size, counts, gone)
+
+
+def _distance(column: Column) -> float:
+    """Total variation between the original distribution and what a reader would reconstruct."""
+    size = column.within.shape[1]
+    before = np.bincount(column.source, minlength=size) / max(1, len(column.source))
+    often = np.bincount(column.label, minlength=column.within.shape[0])
+    after = column.within.T @ often / max(1, len(column.label))
+    return float(np.abs(before - after).sum() / 2)
+
+
+def _sensitive_distance(beside: Spread) -> float:
+    width = len(beside.values)
+    before = np.bincount(beside.sensitive, minlength=width) / max(1, len(beside.sensitive))
+    sizes = np.bincount(beside.group, minlength=beside.group_share.shape[0])
+    after = beside.group_share.T @ sizes / max(1, len(beside.group))
+    return float(np.abs(before - after).sum() / 2)
+
+
+def _kept(beside: Spread, column: Column, rng: np.random.Generator) -> dict[str, float]:
+    """Association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
+
+    Both are measured on the published labels, so that a fine attribute does not look associated by its fineness alone.
+    """
+    chosen = _some(len(column.label), rng)
+    labels = column.within.shape[0]
+    after = np.zeros((labels, len(beside.values)))
+    np.add.at(after, column.label[chosen], beside.offered(chosen))
+    members = _some(len(column.source), rng)
+    home = column.home[column.source[members]]
+    before = np.zeros_like(after)
+    np.add.at(before, (home, beside.sensitive[members]), 1.0)
+    return {"before": _cramer(before), "after": _cramer(after)}
+
+
+def _cramer(table: NDArray[np.float64]) -> float:
+    """Cramer's V, corrected for the bias of small samples (Bergsma 2013)."""
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    total = table.sum()
+    rows, columns = table.shape
+    if total <= 1 or min(rows, columns) < 2:
+        return 0.0
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / total
+    phi = float(((table - expected) ** 2 / expected).sum() / total)
+    phi = max(0.0, phi - (rows - 1) * (columns - 1) / (total - 1))
+    least = min(rows - (rows - 1) ** 2 / (total - 1), columns - (columns - 1) ** 2 / (total - 1)) - 1
+    return float(min(1.0, np.sqrt(phi / least))) if least > 0 else 0.0
+
+
+def _query_error(beside: Spread, rng: np.random.Generator) -> dict[str, float]:
+    """Median relative error of random counts: a part of one attribute's values and some sensitive values."""
+    truth, estimate = [], []
+    names = list(beside.columns)
+    for _ in range(QUERIES if names else 0):
+        column = beside.columns[names[int(rng.integers(len(names)))]]
+        asked = rng.random(column.within.shape[1]) < 0.3
+        values = rng.random(len(beside.values)) < 0.3
+        truth.append(float((asked[column.source] & values[beside.sensitive]).sum()))
+        fits = column.within @ asked
+        offered = beside.group_share @ values
+        estimate.append(float((fits[column.label] * offered[beside.group]).sum()))
+    if not truth:
+        return {}
+    errors = relative_error(np.array(truth), np.array(estimate), floor=max(1.0, len(beside.sensitive) / 1000))
+    return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
+
+
+def _some(rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.sort(rng.permutation(rows)[:ROWS]) if rows > ROWS else np.arange(rows)

@@ -1,0 +1,1 @@
+"""The published systems, reproduced: their tables and figures, with the papers' numbers beside ours."""

@@ -1,0 +1,150 @@
+"""The setting of Li and Zhou's experiments: a synthetic census of the paper's domain sizes that changes from release to release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from reticent.engine.series.gate import People
+from reticent.engine.series.grouping import Grouping
+from reticent.engine.series.history import History
+from reticent.engine.series.l_diverse import l_diverse
+from reticent.engine.series.m_distinct import Order, grouped
+from reticent.errors import InternalError
+from reticent.policy.updates import Updates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+SIZES = {"age": 100, "gender": 2, "marital_status": 6, "education": 17, "occupation": 50}
+QUASI = ("age", "gender", "marital_status", "education")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The paper's parameters (section VI-A)."""
+
+    first: int = 20_000
+    deleted: int = 2_000
+    inserted: int = 5_000
+    updated: int = 5_000
+    releases: int = 20
+    diameter: int = 10
+    seed: int = 1
+
+
+@dataclass(frozen=True, repr=False)
+class Snapshot:
+    """The table at one moment: persons, positions of their quasi-identifiers, sensitive codes."""
+
+    persons: npt.NDArray[np.uint64]
+    quasi: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int32]
+
+    @property
+    def records(self) -> npt.NDArray[np.int32]:
+        """All attributes, the sensitive one last."""
+        return np.column_stack([self.quasi, self.values]).astype(np.int32)
+
+    @property
+    def points(self) -> npt.NDArray[np.float32]:
+        """Quasi-identifiers scaled to their domains."""
+        sizes = np.array([SIZES[name] - 1 for name in QUASI], dtype=np.float32)
+        return np.ascontiguousarray(self.quasi / sizes, dtype=np.float32)
+
+    @property
+    def people(self) -> People:
+        """The records as the engines take them."""
+        return People(self.persons, np.zeros(len(self.persons), dtype=np.uint64), self.values)
+
+
+def census(n: int, seed: int) -> npt.NDArray[np.int32]:
+    """The synthetic census as codes, occupation last and in an order that tells nothing about its frequency."""
+    from reticent.datasets import census as source
+
+    table = source.generate(n, seed, layout="m-distinct")
+    columns = []
+    for name, size in SIZES.items():
+        shown = table.column(name).to_pylist()
+        order = {value: code for code, value in enumerate(sorted(set(shown)))}
+        codes = np.array([order[value] for value in shown], dtype=np.int32)
+        if name == "age":
+            codes = np.array([int(value) - 1 for value in shown], dtype=np.int32)
+        if name == "occupation":
+            codes = np.random.default_rng(seed).permutation(size).astype(np.int32)[codes]
+        columns.append(np.minimum(codes, size - 1))
+    return np.column_stack(columns)
+
+
+def diameter(d: int) -> Updates:
+    """Occupations in runs of d that may become one another, all equally likely."""
+    size = SIZES["occupation"]
+    run = np.arange(size) // d
+    same = run[:, None] == run[None, :]
+    matrix = sparse.csr_array(same / same.sum(axis=1, keepdims=True))
+    matrix.sort_indices()
+    return Updates(tuple(str(i) for i in range(size)), matrix)
+
+
+def snapshots(setting: Setting, pool: npt.NDArray[np.int32]) -> Iterator[Snapshot]:
+    """The table, release by release: people leave and arrive, everybody ages, some change status, degree or job."""
+    rng = np.random.default_rng(setting.seed)
+    order = rng.permutation(len(pool))
+    alive, used = order[: setting.first], setting.first
+    state = pool.copy()
+    for number in range(setting.releases):
+        if number:
+            alive = rng.choice(alive, len(alive) - setting.deleted, replace=False)
+            _age(state, alive, rng)
+            changed = rng.choice(alive, min(setting.updated, len(alive)), replace=False)
+            runs = state[changed, 4] // setting.diameter
+            last = np.minimum((runs + 1) * setting.diameter, SIZES["occupation"])
+            state[changed, 4] = rng.integers(runs * setting.diameter, last)
+            alive = np.concatenate([alive, order[used : used + setting.inserted]])
+            used += setting.inserted
+        chosen = np.sort(alive)
+        rows = state[chosen]
+        yield Snapshot(chosen.astype(np.uint64), np.ascontiguousarray(rows[:, :4]), np.ascontiguousarray(rows[:, 4]))
+
+
+def _age(state: npt.NDArray[np.int32], alive: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
+    """One year older; one in twenty moves on in marital status (never back to the first) and one in twenty in education."""
+    state[alive, 0] = np.minimum(state[alive, 0] + 1, SIZES["age"] - 1)
+    married = alive[rng.random(len(alive)) < 0.05]
+    state[married, 2] = rng.integers(1, SIZES["marital_status"], len(married))
+    taught = alive[rng.random(len(alive)) < 0.05]
+    state[taught, 3] = np.minimum(state[taught, 3] + 1, SIZES["education"] - 1)
+
+
+@dataclass(repr=False)
+class Series:
+    """A series published by one method, without the gate: what the paper measures."""
+
+    method: str
+    m: int
+    updates: Updates
+    still: Updates = field(default_factory=lambda: diameter(1))
+    history: History = field(default_factory=History)
+
+    def publish(self, table: Snapshot) -> Grouping:
+        """The next release."""
+        people = table.people
+        if self.method == "l-diversity":
+            found: Grouping | None = l_diverse(table.values, table.points, l=self.m)
+        else:
+            knowledge = self.still if self.method == "m-invariance" else self.updates
+            colours = np.arange(len(knowledge), dtype=np.int32)
+            key = self.history.releases.to_bytes(32, "little")
+            found = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
+        if found is None:
+            raise InternalError("Fifty occupations were not enough for first groups.")
+        rows, group, value = found.published()
+        self.history = self.history.extend(
+            people.hashes[rows], people.traits[rows], group, value, (found.offsets, found.value)
+        )
+        return found

@@ -1,0 +1,214 @@
+"""`reticent reproduce evolving`: Figures 8, 9 and 10 of Temuujin, Ahn and Im (2019), our strategies beside the paper's.
+
+The data is a synthetic census with the paper's eight attributes and domain sizes. The paper draws its figures and states
+no numbers, so what is compared is what its text says about them: which strategy is faster, and how time changes with l.
+
+Two ways to delete are shown. In one batch, re-anonymising everything (RED) costs one run of Anatomy, which is linear in our
+core and hard to beat. One record after the other, as a live table changes, RED pays that price for every record.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+from reticent.datasets import census
+from reticent.encode import encode_table
+from reticent.engine import publisher
+from reticent.engine.rng import Rng
+from reticent.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Curve = dict[str, dict[int, float]]
+
+PAPER = {
+    "8": "insertion: ENC is fastest, RED slowest",
+    "9": "deletion: ENCC before ENC, both far before RED and EAC; EAC slowest",
+    "10": "ENCC takes less time with a larger l",
+}
+"""What the paper's text says; its figures are only drawn."""
+
+WHOLE = {"sealed": "sealed", "indexed, whole engine": "indexed"}
+"""Measured with everything around the kernels (finding records by person, hashing, dictionaries): sealed has no kernel."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes in records (Table 7 of the paper), and how far the slow strategies are taken."""
+
+    sizes: tuple[int, ...] = (10_000, 28_000, 57_000, 144_000, 288_000, 577_000)
+    slow: int = 57_000
+    red_by_one: int = 10_000
+    l: int = 10
+
+
+FULL = Scale()
+QUICK = Scale(sizes=(2_000, 5_000, 10_000), slow=5_000, red_by_one=2_000)
+
+
+def run(
+    out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Runs the figures, writes `figures.json` and one plot per figure into `out`, and returns what was found."""
+    from reticent.reproduce.evolving_plots import draw  # noqa: PLC0415 - matplotlib is heavy
+
+    scale = QUICK if quick else FULL
+    study = Study(scale, Census(int(scale.sizes[-1] * 1.1), seed))
+    figures: dict[str, Curve] = {}
+    for name, make in FIGURES.items():
+        start = time.perf_counter()
+        figures[name] = make(study)
+        say(f"{name}: {time.perf_counter() - start:.1f} s")
+    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "figures.json").write_text(json.dumps(found, indent=2) + "\n")
+    draw(figures, out)
+    return found
+
+
+def policy(strategy: str, l: int) -> Policy:
+    """The census under a strategy; occupation is sensitive, all else identifies."""
+    names = [name for name in census.LAYOUTS["evolving"].columns if name != "occupation"]
+    columns: dict[str, Any] = {"person_id": "identifier", **dict.fromkeys(names, "quasi"), "occupation": "sensitive"}
+    columns["age"] = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
+    return Policy.from_dict(
+        {"version": 1, "person": "person_id", "columns": columns, "evolving": {"strategy": strategy, "l": l}}
+    )
+
+
+class Census:
+    """The synthetic census, as a table and as codes."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        self.table = census.generate(n, seed=seed)
+        names = [name for name in self.table.column_names if name not in ("person_id", "occupation")]
+        coded = encode_table(self.table, [*names, "occupation"])
+        self.qi = np.stack([coded.codes[name] for name in names], axis=1)
+        self.values = coded.codes["occupation"]
+        # Information loss: age has a width, all other attributes are categorical.
+        self.scale = [1 / 80 if name == "age" else 0.0 for name in names]
+
+    def classes(self, strategy: str, n: int, l: int) -> _core.evolving.Classes:
+        """The first n records under a strategy, in the native core."""
+        core = _core.evolving.Classes(strategy, l=l, scale=self.scale)
+        core.insert(np.arange(n, dtype=np.uint32), self.values[:n], self.qi[:n], key=bytes(32))
+        return core
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """The census and how much of it to use."""
+
+    scale: Scale
+    data: Census
+
+    def insertion(self, strategy: str, n: int) -> float:
+        """Milliseconds to insert 10% into n records, as one batch."""
+        rows = np.arange(n, n + n // 10, dtype=np.uint32)
+        if strategy in WHOLE:
+            engine = self._engine(WHOLE[strategy], n)
+            return _timed(lambda: engine.push(self.data.table.slice(n, n // 10)))
+        core = self.data.classes(strategy, n, self.scale.l)
+        return _timed(lambda: core.insert(rows, self.data.values[rows], self.data.qi[rows], key=bytes(32)))
+
+    def deletion(self, strategy: str, n: int, *, each: bool = False, l: int | None = None) -> float:
+        """Milliseconds to delete a random 10% of n records, as one batch or one by one."""
+        gone = np.random.default_rng(n).permutation(n)[: n // 10].astype(np.uint32)
+        if strategy in WHOLE:
+            engine = self._engine(WHOLE[strategy], n)
+            ids = self.data.table.column("person_id").take(pa.array(gone))
+            return _timed(lambda: engine.delete(ids))
+        core = self.data.classes(strategy, n, l or self.scale.l)
+        return _timed(lambda: core.delete(gone, key=bytes(32), each=each))
+
+    def _engine(self, strategy: str, n: int) -> Any:
+        engine = publisher(policy(strategy, self.scale.l), "evolving", strategy, rng=Rng.from_seed(1))
+        engine.push(self.data.table.slice(0, n))
+        engine.cut()
+        return engine
+
+    def sizes(self, limit: int | None = None) -> list[int]:
+        """The sizes up to a limit."""
+        return [n for n in self.scale.sizes if limit is None or n <= limit]
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - start)
+
+
+def figure_8(study: Study) -> Curve:
+    """Insertion of 10%, l = 10, at the four smallest sizes."""
+    sizes = study.sizes()[:4]
+    slow = study.sizes(study.scale.slow)
+    return {
+        strategy: {n: study.insertion(strategy, n) for n in (slow if strategy == "eac" else sizes)}
+        for strategy in ("red", "eac", "enc", "indexed", *WHOLE)
+    }
+
+
+def figure_9(study: Study) -> Curve:
+    """Deletion of 10% in one batch, l = 10."""
+    slow = {"eac": study.scale.slow}
+    return {
+        strategy: {n: study.deletion(strategy, n) for n in study.sizes(slow.get(strategy))}
+        for strategy in ("red", "eac", "enc", "encc", "indexed", *WHOLE)
+    }
+
+
+def figure_9_one_by_one(study: Study) -> Curve:
+    """Deletion of 10%, record after record, l = 10, on the sizes that finish."""
+    limits = {"red": study.scale.red_by_one, "eac": study.scale.slow}
+    return {
+        strategy: {
+            n: study.deletion(strategy, n, each=True) for n in study.sizes(limits.get(strategy, study.scale.slow))
+        }
+        for strategy in ("red", "eac", "enc", "encc", "indexed")
+    }
+
+
+def figure_10(study: Study) -> Curve:
+    """Deletion of 10% by ENCC for l = 10, 20, 30, at the three smallest sizes."""
+    return {f"l = {l}": {n: study.deletion("encc", n, l=l) for n in study.sizes()[:3]} for l in (10, 20, 30)}
+
+
+FIGURES: dict[str, Callable[[Study], Curve]] = {
+    "figure 8": figure_8,
+    "figure 9": figure_9,
+    "figure 9, one by one": figure_9_one_by_one,
+    "figure 10": figure_10,
+}
+
+
+def beside(figures: dict[str, Curve]) -> dict[str, Any]:
+    """Our figures in the terms of the paper's text, each at the largest size that both finished."""
+
+    def ratio(figure: str, slow: str, fast: str) -> float:
+        curves = figures[figure]
+        n = max(set(curves[slow]) & set(curves[fast]))
+        return round(curves[slow][n] / curves[fast][n], 2)
+
+    one = "figure 9, one by one"
+    by_l = [sum(curve.values()) for curve in figures["figure 10"].values()]
+    return {
+        "insertion, RED / ENC": ratio("figure 8", "red", "enc"),
+        "insertion, EAC / ENC": ratio("figure 8", "eac", "enc"),
+        "deletion one by one, RED / ENC": ratio(one, "red", "enc"),
+        "deletion one by one, EAC / ENC": ratio(one, "eac", "enc"),
+        "deletion in a batch, RED / ENC": ratio("figure 9", "red", "enc"),
+        "deletion in a batch, EAC / ENC": ratio("figure 9", "eac", "enc"),
+        "deletion in a batch, ENC / ENCC": ratio("figure 9", "enc", "encc"),
+        "deletion in a batch, ENCC / indexed": ratio("figure 9", "encc", "indexed"),
+        "deletion in a batch, sealed / indexed": ratio("figure 9", *WHOLE),
+        "ENCC faster with larger l": by_l == sorted(by_l, reverse=True),
+    }

@@ -1,0 +1,171 @@
+"""The same persons again: the function behind `reticent republish`.
+
+One transaction of the store holds the release, the history it belongs to and the ledger entry. Only then is the folder written. After a crash in
+between, the same call with the same data delivers the stored release; making another one would be a second publication of the same people.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import struct
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from reticent.audit import verify
+from reticent.engine import publisher_class
+from reticent.engine.rng import Rng
+from reticent.engine.series.publisher import SeriesPublisher
+from reticent.errors import InternalError, StateError
+from reticent.release import Counts, Guarantee, LedgerEntry, Release
+from reticent.store import Store
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from reticent.policy import Policy
+    from reticent.store import OutboxEntry
+
+NAME = "series"
+"""The publisher's name in the store."""
+
+
+def republish(
+    table: pa.Table,
+    policy: Policy,
+    store: str | os.PathLike[str],
+    folder: str | Path,
+    *,
+    seed: int | None = None,
+    form: str = "csv",
+) -> Release:
+    """Publishes the table as the next release of the series that the store remembers.
+
+    Args:
+        table: all records as they are now, with exactly the columns of the policy.
+        policy: the policy the series was begun under.
+        store: path or URL of the private store; made when it is not there.
+        folder: a new folder for the release.
+        seed: makes a new series repeatable, for tests only.
+        form: csv or parquet.
+
+    Raises:
+        GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
+    """
+    digest = _digest(table)
+    with Store.open(store) as kept:
+        kept.register(NAME, policy_hash=policy.hash)
+        with kept.lock(NAME):
+            waiting = list(kept.unsent(NAME))
+            if waiting:
+                release, number = _waiting(waiting[0], digest)
+            else:
+                release, number = _next(kept, table, policy, digest, seed)
+            release.to_dir(folder, format=form)
+            kept.mark_sent(NAME, number)
+            with kept.transaction() as step:
+                step.forget_sent(NAME, number - 1)
+    return release
+
+
+def _waiting(entry: OutboxEntry, digest: str) -> tuple[Release, int]:
+    """The release that was made but not delivered."""
+    if entry.position != digest:
+        raise StateError(
+            "The last release of this series was made but not written to its folder.",
+            hint="Run the same command with the data of that release first.",
+        )
+    return from_bytes(entry.payload), entry.number
+
+
+def _next(kept: Store, table: pa.Table, policy: Policy, digest: str, seed: int | None) -> tuple[Release, int]:
+    engine = _engine(kept, policy, seed)
+    before = next(iter(reversed([from_bytes(entry.payload) for entry in kept.outbox(NAME)])), None)
+    engine.push(table)
+    (release,) = engine.cut()
+    ledger = kept.ledger(NAME)
+    payload = to_bytes(release)
+    persons, groups = engine.history.members(engine.releases)
+    entry = LedgerEntry(
+        number=engine.releases,
+        time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        policy_hash=policy.hash,
+        method=release.method,
+        counts=release.counts,
+        digest=hashlib.sha256(payload).hexdigest(),
+    )
+    ledger.record(entry, persons, groups)
+    verdict = verify([release] if before is None else [before, release], policy, ledger=ledger)
+    if not verdict.holds:
+        raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)}).")
+    with kept.transaction() as step:
+        number = step.put_outbox(NAME, "release", payload, position=digest)
+        step.put_snapshot(NAME, engine.snapshot())
+        step.record_ledger(NAME, entry, persons, groups)
+    return release, number
+
+
+def _engine(kept: Store, policy: Policy, seed: int | None) -> SeriesPublisher:
+    kind = publisher_class(NAME, policy.series.model)
+    state = kept.snapshot(NAME)
+    if state is not None:
+        engine = kind.restore(policy, state.payload)
+    else:
+        rng = Rng(kept.key(NAME)) if seed is None else Rng.from_seed(seed)
+        engine = kind(policy, rng=rng)
+    if not isinstance(engine, SeriesPublisher):
+        raise InternalError("A series model is not a series engine.")
+    return engine
+
+
+def to_bytes(release: Release) -> bytes:
+    """A release as one string of bytes, for the outbox."""
+    parts = {name: _ipc(table) for name, table in release.tables.items()}
+    head = {
+        "kind": release.kind,
+        "method": release.method,
+        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
+        "counts": asdict(release.counts),
+        "policy_hash": release.policy_hash,
+        "metrics": dict(release.metrics),
+        "explain": dict(release.explain),
+        "seeded": release.seeded,
+        "tables": [(name, len(data)) for name, data in parts.items()],
+    }
+    text = json.dumps(head).encode()
+    return b"".join([struct.pack("<Q", len(text)), text, *parts.values()])
+
+
+def from_bytes(data: bytes) -> Release:
+    """Reads what `to_bytes` wrote."""
+    try:
+        (length,) = struct.unpack("<Q", data[:8])
+        head = json.loads(data[8 : 8 + length])
+        at, tables = 8 + length, {}
+        for name, size in head.pop("tables"):
+            tables[name] = pa.ipc.open_stream(data[at : at + size]).read_all()
+            at += size
+        guarantee = head.pop("guarantee")
+        return Release(
+            tables=tables,
+            guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
+            counts=Counts(**head.pop("counts")),
+            **head,
+        )
+    except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise StateError("A stored release is damaged.", hint="Restore the store from a backup.") from None
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _digest(table: pa.Table) -> str:
+    return hashlib.sha256(_ipc(table.combine_chunks())).hexdigest()

@@ -1,0 +1,75 @@
+"""Rows of an evolving table in the store: written and read in bulk, one row per record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from reticent.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reticent.store.store import Store
+    from reticent.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Row:
+    """One record as the store keeps it."""
+
+    row: int
+    person: str
+    name: str | None
+    fixed: bytes
+    group: int
+    seat: int
+
+
+def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
+    """Adds records, or replaces those of the same number."""
+    tx.upsert(
+        publisher,
+        schema.evolving_records,
+        [
+            {
+                "publisher": publisher,
+                "row": r.row,
+                "person": r.person,
+                "name": r.name,
+                "fixed": r.fixed,
+                "class": r.group,
+                "seat": r.seat,
+            }
+            for r in rows
+        ],
+    )
+
+
+def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
+    """Removes records by number."""
+    table = schema.evolving_records
+    where = sa.and_(table.c.publisher == publisher, table.c.row == sa.bindparam("number"))
+    tx.run(publisher, sa.delete(table).where(where), [{"number": row} for row in rows])
+
+
+def read(store: Store, publisher: str) -> list[Row]:
+    """All records, by number."""
+    t = schema.evolving_records.c
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
+    return [Row(*found) for found in store.read(query.where(t.publisher == publisher).order_by(t.row))]
+
+
+def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:
+    """Adds the values of a column from code `first` on."""
+    row = {"publisher": publisher, "column": column, "first": first, "payload": payload}
+    tx.run(publisher, sa.insert(schema.evolving_words), [row])
+
+
+def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
+    """The values of a column in the order of their codes, as they were added."""
+    t = schema.evolving_words.c
+    query = sa.select(t.payload).where(t.publisher == publisher, t.column == column).order_by(t.first)
+    return [bytes(payload) for (payload,) in store.read(query)]

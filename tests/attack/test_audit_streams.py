@@ -1,0 +1,111 @@
+"""Join-or-open inference: exact on short transcripts, sampled on long ones; it works on delay-free and fails on sealed."""
+
+from __future__ import annotations
+
+import audit_cases as cases
+import numpy as np
+import pytest
+
+from reticent.audit.attack import Evidence
+from reticent.audit.attack.averaging import averaging
+from reticent.audit.attack.join_or_open import Effort, infer, join_or_open
+from reticent.audit.attack.rules import rules
+from reticent.audit.attack.transcript import Transcript
+from reticent.audit.published import published, text_table
+
+FLAT = np.full(30, 1 / 30)
+QUICK = Effort(tuples=300, particles=200, chains=40, sweeps=16, burn=4)
+
+
+def seen(group, slots, qi=None):
+    group = np.array(group)
+    opens = np.zeros(len(group), dtype=bool)
+    opens[np.unique(group, return_index=True)[1]] = True
+    width = max(len(row) for row in slots)
+    table = np.full((len(slots), width), -1)
+    for row, codes in enumerate(slots):
+        table[row, : len(codes)] = codes
+    order = np.arange(len(group))
+    return Transcript(group, opens, order, order if qi is None else np.array(qi), table, ("a", "b", "c", "d"))
+
+
+def posterior(transcript, effort=Effort()):  # noqa: B008
+    known = rules(transcript.values, None, 2, "uniform")
+    return infer(transcript, known, np.random.default_rng(5), effort)
+
+
+def test_the_worked_example_two_groups():
+    """t1 opens {a,b}, t2 opens {a,c}: worlds aa, ac, bc without aa's contradiction leave P(t2 = c) = 2/3."""
+    found = posterior(seen([0, 1], [[0, 1], [0, 2]]))
+    assert found.exact
+    assert found.guess[1].tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_the_worked_example_becomes_certain():
+    found = posterior(seen([0, 1, 2], [[0, 1], [0, 2], [1, 2]]))
+    assert found.guess[1].tolist() == pytest.approx([0, 1])
+
+
+def test_a_repeated_quasi_identifier_explains_the_opening():
+    """The second tuple may not join the group that holds its own quasi-identifier, so its opening tells nothing."""
+    found = posterior(seen([0, 1], [[0, 1], [0, 2]], qi=[7, 7]))
+    assert found.guess[1].tolist() == pytest.approx([1 / 2, 1 / 2])
+
+
+@pytest.mark.parametrize("groups", [[0, 1, 0, 2, 1, 3], [0, 0, 1, 2, 1, 2], [0, 1, 2, 3, 1, 0]])
+def test_sampling_agrees_with_enumeration(groups):
+    slots = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [0, 2, 3]][: max(groups) + 1]
+    short = seen(groups, slots, qi=[0, 1, 2, 0, 3, 4])
+    exact = posterior(short)
+    assert exact.exact
+    sampled = posterior(short, Effort(worlds=-1, particles=400, chains=200, sweeps=120, burn=20))
+    assert not sampled.exact
+    assert np.abs((sampled.guess + sampled.judge) / 2 - exact.guess).max() < 0.05
+
+
+def evidence(run, seed=1):
+    releases, policy, table = run
+    return Evidence(
+        tuple(published(release, "") for release in releases),
+        policy,
+        text_table(table),
+        rng=np.random.default_rng(seed),
+        key=b"test",
+    )
+
+
+def test_faithful_delay_free_is_broken_and_sealed_is_not(tmp_path):
+    right = {}
+    for method, more in (("delay-free", {"pool": "uniform"}), ("sealed", {})):
+        counts = []
+        for seed in range(3):
+            run = cases.stream(tmp_path, method=method, n=300, l=10, shares=FLAT, seed=seed, **more)
+            outcome = join_or_open(evidence(run), QUICK)
+            assert outcome.counted
+            assert not outcome.refuted
+            counts.append(outcome.right)
+        right[method] = sum(counts) / 900
+    print(right)
+    assert right["delay-free"] > 0.14  # 0.1 is chance; 0.14 is four deviations above
+    assert abs(right["sealed"] - 0.1) < 0.03
+
+
+def test_a_sealed_stream_attacked_with_the_other_model_tells_nothing_either(tmp_path):
+    releases, policy, table = cases.stream(tmp_path, method="sealed", n=300, l=10, shares=FLAT, seed=4)
+    renamed = [published(release, "") for release in releases]
+    object.__setattr__(renamed[0], "method", "delay-free")
+    outcome = join_or_open(Evidence(tuple(renamed), policy, text_table(table), rng=np.random.default_rng(1)), QUICK)
+    assert outcome.interval[0] <= 0.1
+
+
+def test_averaging_finds_returning_patients_in_delay_free_only(tmp_path):
+    found = {}
+    for method in ("delay-free", "sealed"):
+        run = cases.stream(tmp_path, method=method, n=600, l=5, shares=FLAT, seed=2, persons=100)
+        found[method] = averaging(evidence(run))
+    assert found["delay-free"].counted
+    assert found["delay-free"].accuracy > 0.8
+    assert found["sealed"].claim == pytest.approx(0.2)
+    assert not found["sealed"].refuted
+    assert found["sealed"].highest == pytest.approx(0.2)
+    assert found["sealed"].interval[0] <= 0.2 <= found["sealed"].interval[1] + 0.1

@@ -1,0 +1,142 @@
+"""Subtract one publication from the next: it works on the strategies of the paper, and fails on sealed."""
+
+import evolving_cases as cases
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.audit import verify
+from reticent.audit.published import published
+from reticent.audit.sequence import Attack, Publication, linked
+from reticent.engine.evolving.sealed import Sealed
+from reticent.engine.rng import Rng
+from reticent.errors import GuaranteeError
+
+
+def attack(run, *, facts):
+    """Candidates per person after a run; linked by the ledger's facts or by the quasi-identifiers alone."""
+    found, releases = Attack(), []
+    for release, engine, truth in run:
+        shown = published(release, "")
+        qit, st = shown.tables["qit"], shown.tables["st"]
+        who = engine.witness.facts.tolist() if facts else linked(qit, engine.policy)
+        found.add(Publication.read(qit, st, who))
+        releases.append(release)
+    return found, releases, engine, truth
+
+
+@pytest.mark.parametrize("facts", [True, False], ids=["ledger", "public"])
+def test_sealed_leaves_everyone_l_candidates_over_20_publications(facts):
+    l = 10
+    run = cases.churn("sealed", n=1500, l=l, domain=40, publications=20, seed=11)
+    found, releases, engine, truth = attack(run, facts=facts)
+    counts = found.candidates().values()
+    assert len(counts) >= 1500 + 19 * 150 - engine.counts.held - 200
+    assert min(counts) == l
+    verdict = verify(releases[:4], engine.policy)
+    assert verdict.holds, [f.claim for f in verdict.refuted]
+
+
+def test_enc_gives_single_persons_away():
+    run = cases.churn("enc", n=2000, l=10, domain=40, publications=5, seed=12)
+    found, releases, engine, truth = attack(run, facts=False)
+    counts = np.array(list(found.candidates().values()))
+    assert (counts == 1).mean() >= 0.25
+    assert (counts < 10).mean() >= 0.8
+    # The attack is sound: the true value is always among those that remain.
+    right = [f"v{truth[int(zip_code[1:])]:02d}" in values for (_, zip_code), values in found.values().items()]
+    assert all(right)
+    assert not verify(releases, engine.policy).holds
+    assert verify(releases[:1], engine.policy).holds
+
+
+@pytest.mark.parametrize("strategy", ["indexed", "encc", "eac", "red"])
+def test_the_other_strategies_are_refuted_too(strategy):
+    run = cases.churn(strategy, n=600, l=5, domain=20, publications=4, seed=13)
+    found, releases, engine, _ = attack(run, facts=False)
+    assert min(found.candidates().values()) == 1
+    assert not verify(releases, engine.policy).holds
+
+
+def test_the_worked_example_one_insertion_tells_its_value():
+    engine = cases.build("enc", 3)
+    engine.insert(cases.table(range(3), [0, 1, 2]))
+    found = Attack()
+    for step in range(2):
+        if step:
+            engine.insert(cases.table([3], [0]))
+        (release,) = engine.cut(again=True)
+        shown = published(release, "")
+        found.add(Publication.read(shown.tables["qit"], shown.tables["st"], linked(shown.tables["qit"], engine.policy)))
+    assert found.values()["23", "z3"] == {"v00"}
+
+
+@pytest.mark.parametrize("strategy", ["indexed", "enc", "encc", "eac", "red"])
+def test_a_second_publication_must_be_asked_for(strategy):
+    engine = cases.build(strategy, 2)
+    engine.insert(cases.table(range(4), [0, 1, 0, 1]))
+    (release,) = engine.cut()
+    assert release.explain["label"] == "safe for one publication only"
+    with pytest.raises(GuaranteeError, match="one publication only"):
+        engine.cut()
+    assert engine.cut(again=True)
+
+
+class Forgetful(Sealed):
+    """A planted bug: draws every class anew before each publication, as if restarted with another key."""
+
+    def _settle(self):
+        rows = self.records.rows()
+        if self.epochs:
+            self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key(f"fact {self.step}"))
+            self.records.classes[rows] = self._draw(rows)
+            self.records.seats[rows] = -1
+        return super()._settle()
+
+
+def test_a_sealed_that_forgets_its_classes_is_caught():
+    engine = Forgetful(cases.policy("sealed", 5), rng=Rng.from_seed(1))
+    values = cases.skewed(np.random.default_rng(2), 400, 20).tolist()
+    engine.insert(cases.table(range(400), values))
+    releases = [engine.cut()[0] for _ in range(3)]
+    verdict = verify(releases, engine.policy)
+    assert not verdict.holds
+    assert [f.claim for f in verdict.refuted] == ["no person has fewer than l candidates, given all publications"]
+
+
+def test_who_returns_gets_the_same_class():
+    engine = cases.build("sealed", 5)
+    values = cases.skewed(np.random.default_rng(2), 400, 20).tolist()
+    everyone = cases.table(range(400), values)
+    engine.insert(everyone)
+    releases = [engine.cut()[0]]
+    for start in (0, 100, 200):
+        some = everyone.slice(start, 150)
+        engine.delete(some.column("id"))
+        releases += engine.cut()
+        engine.insert(some)
+        releases += engine.cut()
+    assert verify(releases, engine.policy).holds
+
+
+def test_updates_of_the_quasi_identifiers_keep_the_class_and_updates_of_the_value_are_stated():
+    engine = cases.build("sealed", 3)
+    values = [i % 6 for i in range(60)]
+    engine.insert(cases.table(range(60), values))
+    engine.cut()
+    before = engine.records.classes.copy(), engine.records.seats.copy()
+    moved = cases.table(range(60), values, zips=[i + 500 for i in range(60)])
+    assert engine.update(moved).touched == 0
+    assert (engine.records.classes == before[0]).all()
+    assert (engine.records.seats == before[1]).all()
+    engine.update(cases.table(range(5), [(v + 1) % 6 for v in values[:5]]))
+    (release,) = engine.cut()
+    assert release.explain["revised"] == 5
+
+
+def test_the_attack_ignores_groups_with_spare_seats():
+    st = pa.table({"group": ["1", "1"], "value": ["a", "b"], "count": ["1", "1"]})
+    found = Attack()
+    found.add(Publication.read(pa.table({"group": ["1"]}), st, ["p"]))
+    found.add(Publication.read(pa.table({"group": ["1", "1"]}), st, ["p", "q"]))
+    assert found.candidates() == {"p": 2, "q": 2}

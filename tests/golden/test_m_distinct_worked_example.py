@@ -1,0 +1,130 @@
+"""Tables I to VI of Li and Zhou: what two 2-diverse releases disclose, and a second release that does not."""
+
+import numpy as np
+import pytest
+
+from reticent.audit.series import matched
+from reticent.engine.series.gate import People
+from reticent.engine.series.grouping import Grouping
+from reticent.engine.series.history import History
+from reticent.engine.series.m_distinct import Order, grouped
+from reticent.engine.series.sug import risk_of
+from reticent.policy import Policy
+from reticent.policy.updates import updates_of
+
+NAMES = ("Ken", "Julia", "Tom", "Harry", "Lily", "Ben")
+FIRST = ("dyspepsia", "pneumonia", "pneumonia", "gastritis", "glaucoma", "flu")
+SECOND = ("dyspepsia", "lung cancer", "pneumonia", "dyspepsia", "glaucoma", "pneumonia")
+QUASI_2 = ((14, 20), (18, 31), (15, 27), (23, 32), (12, 17), (26, 35))
+TABLE_III = (("Ken", "Julia"), ("Tom", "Harry"), ("Lily", "Ben"))
+TABLE_IV = (("Ken", "Lily"), ("Julia", "Tom"), ("Harry", "Ben"))
+TABLE_V = (
+    (("Ken", "Tom"), ("dyspepsia", "pneumonia")),
+    (("Julia", "Harry"), ("dyspepsia", "lung cancer")),
+    (("Lily",), ("glaucoma", "pneumonia")),
+    (("Ben",), ("cataract", "pneumonia")),
+)
+UPDATES = """\
+dyspepsia;dyspepsia
+dyspepsia;gastritis
+gastritis;gastritis
+gastritis;dyspepsia
+flu;flu
+flu;pneumonia
+flu;lung cancer
+pneumonia;pneumonia
+pneumonia;flu
+pneumonia;lung cancer
+lung cancer;lung cancer
+glaucoma;glaucoma
+glaucoma;cataract
+cataract;cataract
+"""
+
+
+@pytest.fixture
+def updates(tmp_path):
+    (tmp_path / "updates.csv").write_text(UPDATES)
+    columns = {"name": "identifier", "zip": "quasi", "ill": {"role": "sensitive", "updates": {"file": "updates.csv"}}}
+    return updates_of(Policy.from_dict({"version": 1, "columns": columns}, base=tmp_path), "ill")
+
+
+def hashes(names):
+    return np.array([NAMES.index(name) + 1 for name in names], dtype=np.uint64)
+
+
+def publish(history, updates, groups, diseases):
+    """Adds a release given as (members, values shown) per group."""
+    who = [name for members, _ in groups for name in members]
+    group = np.array([g for g, (members, _) in enumerate(groups) for _ in members], dtype=np.int32)
+    own = np.array([updates.codes[diseases[NAMES.index(name)]] for name in who], dtype=np.int32)
+    sizes = [len(values) for _, values in groups]
+    shown = np.array([updates.codes[v] for _, values in groups for v in values], dtype=np.int32)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return history.extend(hashes(who), hashes(who), group, own, (offsets, shown))
+
+
+def plain(groups, diseases):
+    return [(members, tuple(diseases[NAMES.index(n)] for n in members)) for members in groups]
+
+
+def candidates(history, updates, name):
+    """What a reader still holds possible for a person in each release: every value with a share above zero, by pruning."""
+    at = int(history.last(hashes([name]))[0])
+    chain = []
+    while at >= 0:
+        group = history.group[at]
+        chain.insert(0, set(history.values[history.offsets[group] : history.offsets[group + 1]].tolist()))
+        at = int(history.previous[at])
+    matrix = updates.matrix.toarray() > 0
+    for _ in range(len(NAMES)):
+        for i in range(len(chain) - 1):
+            chain[i] = {u for u in chain[i] if any(matrix[u, v] for v in chain[i + 1])}
+            chain[i + 1] = {v for v in chain[i + 1] if any(matrix[u, v] for u in chain[i])}
+    return [{updates.values[v] for v in layer} for layer in chain]
+
+
+def test_the_attack_on_tables_iii_and_iv_finds_what_the_paper_says(updates):
+    history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
+    history = publish(history, updates, plain(TABLE_IV, SECOND), SECOND)
+    assert candidates(history, updates, "Ben") == [{"flu"}, {"pneumonia"}]
+    assert candidates(history, updates, "Julia") == [{"pneumonia"}, {"lung cancer", "pneumonia"}]
+    assert candidates(history, updates, "Ken") == [{"dyspepsia"}, {"dyspepsia"}]
+    assert candidates(history, updates, "Lily") == [{"glaucoma"}, {"glaucoma"}]
+    risk = risk_of(history, updates, history.last(hashes(["Ben", "Julia", "Ken", "Lily"])))
+    assert risk.disclosed.tolist() == [2, 1, 2, 2]
+    np.testing.assert_allclose(risk.own, 1.0)
+
+
+def test_table_v_resists(updates):
+    history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
+    history = publish(history, updates, TABLE_V, SECOND)
+    risk = risk_of(history, updates)
+    assert risk.disclosed.sum() == 0
+    assert risk.worst.max() < 1
+
+
+def test_our_second_release_resists_and_needs_no_counterfeit(updates):
+    history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
+    values = np.array([updates.codes[v] for v in SECOND], dtype=np.int32)
+    people = People(hashes(NAMES), hashes(NAMES), values)
+    where = (np.array(QUASI_2, dtype=np.float32) - [12, 17]) / [14, 18]
+    order = Order(2, np.arange(len(updates), dtype=np.int32), bytes(32))
+    found = grouped(history, updates, people, np.ascontiguousarray(where, dtype=np.float32), order)
+    assert isinstance(found, Grouping)
+    assert not found.held.any()
+    rows, group, value = found.published()
+    assert sorted(rows.tolist()) == list(range(6))
+    assert found.counterfeits.sum() == 0  # the paper's Table VI has two
+    after = history.extend(people.hashes[rows], people.traits[rows], group, value, (found.offsets, found.value))
+    risk = risk_of(after, updates)
+    assert risk.disclosed.sum() == 0
+    for name in NAMES:
+        before, now = candidates(after, updates, name)
+        assert len(before) == len(now) == 2
+        rows_of = updates.matrix
+        sets = [
+            frozenset(rows_of.indices[rows_of.indptr[c] : rows_of.indptr[c + 1]].tolist())
+            for c in (updates.codes[v] for v in before)
+        ]
+        assert matched(sets, [updates.codes[v] for v in now])

@@ -1,0 +1,256 @@
+"""Evolving tables on a durable store: the command line, several writers, a kill at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import struct
+import warnings
+
+import evolving_cases as cases
+import numpy as np
+import pyarrow.csv as pc
+import pytest
+
+from reticent.audit import verify
+from reticent.cli import main
+from reticent.engine.evolving.durable import NAME, EvolvingTable
+from reticent.errors import DataError, GuaranteeError, StateError
+from reticent.release import Release
+from reticent.store import Store
+
+
+def write(table, path):
+    pc.write_csv(table, path)
+    return str(path)
+
+
+def run(*args):
+    with pytest.raises(SystemExit) as done:
+        main([str(a) for a in args])
+    return done.value.code
+
+
+@pytest.fixture
+def policy_file(tmp_path):
+    def make(strategy, l=3):
+        path = tmp_path / f"{strategy}.json"
+        path.write_text(json.dumps(cases.policy(strategy, l).to_dict()))
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("strategy", cases.STRATEGIES)
+def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
+    store, policy = tmp_path / "store.db", policy_file(strategy)
+    values = [i % 7 for i in range(70)]
+    assert run("evolve", "init", store, "-p", policy) == 0
+    assert run("evolve", "insert", store, write(cases.table(range(70), values), tmp_path / "a.csv"), "--json") == 0
+    done = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert done["inserted"] == done["records"] == 70
+    assert run("evolve", "publish", store, "-o", tmp_path / "r1", "--json") == 0
+    ids = cases.table(range(10), values[:10]).select(["id"])
+    assert run("evolve", "delete", store, write(ids, tmp_path / "ids.csv")) == 0
+    moved = cases.table([20, 21], [values[20], values[21]], zips=[900, 901])
+    assert run("evolve", "update", store, write(moved, tmp_path / "u.csv")) == 0
+    feed = cases.table([80, 30], [1, 2])
+    feed = feed.append_column("op", [["insert", "delete"]])
+    assert run("evolve", "apply", store, write(feed, tmp_path / "f.csv")) == 0
+    again = [] if strategy == "sealed" else ["--again"]
+    if again:
+        assert run("evolve", "publish", store, "-o", tmp_path / "r2") == 4
+        assert not (tmp_path / "r2").exists()
+    assert run("evolve", "publish", store, "-o", tmp_path / "r2", *again) == 0
+    assert run("evolve", "status", store, "--json") == 0
+    status = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert (status["records"], status["publications"], status["undelivered"]) == (60, 2, 0)
+    second = Release.from_dir(tmp_path / "r2")
+    assert {"z900", "z901", "z80"} <= set(second.tables["qit"].column("zip").to_pylist())
+    assert run("verify", tmp_path / "r2", "-p", policy) == 0
+    expected = 0 if strategy == "sealed" else 4
+    assert run("verify", tmp_path / "r1", tmp_path / "r2", "-p", policy) == expected
+
+
+def test_wrong_uses_are_refused(policy_file, tmp_path):
+    store, policy = tmp_path / "store.db", policy_file("sealed")
+    data = write(cases.table(range(3), [0, 1, 2]), tmp_path / "a.csv")
+    assert run("evolve", "insert", store, data) == 5
+    assert run("evolve", "init", store, "-p", policy) == 0
+    assert run("evolve", "init", store, "-p", policy) == 5
+    assert run("evolve", "delete", store, data) == 3
+    assert run("evolve", "publish", store, "-o", tmp_path / "r") == 4
+    assert not (tmp_path / "r").exists()
+    assert run("evolve", "insert", store, data) == 0
+    assert run("evolve", "publish", store, "-o", tmp_path / "r") == 0
+    assert store.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_ledger_remembers_and_a_reopened_table_goes_on_alike(tmp_path):
+    policy, values = cases.policy("sealed", 3), [i % 7 for i in range(70)]
+    made = []
+    for name in ("straight", "reopened"):
+        place = tmp_path / name
+        EvolvingTable.create(place, policy, seed=5)
+        with EvolvingTable.open(place) as table:
+            table.insert(cases.table(range(70), values))
+            if name == "straight":
+                table.delete(["3", "4"])
+                made.append(table.publish(tmp_path / f"{name} 1").release)
+        if name == "reopened":
+            with EvolvingTable.open(place) as table:
+                table.delete(["3", "4"])
+            with EvolvingTable.open(place) as table:
+                made.append(table.publish(tmp_path / f"{name} 1").release)
+        with Store.open(place, create=False) as store:
+            ledger = store.ledger(NAME)
+            assert len(ledger) == 1
+            assert len(ledger.persons[0]) == ledger.entries[0].counts.published == 68
+    assert all(made[0].tables[t].equals(made[1].tables[t]) for t in ("qit", "st"))
+
+
+def test_a_refused_change_leaves_the_table_as_it_was(tmp_path):
+    place = tmp_path / "store"
+    EvolvingTable.create(place, cases.policy("indexed", 3), seed=1)
+    with EvolvingTable.open(place) as table:
+        table.insert(cases.table(range(30), [i % 5 for i in range(30)]))
+        with pytest.raises(DataError):
+            table.delete(["3", "nobody"])
+        table.publish(tmp_path / "r1")
+        with pytest.raises(GuaranteeError):
+            table.publish(tmp_path / "r2")
+        table.delete(["3"])
+        assert table.status()["records"] == 29
+        with pytest.raises(StateError), EvolvingTable.open(place, wait=0):
+            pass
+
+
+def test_a_stored_publication_is_delivered_and_not_made_again(tmp_path, monkeypatch):
+    place = tmp_path / "store"
+    EvolvingTable.create(place, cases.policy("sealed", 3), seed=1)
+    with EvolvingTable.open(place) as table:
+        table.insert(cases.table(range(30), [i % 5 for i in range(30)]))
+        with monkeypatch.context() as patch:
+            patch.setattr(Release, "to_dir", lambda *_, **__: (_ for _ in ()).throw(OSError("crash")))
+            with pytest.raises(OSError, match="crash"):
+                table.publish(tmp_path / "lost")
+        assert table.status()["undelivered"] == 1
+    with EvolvingTable.open(place) as table:
+        found = table.publish(tmp_path / "found")
+        assert found.recovered
+        assert table.status()["publications"] == 1
+        assert verify([tmp_path / "found"], table.policy).holds
+
+
+# -- kills and several writers ------------------------------------------------------------------------------------
+
+
+def forked(work) -> int:
+    """Runs `work` in a child process that ends without clean-up; its number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def history(first):
+    """Endless changes: step i inserts persons 3i..3i+2, every other one also deletes person 3i - 6."""
+    i = first
+    while True:
+        feed = cases.table(range(3 * i, 3 * i + 3), [(i + k) % 7 for k in range(3)])
+        ops = ["insert"] * 3
+        if i % 2 == 0 and i >= 2:
+            feed = cases.table([*range(3 * i, 3 * i + 3), 3 * i - 6], [*((i + k) % 7 for k in range(3)), 0])
+            ops.append("delete")
+        yield i, feed.append_column("op", [ops])
+        i += 1
+
+
+def expected(steps):
+    gone = {str(3 * i - 6) for i in range(2, steps, 2)}
+    return {str(p) for p in range(3 * steps)} - gone
+
+
+@pytest.mark.parametrize("strategy", ["sealed", "indexed"])
+def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
+    seed = 20261
+    chance = random.Random(seed)
+    place = tmp_path / "store.db"
+    EvolvingTable.create(place, cases.policy(strategy, 3))
+    steps = 0
+    for kill in range(50):
+        reader, writer = os.pipe()
+
+        def work(first=steps, folder=tmp_path / f"at {kill}", writer=writer):
+            with EvolvingTable.open(place) as table:
+                for i, feed in history(first):
+                    table.apply(feed)
+                    os.write(writer, struct.pack("<q", i + 1))
+                    if i % 5 == 4:
+                        table.publish(folder / str(i), again=True)
+
+        child = forked(work)
+        os.close(writer)
+        for _ in range(chance.randrange(4)):
+            steps = struct.unpack("<q", os.read(reader, 8))[0]
+        select.select([], [], [], chance.random() * 0.03)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        while message := os.read(reader, 8):
+            steps = struct.unpack("<q", message)[0]
+        os.close(reader)
+        with EvolvingTable.open(place) as table:
+            present = {p for p in table.engine.records.persons if p is not None}
+            assert present in (expected(steps), expected(steps + 1)), f"seed {seed}, kill {kill}"
+            steps += present == expected(steps + 1) and present != expected(steps)
+            if kill % 10 == 9 and steps > 3:
+                table.publish(tmp_path / f"after {kill}", again=True)
+                assert verify([tmp_path / f"after {kill}"], table.policy).holds
+    made = sorted(tmp_path.glob("a* *")) and [p.parent for p in tmp_path.rglob("release.json")]
+    for folder in made:
+        assert verify([folder], cases.policy(strategy, 3)).holds
+    with Store.open(place, create=False) as store:
+        numbers = [entry.number for entry in store.ledger(NAME).entries]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_writers_wait_for_each_other_and_none_is_lost(tmp_path):
+    place = tmp_path / "store.db"
+    EvolvingTable.create(place, cases.policy("sealed", 3))
+
+    def work(start):
+        for i in range(start, start + 5):
+            with EvolvingTable.open(place) as table:
+                table.insert(cases.table([i], [i % 7]))
+
+    children = [forked(lambda start=start: work(start)) for start in (0, 100, 200)]
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    with EvolvingTable.open(place) as table:
+        assert {p for p in table.engine.records.persons if p} == {str(s + i) for s in (0, 100, 200) for i in range(5)}
+
+
+def test_record_ids_name_single_records_of_one_person(tmp_path):
+    place = tmp_path / "store"
+    EvolvingTable.create(place, cases.policy("sealed", 3, record="visit"))
+    rows = cases.table([1, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5])
+    rows = rows.append_column("visit", [[f"r{i}" for i in range(6)]])
+    with EvolvingTable.open(place) as table:
+        table.insert(rows)
+        with pytest.raises(DataError, match="already"):
+            table.insert(rows.slice(0, 1))
+        table.delete(["r1"])
+        assert table.status()["records"] == 5
+    with EvolvingTable.open(place) as table:
+        table.delete(["1"], by="id")
+        assert table.status()["records"] == 4
+        assert np.count_nonzero([name is not None for name in table.engine.records.names]) == 4

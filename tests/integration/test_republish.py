@@ -1,0 +1,146 @@
+"""`reticent republish` with a durable store: series on disk, crashes, refusals."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from reticent.audit import verify
+from reticent.cli import main
+from reticent.datasets import series as people
+from reticent.errors import GuaranteeError, StateError
+from reticent.policy import Policy
+from reticent.release import Release
+from reticent.series import republish
+from reticent.store import Store
+
+POLICY = """\
+version: 1
+person: patient_id
+columns:
+  patient_id: identifier
+  name: identifier
+  age: {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex: quasi
+  region: quasi
+  postcode: {role: quasi, hierarchy: {prefix: 5}}
+  diagnosis: {role: sensitive, updates: {file: updates.csv}}
+series: {model: MODEL, m: 4, max_risk: RISK}
+"""
+
+
+@pytest.fixture
+def world(tmp_path):
+    import pyarrow.csv as pc
+
+    tables = people.generate(400, releases=3, seed=2)
+    for number, table in enumerate(tables, 1):
+        pc.write_csv(table, tmp_path / f"{number}.csv")
+    pc.write_csv(people.updates(), tmp_path / "updates.csv")
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("MODEL", "m-distinct").replace("RISK", "0.5"))
+    return tmp_path, tables
+
+
+def test_a_series_on_the_command_line(world, capsys):
+    folder, tables = world
+    common = ["-p", f"{folder}/policy.yaml", "--store", f"{folder}/store.db", "--seed", "1", "--json"]
+    for number, table in enumerate(tables, 1):
+        with pytest.raises(SystemExit) as done:
+            main(["republish", f"{folder}/{number}.csv", "-o", f"{folder}/out{number}", *common])
+        assert done.value.code in (0, None)
+        told = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert told["rows_in"] == table.num_rows == told["rows_out"] + told["held"]
+        assert told["metrics"]["max_risk"] <= 0.5
+        assert {"counterfeits", "max_risk"} <= set(told["metrics"])
+    outs = [f"{folder}/out{number}" for number in (1, 2, 3)]
+    with pytest.raises(SystemExit) as done:
+        main(["verify", *outs, "-p", f"{folder}/policy.yaml", "--ledger", f"{folder}/store.db", "--json"])
+    assert done.value.code in (0, None)
+    verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert verdict["holds"]
+    assert any("legal update instance" in finding["claim"] for finding in verdict["findings"])
+    names = Release.from_dir(outs[0]).tables["data"].column_names
+    assert names == ["group", "age", "sex", "region", "postcode", "diagnosis"]
+
+
+def test_an_impossible_limit_publishes_nothing_and_leaves_the_store_alone(world):
+    folder, tables = world
+    (folder / "policy.yaml").write_text(POLICY.replace("MODEL", "m-distinct").replace("RISK", "0.01"))
+    policy = Policy.load(folder / "policy.yaml")
+    with pytest.raises(GuaranteeError):
+        republish(tables[0], policy, folder / "store.db", folder / "out")
+    assert not (folder / "out").exists()
+    with Store.open(folder / "store.db", create=False) as store:
+        assert store.snapshot("series") is None
+        assert not len(store.ledger("series"))
+
+
+def test_a_crash_before_the_folder_is_written_delivers_the_same_release(world, monkeypatch):
+    folder, tables = world
+    policy = Policy.load(folder / "policy.yaml")
+    store = folder / "store.db"
+    made = []
+
+    def crash(self, *_, **__):
+        made.append(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Release, "to_dir", crash)
+        with pytest.raises(KeyboardInterrupt):
+            republish(tables[0], policy, store, folder / "out1")
+    with pytest.raises(StateError, match="not written"):
+        republish(tables[1], policy, store, folder / "out2")
+    again = republish(tables[0], policy, store, folder / "out1")
+    assert all(again.tables[name].equals(made[0].tables[name]) for name in again.tables)
+    later = republish(tables[1], policy, store, folder / "out2")
+    with Store.open(store, create=False) as kept:
+        ledger = kept.ledger("series")
+        assert len(ledger) == 2
+    assert verify([folder / "out1", folder / "out2"], policy, ledger=ledger).holds
+    assert later.explain["release"] == 2
+
+
+def test_another_policy_is_refused(world):
+    folder, tables = world
+    policy = Policy.load(folder / "policy.yaml")
+    republish(tables[0], policy, folder / "store.db", folder / "out1")
+    (folder / "policy.yaml").write_text(POLICY.replace("MODEL", "m-distinct").replace("RISK", "0.4"))
+    with pytest.raises(StateError):
+        republish(tables[1], Policy.load(folder / "policy.yaml"), folder / "store.db", folder / "out2")
+
+
+@pytest.mark.parametrize("model", ["sealed", "m-distinct*", "m-invariance"])
+def test_every_model_runs_with_a_store(world, model):
+    folder, tables = world
+    (folder / "policy.yaml").write_text(
+        POLICY.replace("MODEL", model).replace("RISK", "0.5").replace("max_risk", "max_held: 0.9, max_risk")
+    )
+    policy = Policy.load(folder / "policy.yaml")
+    for number, table in enumerate(tables, 1):
+        republish(table, policy, folder / "store.db", folder / f"out{number}")
+    with Store.open(folder / "store.db", create=False) as kept:
+        ledger = kept.ledger("series")
+    assert verify([folder / f"out{number}" for number in (1, 2, 3)], policy, ledger=ledger).holds
+
+
+def test_two_records_of_one_person_are_refused_without_naming_them(world):
+    import pyarrow as pa
+
+    folder, tables = world
+    doubled = folder / "doubled.csv"
+    import pyarrow.csv as pc
+
+    pc.write_csv(pa.concat_tables([tables[0], tables[0].slice(0, 1)]), doubled)
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "reticent", "republish", str(doubled), "-p", str(folder / "policy.yaml")),
+            *("--store", str(folder / "s.db"), "-o", str(folder / "out")),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 3
+    assert tables[0]["patient_id"][0].as_py() not in found.stderr

@@ -1,0 +1,127 @@
+"""Random histories of insertions, deletions, updates, feeds, restarts: every strategy keeps its promises at every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import evolving_cases as cases
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from reticent.audit import verify
+from reticent.audit.published import published
+from reticent.audit.sequence import Attack, Publication
+from reticent.errors import DataError, GuaranteeError
+
+L, DOMAIN = 3, 7
+VALUES = st.lists(st.integers(0, DOMAIN - 1), min_size=1, max_size=12)
+
+
+class History(RuleBasedStateMachine):
+    """The table beside a plain dict that says what must be in it."""
+
+    strategy: str
+
+    def __init__(self):
+        super().__init__()
+        self.engine = cases.build(self.strategy, L)
+        self.model: dict[int, tuple[int, int]] = {}  # id -> (zip, value)
+        self.following = 0
+        self.attack = Attack()
+
+    def rows(self, ids):
+        return cases.table(ids, [self.model[i][1] for i in ids], zips=[self.model[i][0] for i in ids])
+
+    def pick(self, data, least=1):
+        ids = st.lists(st.sampled_from(sorted(self.model)), min_size=least, max_size=8, unique=True)
+        return data.draw(ids, label="ids")
+
+    @rule(values=VALUES)
+    def insert(self, values):
+        ids = range(self.following, self.following + len(values))
+        self.following += len(values)
+        self.model |= {i: (i, v) for i, v in zip(ids, values, strict=True)}
+        assert self.engine.insert(self.rows(ids)).inserted == len(values)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def delete(self, data):
+        ids = self.pick(data)
+        change = self.engine.delete([str(i) for i in ids])
+        assert change.deleted == len(ids)
+        for i in ids:
+            del self.model[i]
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), moves=st.booleans())
+    def update(self, data, moves):
+        ids = self.pick(data)
+        for i in ids:
+            zip_code, value = self.model[i]
+            self.model[i] = (zip_code + 1000, value) if moves else (zip_code, (value + 1) % DOMAIN)
+        assert self.engine.update(self.rows(ids)).updated == len(ids)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), value=st.integers(0, DOMAIN - 1))
+    def feed(self, data, value):
+        gone, new = self.pick(data)[0], self.following
+        self.following += 1
+        del self.model[gone]
+        self.model[new] = (new, value)
+        batch = pa.concat_tables([cases.table([gone], [0]), self.rows([new])])
+        self.engine.push(batch.append_column("op", pa.array(["delete", "c"])))
+
+    @rule()
+    def refused_changes_change_nothing(self):
+        before = self.engine.snapshot()
+        with pytest.raises(DataError):
+            self.engine.delete(["nobody"])
+        with pytest.raises(DataError):
+            self.engine.update(cases.table([10**6], [0]))
+        feed = pa.concat_tables([cases.table([10**7], [1]), cases.table([10**6], [0])])
+        with pytest.raises(DataError):
+            self.engine.apply(feed.append_column("op", pa.array(["insert", "delete"])))
+        assert len(self.engine.snapshot()) >= len(before)
+
+    @rule()
+    def restart(self):
+        self.engine = type(self.engine).restore(self.engine.policy, self.engine.snapshot())
+
+    @rule()
+    def publish(self):
+        try:
+            (release,) = self.engine.cut(again=True)
+        except GuaranteeError:
+            return
+        verdict = verify([release], self.engine.policy)
+        assert verdict.holds, [f.claim for f in verdict.refuted]
+        qit, st_ = release.tables["qit"], release.tables["st"]
+        shown = Counter(qit.column("zip").to_pylist())
+        assert shown <= Counter(f"z{z}" for z, _ in self.model.values())
+        assert shown.total() + release.counts.held == len(self.model)
+        offered = Counter(dict.fromkeys([], 0))
+        for value, count in zip(st_.column("value").to_pylist(), st_.column("count").to_pylist(), strict=True):
+            offered[value] += count
+        if self.strategy == "sealed":
+            shown_table = published(release, "")
+            facts = self.engine.witness.facts.tolist()
+            single = [f if n == 1 else None for f, n in ((f, facts.count(f)) for f in facts)]
+            self.attack.add(Publication.read(shown_table.tables["qit"], shown_table.tables["st"], single))
+            assert min(self.attack.candidates().values(), default=L) >= L
+        elif release.counts.held == 0:
+            assert offered == Counter(f"v{v:02d}" for _, v in self.model.values())
+
+    @invariant()
+    def counts_add_up(self):
+        counts = self.engine.counts
+        assert counts.rows_in == len(self.model) == counts.published + counts.held
+
+
+@pytest.mark.parametrize("strategy", cases.STRATEGIES)
+def test_every_history_keeps_the_guarantee(strategy):
+    machine = type(f"History_{strategy}", (History,), {"strategy": strategy})
+    machine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+    machine.TestCase().runTest()

@@ -1,0 +1,69 @@
+"""Tables and policies for the tests of evolving tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine import publisher
+from reticent.engine.rng import Rng
+from reticent.policy import Policy
+
+STRATEGIES = ("sealed", "indexed", "enc", "encc", "eac", "red")
+
+
+def policy(strategy: str, l: int, **more) -> Policy:
+    columns = {
+        "id": "identifier",
+        "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+        "zip": "quasi",
+        "ward": "plain",
+        "ill": "sensitive",
+    }
+    columns |= {"visit": "identifier"} if "record" in more else {}
+    return Policy.from_dict(
+        {"version": 1, "person": "id", "columns": columns, "evolving": {"strategy": strategy, "l": l, **more}}
+    )
+
+
+def build(strategy: str, l: int, seed: int = 1, **more):
+    return publisher(policy(strategy, l, **more), "evolving", strategy, rng=Rng.from_seed(seed))
+
+
+def table(ids, values, *, zips=None) -> pa.Table:
+    """One row per id; by default the zip is the id, so that quasi-identifiers name the person."""
+    ids = list(ids)
+    return pa.table(
+        {
+            "id": pa.array([str(i) for i in ids], pa.string()),
+            "age": pa.array([20 + i % 60 for i in ids], pa.int64()),
+            "zip": pa.array([f"z{z}" for z in (zips or ids)], pa.string()),
+            "ward": pa.array(["w"] * len(ids), pa.string()),
+            "ill": pa.array([f"v{v:02d}" for v in values], pa.string()),
+        }
+    )
+
+
+def skewed(rng: np.random.Generator, n: int, domain: int, flat: float = 8.0) -> np.ndarray:
+    weights = 1 / (np.arange(domain) + flat)
+    return rng.choice(domain, n, p=weights / weights.sum())
+
+
+def churn(strategy: str, *, n: int, l: int, domain: int, publications: int, seed: int):
+    """Publications of a table that loses 10% and gains 10% between any two; yields release, engine, true values."""
+    rng = np.random.default_rng(seed)
+    engine = build(strategy, l, seed)
+    truth = dict(enumerate(skewed(rng, n, domain).tolist()))
+    engine.insert(table(truth, truth.values()))
+    live, following = list(truth), n
+    for number in range(publications):
+        if number:
+            gone = set(rng.choice(live, n // 10, replace=False).tolist())
+            engine.delete([str(i) for i in sorted(gone)])
+            fresh = dict(zip(range(following, following + n // 10), skewed(rng, n // 10, domain).tolist(), strict=True))
+            following += n // 10
+            truth |= fresh
+            engine.insert(table(fresh, fresh.values()))
+            live = [i for i in live if i not in gone] + list(fresh)
+        (release,) = engine.cut(again=True)
+        yield release, engine, truth

@@ -1,0 +1,121 @@
+"""Obvious Python twins of the evolving kernels."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, defaultdict
+
+
+def _quarter(x, a, b, c, d):
+    for p, q, r, n in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+        x[p] = (x[p] + x[q]) & 0xFFFFFFFF
+        mixed = x[r] ^ x[p]
+        x[r] = ((mixed << n) | (mixed >> (32 - n))) & 0xFFFFFFFF
+
+
+class ChaCha:
+    """ChaCha20 as a source of 64-bit numbers."""
+
+    def __init__(self, key: bytes) -> None:
+        self.words = self._stream(struct.unpack("<8I", key))
+
+    def _stream(self, key):
+        counter = 0
+        while True:
+            start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, *key, counter & 0xFFFFFFFF, counter >> 32, 0, 0]
+            x = list(start)
+            for _ in range(10):
+                for a, b, c, d in ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)):
+                    _quarter(x, a, b, c, d)
+                for a, b, c, d in ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)):
+                    _quarter(x, a, b, c, d)
+            yield from ((u + v) & 0xFFFFFFFF for u, v in zip(x, start, strict=True))
+            counter += 1
+
+    def below(self, n: int) -> int:
+        while True:
+            wide = (next(self.words) | next(self.words) << 32) * n
+            low = wide & (2**64 - 1)
+            if low >= n or low >= (2**64 - n) % n:
+                return wide >> 64
+
+
+def shuffled(items, below):
+    items = list(items)
+    for i in range(len(items) - 1, 0, -1):
+        j = below(i + 1)
+        items[i], items[j] = items[j], items[i]
+    return items
+
+
+def seat(classes, values, groups, below):
+    """One group number per record; see the kernel."""
+    groups = list(groups)
+    for number in range(max(classes, default=-1) + 1):
+        rows = sorted((r for r, c in enumerate(classes) if c == number), key=lambda r: (values[r], r))
+        runs = defaultdict(list)
+        for r in rows:
+            runs[values[r]].append(r)
+        needed = max(map(len, runs.values()), default=0)
+        sizes = Counter(groups[r] for r in rows if groups[r] != -1)
+        used = sorted(shuffled(sorted(sizes), below), key=lambda g: -sizes[g])
+        kept = sorted(used[:needed])
+        for r in rows:
+            if groups[r] not in kept:
+                groups[r] = -1
+        first = max(used, default=-1) + 1
+        kept += range(first, first + needed - len(kept))
+        for run in runs.values():
+            standing = [r for r in run if groups[r] == -1]
+            if not standing:
+                continue
+            taken = {groups[r] for r in run}
+            free = shuffled([g for g in kept if g not in taken], below)
+            for r, g in zip(shuffled(standing, below), free, strict=False):
+                groups[r] = g
+    return groups
+
+
+def enc_delete(classes: dict[int, int], values: dict[int, int], rows, l: int) -> dict[int, int]:
+    """Algorithm 2 on a map row -> class; rows that no class can take map to -1."""
+    members = defaultdict(set)
+    for row, c in classes.items():
+        members[c].add(row)
+    held = members.pop(-1, set())
+    distinct = lambda c: len({values[r] for r in members[c]})  # noqa: E731
+    touched = {classes[row] for row in rows} - {-1}
+    for row in rows:
+        members[classes[row]].discard(row)
+        held.discard(row)
+    needy = {c for c in touched if distinct(c) < l}
+    satisfied = {c for c in members if c not in needy and members[c]}
+    while needy:
+        least = min(needy, key=lambda c: (len(members[c]), c))
+        needy.discard(least)
+        for row in sorted(members.pop(least)):
+            lacking = [c for c in needy if values[row] not in {values[r] for r in members[c]}]
+            pool = lacking or satisfied
+            if not pool:
+                held.add(row)
+                continue
+            chosen = min(pool, key=lambda c: (len(members[c]), c))
+            members[chosen].add(row)
+            if chosen in needy and distinct(chosen) >= l:
+                needy.discard(chosen)
+                satisfied.add(chosen)
+    found = {row: c for c, rows_ in members.items() for row in rows_}
+    return found | dict.fromkeys(held, -1)
+
+
+def eac_place(clusters: dict[int, set[int]], qi, row: int, scale) -> int:
+    """The cluster that gains least information loss; ties go to the smallest, then the first."""
+
+    def loss(rows):
+        total = 0.0
+        for a, s in enumerate(scale):
+            codes = [qi[r][a] for r in rows]
+            total += (max(codes) - min(codes)) * s if s else float(max(codes) != min(codes))
+        return len(rows) * total
+
+    order = sorted(clusters, key=lambda c: (len(clusters[c]), c))
+    return min(order, key=lambda c: loss(clusters[c] | {row}) - loss(clusters[c]))

@@ -1,0 +1,165 @@
+"""The kernels equal their twins, and the cuckoo filter keeps its word."""
+
+import evolving_twins as twins
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent import _core
+
+KEY = bytes(range(32))
+
+
+def u32(items):
+    return np.array(list(items), dtype=np.uint32)
+
+
+def i32(items):
+    return np.array(list(items), dtype=np.int32)
+
+
+def test_the_twin_draws_as_the_core_does():
+    draws = twins.ChaCha(KEY)
+    assert twins.shuffled(range(500), draws.below) == _core.random.permutation(500, key=KEY).tolist()
+
+
+@st.composite
+def seatings(draw):
+    n = draw(st.integers(0, 25))
+    classes = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    values = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    groups, taken = [], set()
+    for c, v in zip(classes, values, strict=True):
+        seat = draw(st.integers(-1, 4))
+        groups.append(-1 if (c, v, seat) in taken else seat)
+        taken.add((c, v, seat))
+    return classes, values, groups
+
+
+@given(seatings())
+def test_seats_equal_the_twin(case):
+    classes, values, groups = case
+    found = _core.evolving.seat(i32(classes), i32(values), i32(groups), key=KEY).tolist()
+    assert found == twins.seat(classes, values, groups, twins.ChaCha(KEY).below)
+
+
+@given(seatings())
+def test_every_seat_is_taken_once_and_no_group_is_spare(case):
+    classes, values, groups = case
+    found = _core.evolving.seat(i32(classes), i32(values), i32(groups), key=KEY).tolist()
+    assert len(set(zip(classes, values, found, strict=True))) == len(found)
+    assert all(g >= 0 for g in found)
+    for c in set(classes):
+        rows = [r for r in range(len(found)) if classes[r] == c]
+        most = max(sum(values[r] == v for r in rows) for v in range(4))
+        before = {groups[r] for r in rows} - {-1}
+        assert len({found[r] for r in rows}) <= most
+        if len(before) <= most:
+            assert all(found[r] == groups[r] for r in rows if groups[r] != -1), "a seated record moved without need"
+
+
+@st.composite
+def histories(draw):
+    l = draw(st.integers(2, 3))
+    n = draw(st.integers(4, 30))
+    values = {r: draw(st.integers(0, 5)) for r in range(n)}
+    classes = {r: draw(st.integers(0, n // 4)) for r in range(n)}
+    for c in set(classes.values()):
+        rows = [r for r in classes if classes[r] == c]
+        if len({values[r] for r in rows}) < l:
+            classes |= dict.fromkeys(rows, -1)
+    gone = draw(st.lists(st.integers(0, n - 1), unique=True, min_size=1, max_size=n))
+    return l, values, classes, gone
+
+
+@pytest.mark.parametrize("strategy", ["enc", "encc", "indexed"])
+@given(case=histories())
+@settings(max_examples=60)
+def test_deletion_equals_algorithm_2(strategy, case):
+    l, values, classes, gone = case
+    rows = u32(values)
+    qi = np.zeros((len(rows), 1), dtype=np.int32)
+    core = _core.evolving.Classes(strategy, l=l, scale=[0.0])
+    core.load(rows, i32(values.values()), qi, i32(classes.values()))
+    moved, now, (_, _, _, held) = core.delete(u32(gone), key=KEY)
+    expected = twins.enc_delete(classes, values, gone, l)
+    left = u32(r for r in values if r not in gone)
+    assert dict(zip(left.tolist(), core.classes_of(left).tolist(), strict=True)) == expected
+    assert held == sum(c == -1 for c in expected.values())
+    assert dict(zip(moved.tolist(), now.tolist(), strict=True)).items() <= expected.items()
+
+
+@given(
+    codes=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), min_size=12, max_size=12),
+    new=st.tuples(st.integers(0, 9), st.integers(0, 2)),
+)
+def test_eac_takes_the_cluster_with_the_least_extra_loss(codes, new):
+    scale = [0.125, 0.0]  # exact in binary, so that ties are ties in both
+    core = _core.evolving.Classes("eac", l=3, scale=scale)
+    rows, values = u32(range(12)), i32(r % 4 for r in range(12))
+    core.load(rows, values, i32(codes), i32(r // 4 for r in range(12)))
+    core.insert(u32([12]), i32([0]), i32([new]), key=KEY)
+    clusters = {c: {r for r in range(12) if r // 4 == c} for c in range(3)}
+    assert core.classes_of(u32([12]))[0] == twins.eac_place(clusters, [*codes, new], 12, scale)
+
+
+@pytest.mark.parametrize("strategy", ["enc", "encc", "indexed", "eac", "red"])
+def test_a_row_cannot_come_twice_or_go_unknown(strategy):
+    core = _core.evolving.Classes(strategy, l=2, scale=[0.0])
+    core.insert(u32([0, 1]), i32([0, 1]), np.zeros((2, 1), np.int32), key=KEY)
+    with pytest.raises(ValueError, match="twice"):
+        core.insert(u32([1]), i32([1]), np.zeros((1, 1), np.int32), key=KEY)
+    with pytest.raises(ValueError, match="not at all"):
+        core.delete(u32([7]), key=KEY)
+
+
+def test_the_filter_finds_all_and_errs_no_more_than_it_says():
+    rng = np.random.default_rng(7)
+    keys = rng.choice(2**62, 120_000, replace=False).astype(np.uint64)
+    inside, outside = keys[:20_000], keys[20_000:]
+    cuckoo = _core.evolving.CuckooFilter(20_000)
+    for key in inside.tolist():
+        cuckoo.insert(key)
+    assert cuckoo.contains_many(inside).all()
+    errors = int(cuckoo.contains_many(outside).sum())
+    expected = cuckoo.false_positive_rate * len(outside)
+    assert errors <= expected + 5 * expected**0.5, "seed 7"
+
+
+def test_the_filter_forgets_exactly_what_it_is_told():
+    cuckoo = _core.evolving.CuckooFilter(1000)
+    for key in range(900):
+        cuckoo.insert(key)
+    assert all(cuckoo.delete(key) for key in range(0, 900, 2))
+    assert all(key in cuckoo for key in range(1, 900, 2))
+    assert len(cuckoo) == 450
+    assert sum(key in cuckoo for key in range(0, 900, 2)) <= 2
+
+
+def test_a_full_filter_says_so_and_keeps_what_it_has():
+    cuckoo = _core.evolving.CuckooFilter(4)
+    kept = []
+    with pytest.raises(ValueError, match="full"):
+        for key in range(100):
+            cuckoo.insert(key)
+            kept.append(key)
+    assert all(key in cuckoo for key in kept)
+    assert len(kept) >= 4
+
+
+def test_a_false_positive_never_deletes_another_record():
+    # 40,000 records in 4,000 classes: the scan over the filters meets hundreds of false positives.
+    n = 40_000
+    rng = np.random.default_rng(3)
+    values = i32(np.arange(n) % 20)
+    core = _core.evolving.Classes("encc", l=10, scale=[0.0])
+    exact = _core.evolving.Classes("indexed", l=10, scale=[0.0])
+    qi = i32(rng.integers(0, 9, n)).reshape(-1, 1)
+    for c in (core, exact):
+        c.insert(u32(range(n)), values, qi, key=KEY)
+    gone = u32(rng.permutation(n)[: n // 10])
+    left = np.setdiff1d(u32(range(n)), gone)
+    for c in (core, exact):
+        c.delete(gone, key=KEY, each=True)
+    assert (core.classes_of(left) == exact.classes_of(left)).all()
