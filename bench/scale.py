@@ -96,7 +96,7 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     import stream_feed
 
     from reticent import Rng
-    from reticent.connectors.shards import Shard, read_record, sharded
+    from reticent.connectors.shards import Shard, sharded
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
@@ -104,12 +104,12 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     profile = cProfile.Profile()
     began = time.perf_counter()
     for first in range(0, records, 5000):
-        shard.take([r for v in values[first : first + 5000] if not isinstance(r := read_record(policy, v), str)])
+        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
     seconds = time.perf_counter() - began
     other = Shard(policy, Rng.from_seed(1), 0)
     profile.enable()
     for first in range(0, min(records, 20_000), 5000):
-        other.take([r for v in values[first : first + 5000] if not isinstance(r := read_record(policy, v), str)])
+        other.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
     profile.disable()
     metrics, snapshot = shard.publisher.metrics(), shard.snapshot()
     empty = len(Shard(policy, Rng.from_seed(1), 0).snapshot())
@@ -135,11 +135,11 @@ def hottest(profile: cProfile.Profile, most: int = 8) -> list[dict[str, Any]]:
 
 def kafka(folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]:
     """Topic to topic through one worker: records per second for several numbers of shards, and a profile."""
-    import services
     import stream_feed
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
+    import services
     from reticent.connectors.kafka import Settings, run_kafka
     from reticent.connectors.shards import shard_of
     from reticent.store import Store
@@ -160,19 +160,23 @@ def kafka(folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]
                 producer.produce(names[0], json.dumps(record).encode(), partition=shard)
             producer.flush(120)
             urls = [f"kafka://{broker.address}/{name}" for name in names]
+            clock = _Clock()
             profile = cProfile.Profile()
+            settings = Settings(batch=5000, group=f"bench-{count}")
             with Store.open(folder / f"{count}.db") as store:
+                policy = stream_feed.policy(folder)
+                done = run_kafka(*urls, policy, store, settings=settings, until_end=True, going=clock)
+                again = Settings(batch=5000, group=f"profile-{count}")
+                aside = f"kafka://{broker.address}/aside-{count}"
                 profile.enable()
-                done = run_kafka(
-                    *urls, stream_feed.policy(folder), store, settings=Settings(batch=5000), until_end=True
-                )
+                run_kafka(urls[0], aside, policy, store, settings=again, until_end=True)
                 profile.disable()
             figure = {
                 "shards": count,
                 "workers": 1,
                 "records": done.published,
-                "records_per_second": round(done.published / done.seconds),
-                "records_per_second_per_shard": round(done.published / done.seconds / count),
+                "records_per_second": round(clock.rate()),
+                "records_per_second_per_shard": round(clock.rate() / count),
                 "profile": hottest(profile),
             }
             print(json.dumps(figure), flush=True)
@@ -180,6 +184,22 @@ def kafka(folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]
     finally:
         broker.stop()
     return figures
+
+
+class _Clock:
+    """Times the batches of a worker, without the time it takes to join its group."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, int]] = []
+
+    def __call__(self, worker: Any) -> bool:
+        if worker.positions() and (not self._marks or worker.published > self._marks[-1][1]):
+            self._marks.append((time.perf_counter(), worker.published))
+        return True
+
+    def rate(self) -> float:
+        (began, first), (ended, last) = self._marks[0], self._marks[-1]
+        return (last - first) / max(ended - began, 1e-9)
 
 
 def spark_stream(spark: Any, folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]:

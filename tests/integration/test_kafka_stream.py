@@ -121,8 +121,10 @@ def test_every_record_once_and_on_from_there(kafka, tmp_path):
         assert all("null" not in letter.reason and "name" not in letter.reason.split() for letter in letters)
 
 
-def test_another_key_or_lost_state_is_refused(kafka, tmp_path):
+def test_another_key_or_lost_state_is_refused(kafka, tmp_path, monkeypatch):
     from confluent_kafka.admin import AdminClient
+
+    from reticent.connectors.kafka import state
 
     topics, wanted = Topics(kafka, 1), stream_feed.policy(tmp_path)
     topics.send(stream_feed.records(200))
@@ -133,14 +135,9 @@ def test_another_key_or_lost_state_is_refused(kafka, tmp_path):
         work(topics, wanted, other)
     admin = AdminClient({"bootstrap.servers": kafka.address})
     admin.delete_topics([f"{topics.sink}.reticent-state"])[f"{topics.sink}.reticent-state"].result(30)
+    monkeypatch.setattr(state, "_WAIT", 3.0)
     with Store.open(tmp_path / "store.db") as store, pytest.raises((StateError, ConnectorError)):
-        from reticent.connectors.kafka import state
-
-        before, state._WAIT = state._WAIT, 3.0
-        try:
-            work(topics, wanted, store)
-        finally:
-            state._WAIT = before
+        work(topics, wanted, store)
     assert topics.published() == 200
 
 
@@ -192,7 +189,7 @@ def until(topics: Topics, count: int, crew: Crew) -> None:
 
 def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
     seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
-    print(f"seed {seed}")
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     dice = random.Random(seed)
     topics, wanted = Topics(kafka, 4), stream_feed.policy(tmp_path)
     crew = Crew(topics, tmp_path)

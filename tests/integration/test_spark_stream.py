@@ -92,7 +92,7 @@ def test_from_kafka_with_dead_letters(spark, kafka, tmp_path):
 def test_kill_the_driver_at_random_moments(spark, tmp_path):
     """The driver with its Java and Python workers dies; a new one ends the work from the checkpoint."""
     seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
-    print(f"seed {seed}")
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     dice = random.Random(seed)
     given = stream_feed.records(1200)
     feed(tmp_path, given, 8)

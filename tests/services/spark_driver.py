@@ -6,9 +6,9 @@ Works on what is there (`availableNow`), in micro-batches of two files, and ends
 import sys
 from pathlib import Path
 
-import services
 import stream_feed
 
+import services
 from reticent.connectors.spark import Stream, lines_to
 from reticent.store import Store
 

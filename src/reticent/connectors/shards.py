@@ -28,7 +28,7 @@ from reticent.engine.stream.records import Records
 from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 MOST_SHARDS = 1 << 16
+_NESTED = (dict, list)
 
 
 def sharded(policy: Policy) -> Policy:
@@ -69,7 +70,8 @@ class Shard:
     """One publisher behind JSON records; the same records at the same positions give the same lines, always."""
 
     def __init__(self, policy: Policy, rng: Rng, number: int, snapshot: bytes | None = None) -> None:
-        self.policy = policy
+        self.form = Form(policy)
+        self._columns, self._quasi, self._plain = tuple(policy.columns), policy.quasi, policy.plain
         kind = publisher_class("stream", policy.stream.method)
         if not issubclass(kind, Immediate):
             raise PolicyError(f"Method {policy.stream.method} does not run in shards.", hint="Use sealed.")
@@ -107,11 +109,11 @@ class Shard:
     def _table(self, records: Sequence[Record]) -> pa.Table:
         # Everything as text: a value then looks the same in every batch, whatever its neighbours are.
         return pa.table(
-            {name: pa.array([_text(record[name]) for record in records], pa.string()) for name in self.policy.columns}
+            {name: pa.array([_text(record[name]) for record in records], pa.string()) for name in self._columns}
         )
 
     def _lines(self, records: Sequence[Record], read: Records, placed: Any) -> list[bytes]:
-        policy, labels = self.policy, self.publisher.values.labels
+        quasi, plain, labels = self._quasi, self._plain, self.publisher.values.labels
         opened, groups = group_names(placed.opened).to_pylist(), group_names(placed.groups).to_pylist()
         codes, counts = placed.codes.tolist(), placed.counts.tolist()
         offsets, before = placed.offsets.tolist(), placed.at.tolist()
@@ -127,47 +129,51 @@ class Shard:
                 "type": "tuple",
                 "group": groups[row],
                 "seq": seqs[row],
-                "qi": {name: record[name] for name in policy.quasi},
-                "plain": {name: record[name] for name in policy.plain},
+                "qi": {name: record[name] for name in quasi},
+                "plain": {name: record[name] for name in plain},
             }
             lines.append(orjson.dumps(line))
         return lines
 
 
-def read_record(policy: Policy, value: bytes | str | None) -> Record | str:
-    """One JSON object as a record with every column of the policy, or the reason why it is none."""
-    try:
-        found = orjson.loads(value) if value is not None else None
-    except orjson.JSONDecodeError:
-        return "not JSON"
-    return check_record(policy, found)
+class Form:
+    """What a record must look like under a policy; built once, asked for every record."""
 
+    def __init__(self, policy: Policy) -> None:
+        self._columns = tuple(policy.columns)
+        self._known = frozenset(policy.columns)
+        self._released = frozenset(policy.released)
+        self._person = policy.person
 
-def check_record(policy: Policy, found: Any) -> Record | str:
-    """A mapping as a record with every column of the policy, or the reason why it is none."""
-    if not isinstance(found, dict):
-        return "not a JSON object"
-    if not found.keys() <= policy.columns.keys():
-        return f"{len(found.keys() - policy.columns.keys())} fields without a role in the policy"
-    if not found.keys() & set(policy.released):
-        return "none of the policy's columns"
-    record = {name: found.get(name) for name in policy.columns}
-    nested = [name for name, value in record.items() if isinstance(value, dict | list)]
-    if nested:
-        return f"field '{nested[0]}' is not a single value"
-    if policy.person is not None and record[policy.person] is None:
-        return f"no '{policy.person}'"
-    return record
+    def read(self, value: bytes | str | None) -> Record | str:
+        """One JSON object as a record with every column of the policy, or the reason why it is none."""
+        try:
+            found = orjson.loads(value) if value is not None else None
+        except orjson.JSONDecodeError:
+            return "not JSON"
+        return self._record(found) if isinstance(found, dict) else "not a JSON object"
+
+    def _record(self, found: dict[str, Any]) -> Record | str:
+        names = found.keys()
+        if not names <= self._known:
+            return f"{len(names - self._known)} fields without a role in the policy"
+        if names.isdisjoint(self._released):
+            return "none of the policy's columns"
+        record = {name: found.get(name) for name in self._columns}
+        if any(type(value) in _NESTED for value in record.values()):
+            return "a field is not a single value"
+        if self._person is not None and record[self._person] is None:
+            return f"no '{self._person}'"
+        return record
+
+    def person(self, record: Record) -> str:
+        """What stands for the person when records are spread over shards; without a person column the whole record."""
+        if self._person is not None:
+            return _text(record[self._person]) or ""
+        return orjson.dumps(record).decode()
 
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value).decode()
-
-
-def person_text(policy: Policy, record: Mapping[str, Any]) -> str:
-    """What stands for the person when records are spread over shards; without a person column the whole record."""
-    if policy.person is not None:
-        return _text(record[policy.person]) or ""
-    return orjson.dumps({name: record.get(name) for name in policy.columns}).decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from reticent.errors import PolicyError
@@ -35,7 +35,7 @@ class Address:
         return cls(parts.netloc, topic, dict(parse_qsl(parts.query)))
 
     @property
-    def client(self) -> dict[str, str]:
+    def client(self) -> dict[str, Any]:
         """Settings of a client."""
         return {"bootstrap.servers": self.brokers, **self.settings}
 

@@ -6,16 +6,16 @@ import contextlib
 import signal
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Settings, Worker
-from reticent.connectors.shards import sharded
+from reticent.connectors.shards import Shard, sharded
 from reticent.engine.rng import Rng
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from reticent.policy import Policy
     from reticent.store import Store
@@ -25,12 +25,12 @@ _LOCK = 30.0
 
 @dataclass(frozen=True)
 class Summary:
-    """What a worker did: records published and set aside, and how long it took."""
+    """What a worker did: records published and set aside, how long it took, and what the stream claims."""
 
     published: int
     dead_letters: int
     seconds: float
-    shards: tuple[int, ...] = field(default=())
+    claims: Mapping[str, Any] = field(default_factory=dict)
 
 
 def run_kafka(  # noqa: PLR0913 - the options of a command
@@ -76,7 +76,8 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
             return not until_end or not _reached(worker, goals)
 
         worker.run(on)
-    return Summary(worker.published, worker.dead, time.monotonic() - began, tuple(goals))
+    claims = Shard(wanted, rng, 0).publisher.guarantee.claims
+    return Summary(worker.published, worker.dead, time.monotonic() - began, claims)
 
 
 def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:

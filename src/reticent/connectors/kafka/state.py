@@ -23,6 +23,7 @@ LOG = logging.getLogger(__name__)
 CHUNK = 700_000
 """Bytes of a snapshot per message, below the default limit of brokers."""
 _WAIT = 30.0
+Headers = list[tuple[str, str | bytes | None]]
 
 
 @dataclass
@@ -44,7 +45,8 @@ class StateTopic:
 
     def prepare(self, source: Address, sink: Address) -> None:
         """Makes sure that sink and state have a partition per shard."""
-        from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewPartitions, NewTopic
 
         admin = AdminClient(source.client)
         shards = len(topic_partitions(admin, source.topic))
@@ -133,7 +135,8 @@ class _Reader:
         self._chunks: list[bytes] = []
 
     def read(self, message: Message) -> None:
-        headers = dict(message.headers() or ())
+        told: Any = message.headers()
+        headers: dict[str, bytes] = dict(told or ())
         self.saved.empty = False
         value, number, total = message.value() or b"", int(headers["part"]), int(headers["of"])
         if headers["kind"] == b"journal":
@@ -146,7 +149,7 @@ class _Reader:
             self.saved = Saved(b"".join(self._chunks), [], int(headers["next"]), empty=False)
 
 
-def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, list[tuple[str, bytes]]]]:
+def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]]:
     """Messages of a journal entry or a snapshot: values and headers."""
     parts = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] if kind == "snapshot" else [data]
     plain = {"kind": kind, "next": str(position), "of": str(len(parts))}

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.kafka.state import Saved, StateTopic, entries
-from reticent.connectors.shards import Record, Shard, read_record
+from reticent.connectors.kafka.state import Headers, Saved, StateTopic, entries
+from reticent.connectors.shards import Form, Record, Shard
 from reticent.errors import ConnectorError, ReticentError
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class Settings:
     client: Mapping[str, Any] = field(default_factory=dict)
 
 
+_Input = tuple[int, bytes]
+"""Offset and value of a message."""
+
+
 @dataclass
 class _Held:
     """A shard that this worker has: where it reads next, and how much of its journal lies behind its snapshot."""
@@ -86,6 +90,7 @@ class Worker:
     ) -> None:
         self._source, self._sink, self._state = route
         self._policy, self._rng, self._settings, self._bury = policy, rng, settings, bury
+        self._form = Form(policy)
         self._shards: dict[int, _Held] = {}
         self._failure: ReticentError | None = None
         self.published = 0
@@ -205,17 +210,20 @@ class Worker:
 
     # One transaction
 
-    def _sorted(self, messages: list[Message]) -> dict[int, list[Message]]:
-        batches: dict[int, list[Message]] = {}
+    def _sorted(self, messages: list[Message]) -> dict[int, list[_Input]]:
+        batches: dict[int, list[_Input]] = {}
         for message in messages:
             error = message.error()
             if error is not None:
                 LOG.warning("reading: %s", error.name())
-            elif (held := self._shards.get(message.partition())) is not None and message.offset() >= held.position:
-                batches.setdefault(message.partition(), []).append(message)
+                continue
+            partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+            held = self._shards.get(partition)
+            if held is not None and offset >= held.position:
+                batches.setdefault(partition, []).append((offset, bytes(message.value() or b"")))
         return batches
 
-    def _transact(self, producer: Producer, consumer: Consumer, batches: dict[int, list[Message]]) -> None:
+    def _transact(self, producer: Producer, consumer: Consumer, batches: dict[int, list[_Input]]) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
         producer.begin_transaction()
@@ -235,23 +243,23 @@ class Worker:
         for prune in prunes:
             self._state.prune(prune.partition, prune.first)
 
-    def _release(self, producer: Producer, partition: int, messages: list[Message]) -> list[_Prune]:
+    def _release(self, producer: Producer, partition: int, messages: list[_Input]) -> list[_Prune]:
         held = self._shards[partition]
         records: list[Record] = []
         offsets: list[int] = []
         bad: list[DeadLetter] = []
-        for message in messages:
-            record = read_record(self._policy, message.value())
+        for offset, value in messages:
+            record = self._form.read(value)
             if isinstance(record, str):
-                bad.append((f"{self._source.topic}/{partition}/{message.offset()}", record, message.value() or b""))
+                bad.append((f"{self._source.topic}/{partition}/{offset}", record, value))
             else:
                 records.append(record)
-                offsets.append(message.offset())
+                offsets.append(offset)
         if bad:
             self._bury(bad)
             self.dead += len(bad)
         taken = held.shard.take(records, np.array(offsets, dtype=np.uint64))
-        held.position = messages[-1].offset() + 1
+        held.position = messages[-1][0] + 1
         held.journaled += len(records)
         for line in taken.lines:
             _send(producer, self._sink.topic, line, partition)
@@ -276,7 +284,7 @@ class _Prune:
 
     def delivered(self, error: object, message: Message) -> None:
         if error is None and not self.first:
-            self.first = message.offset()
+            self.first = int(message.offset() or 0)
 
 
 def _send(
@@ -284,7 +292,7 @@ def _send(
     topic: str,
     value: bytes,
     partition: int,
-    headers: list[tuple[str, bytes]] | None = None,
+    headers: Headers | None = None,
     told: Callable[[object, Message], None] | None = None,
 ) -> None:
     while True:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.shards import MOST_SHARDS, Shard, person_text, read_record, shard_of, sharded
+from reticent.connectors.shards import MOST_SHARDS, Form, Shard, shard_of, sharded
 from reticent.connectors.spark.collapse import column
 from reticent.connectors.spark.parcel import Parcel
 from reticent.engine.rng import Rng
@@ -65,6 +65,7 @@ class Stream:
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
         from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql.pandas import functions
 
         policy = self._parcel.open()
         if json is None:
@@ -72,7 +73,8 @@ class Stream:
             record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
         else:
             record = F.col(column(json)).cast("string")
-        spread = F.pandas_udf(_spreader(self._parcel, self._shards, self._rng.key("shards")), "int")
+        pandas_udf: Any = functions.pandas_udf
+        spread = pandas_udf(_spreader(self._parcel, self._shards, self._rng.key("shards")), "int")
         told = frame.select(record.alias("record")).withColumn("shard", spread(F.col("record")))
         processor = make_processor(self._parcel, self._rng)
         return told.groupBy("shard").transformWithStateInPandas(
@@ -104,11 +106,11 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
 def _spreader(parcel: Parcel, shards: int, key: bytes) -> Callable[[Any], Any]:
     # The key stays inside the function: it must not show up in a query plan.
     def spread(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
-        policy = parcel.open()
+        form = Form(parcel.open())
 
         def of(value: str | None) -> int:
-            record = read_record(policy, value)
-            return 0 if isinstance(record, str) else shard_of(person_text(policy, record), shards, key)
+            record = form.read(value)
+            return 0 if isinstance(record, str) else shard_of(form.person(record), shards, key)
 
         return records.map(of).astype("int32")
 
@@ -124,7 +126,7 @@ def _series() -> dict[str, Any]:
 
 def make_processor(parcel: Parcel, rng: Rng) -> Any:
     """The operator that Spark runs per shard and micro-batch."""
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Operator(StatefulProcessor):  # type: ignore[misc,unused-ignore]
         def init(self, handle: Any) -> None:
@@ -151,7 +153,7 @@ def release(shard: Shard, values: list[str | None], first: int, number: int) -> 
 
     # The order of a shuffle changes from run to run; what is published must not.
     values = sorted(values, key=lambda value: value or "")
-    told = [(value, read_record(shard.policy, value)) for value in values]
+    told = [(value, shard.form.read(value)) for value in values]
     lines = shard.take([record for _, record in told if not isinstance(record, str)]).lines
     dead = [f"{reason}\t{value or ''}" for value, reason in told if isinstance(reason, str)]
     texts = [line.decode() for line in lines] + dead
