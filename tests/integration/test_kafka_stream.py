@@ -21,7 +21,7 @@ from reticent.errors import ConnectorError, StateError
 from reticent.store import Store
 
 SERVICES = Path(stream_feed.__file__).parent
-LIMIT = 150.0
+LIMIT = 300.0
 
 
 class Topics:
@@ -38,6 +38,7 @@ class Topics:
         for made in self._admin.create_topics(topics).values():
             made.result(30)
         self.given: dict[int, list[dict]] = {}
+        self._counter, self._count = None, 0
 
     def url(self, topic: str) -> str:
         return f"kafka://{self.broker.address}/{topic}"
@@ -64,16 +65,9 @@ class Topics:
 
     def read(self, topic: str | None = None) -> dict[int, list[dict]]:
         """The committed lines of every partition."""
-        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.broker.address,
-                "group.id": uuid.uuid4().hex,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-            }
-        )
+        consumer = self._reader()
         topic, found, ended = topic or self.sink, {}, set()
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(self.partitions)])
         while len(ended) < self.partitions:
@@ -92,7 +86,21 @@ class Topics:
             stream_feed.check(published[shard], given, wanted, folder, shard)
 
     def published(self) -> int:
-        return sum(line["type"] == "tuple" for lines in self.read().values() for line in lines)
+        """How many records a reader of committed data has seen by now."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        if self._counter is None:
+            self._counter = self._reader()
+            self._counter.assign([TopicPartition(self.sink, p, OFFSET_BEGINNING) for p in range(self.partitions)])
+        for message in self._counter.consume(500, 0.3):
+            self._count += message.error() is None and b'"type":"tuple"' in message.value()
+        return self._count
+
+    def _reader(self):
+        from confluent_kafka import Consumer
+
+        settings = {"bootstrap.servers": self.broker.address, "group.id": uuid.uuid4().hex}
+        return Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
 
 
 def work(topics: Topics, wanted, store, **more):
@@ -138,7 +146,7 @@ def test_another_key_or_lost_state_is_refused(kafka, tmp_path, monkeypatch):
     monkeypatch.setattr(state, "_WAIT", 3.0)
     with Store.open(tmp_path / "store.db") as store, pytest.raises((StateError, ConnectorError)):
         work(topics, wanted, store)
-    assert topics.published() == 200
+    assert sum(line["type"] == "tuple" for lines in topics.read().values() for line in lines) == 200
 
 
 def test_added_shards_publish_nobody_twice_and_keep_every_class(kafka, tmp_path):
@@ -212,4 +220,21 @@ def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
         until(topics, sent, crew)
     finally:
         crew.dismiss()
+    topics.check(wanted, tmp_path)
+
+
+def test_from_the_command_line(kafka, tmp_path):
+    from typer.testing import CliRunner
+
+    from reticent.cli import app
+
+    topics, wanted = Topics(kafka, 1), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(50))
+    (tmp_path / "policy.json").write_text(json.dumps(wanted.to_dict()))
+    words = ["stream", topics.url(topics.source), "-p", str(tmp_path / "policy.json"), "--store"]
+    words += [str(tmp_path / "store.db"), "--to", topics.url(topics.sink), "--until-end", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (told["rows_in"], told["rows_out"], told["held"]) == (50, 50, 0)
     topics.check(wanted, tmp_path)

@@ -17,7 +17,7 @@ import spark_driver
 import stream_feed
 
 SERVICES = Path(stream_feed.__file__).parent
-LIMIT = 200.0
+LIMIT = 400.0
 
 
 def feed(folder: Path, records: list[dict], files: int) -> None:

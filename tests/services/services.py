@@ -145,7 +145,7 @@ def kafka(tmp_path_factory):
     broker.stop()
 
 
-def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: str = "1g"):
+def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: str = "1g", brief: bool = True):
     """A local Spark session that looks at nothing outside its folder."""
     from pyspark.sql import SparkSession
 
@@ -165,7 +165,7 @@ def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: 
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.streaming.stateStore.providerClass", provider)
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if brief else ""))
     )
     if kafka:
         jars = sorted(str(jar) for jar in artifacts("spark-kafka").glob("*.jar"))
