@@ -81,6 +81,29 @@ def tables(spark: Any, folder: Path, sizes: list[int], *, compare: int) -> list[
     return figures
 
 
+def generated(spark: Any, sizes: list[int]) -> list[dict[str, Any]]:
+    """Seconds to search and verify a release of rows that Spark makes itself, in a driver of 2 GB."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from reticent import Policy
+    from reticent.connectors.spark import release
+
+    policy, figures = Policy.from_dict(TABLE_POLICY), []
+    for rows in sizes:
+        frame = spark.range(rows)
+        for salt, (name, size) in enumerate(_SIZES.items()):
+            share = F.pmod(F.xxhash64("id", F.lit(salt)), F.lit(1 << 20)) / (1 << 20)
+            frame = frame.withColumn(name, F.floor(F.pow(share, 2) * size).cast("int"))
+        began = time.perf_counter()
+        made = release(frame.drop("id"), policy)
+        seconds = time.perf_counter() - began
+        figure = {"rows": rows, "seconds_search_and_verify": round(seconds, 1), "loss": made.metrics["loss"]}
+        figure |= {"suppressed": made.counts.suppressed, "rows_in": made.counts.rows_in}
+        print(json.dumps(figure), flush=True)
+        figures.append(figure)
+    return figures
+
+
 def counted(table: pa.Table) -> list[tuple[Any, ...]]:
     """Every distinct published row with its count."""
     names = sorted(table.column_names)
@@ -121,6 +144,58 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
         "journal_bytes_per_record": 28,
         "profile": hottest(profile),
     }
+
+
+def phases(folder: Path, records: int) -> dict[str, Any]:
+    """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
+    import stream_feed
+
+    from reticent import Rng
+    from reticent.connectors.shards import Shard, sharded
+
+    policy = sharded(stream_feed.policy(folder))
+    values = [json.dumps(record).encode() for record in stream_feed.records(records)]
+    shard, twin = Shard(policy, Rng.from_seed(1), 0), Shard(policy, Rng.from_seed(1), 0)
+    spent, journal = dict.fromkeys(("parse", "columns_and_hashes", "place", "lines"), 0.0), []
+    for first in range(0, records, 5000):
+        marks = [time.process_time()]
+        told = [shard.form.read(value) for value in values[first : first + 5000]]
+        marks.append(time.process_time())
+        read = shard.publisher.read(shard._table(told))  # type: ignore[arg-type]  # noqa: SLF001 - its steps one by one
+        marks.append(time.process_time())
+        placed = shard.publisher.place(read)
+        marks.append(time.process_time())
+        shard._lines(told, read, placed)  # type: ignore[arg-type]  # noqa: SLF001
+        marks.append(time.process_time())
+        journal.append(read.to_bytes())
+        for name, a, b in zip(spent, marks, marks[1:], strict=False):
+            spent[name] += b - a
+    began = time.process_time()
+    for entry in journal:
+        twin.replay(entry)
+    replayed = time.process_time() - began
+    total = sum(spent.values())
+    return {
+        "shares_of_time": {name: round(seconds / total, 3) for name, seconds in spent.items()},
+        "replayed_records_per_cpu_second": round(records / replayed),
+        "snapshot_bytes_by_l": {l: state_bytes(folder, l, values) for l in (2, 4, 8)},
+    }
+
+
+def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
+    """The size of a shard's snapshot and the open groups in it."""
+    import stream_feed
+
+    from reticent import Rng
+    from reticent.connectors.shards import Shard, sharded
+
+    shard = Shard(sharded(stream_feed.policy(folder, l=l)), Rng.from_seed(1), 0)
+    sizes = [(0, len(shard.snapshot()))]
+    for first in range(0, 20_000, 5000):
+        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
+        sizes.append((int(shard.publisher.metrics()["open_groups"]), len(shard.snapshot())))
+    slope = np.polyfit(*zip(*sizes, strict=True), 1)[0]
+    return {"open_groups": sizes[-1][0], "bytes": sizes[-1][1], "bytes_per_open_group": round(float(slope), 1)}
 
 
 def hottest(profile: cProfile.Profile, most: int = 8) -> list[dict[str, Any]]:
@@ -241,8 +316,15 @@ def run(quick: bool = False, largest: int = 10_000_000, parts: tuple[str, ...] =
         folder = Path(name)
         if not parts or "shard" in parts:
             out["shard"] = shard_cost(folder, 20_000 if quick else 200_000)
+            out["shard"] |= phases(folder, 20_000 if quick else 100_000)
         if not parts or "kafka" in parts:
             out["kafka"] = kafka(folder, [1, 2, 4], 4_000 if quick else 60_000)
+        if "generated" in parts:
+            spark = services.spark_session(folder / "spark", memory="2g", brief=False)
+            try:
+                out["spark_generated"] = generated(spark, sizes)
+            finally:
+                spark.stop()
         if not parts or "spark" in parts:
             spark = services.spark_session(folder / "spark", memory="2g", brief=False)
             try:
