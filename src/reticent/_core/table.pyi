@@ -21,7 +21,12 @@ _Sensitive: TypeAlias = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.in
 
 class Collapsed:
     def __init__(
-        self, quasi: list[npt.NDArray[np.int32]], ladders: list[_Ladder], sensitive: list[_Sensitive]
+        self,
+        quasi: list[npt.NDArray[np.int32]],
+        ladders: list[_Ladder],
+        sensitive: list[_Sensitive],
+        *,
+        times: npt.NDArray[np.uint32] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     @property
