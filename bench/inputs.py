@@ -38,7 +38,7 @@ print(json.dumps({"rows": table.num_rows, "holds": verdict.holds, "read_seconds"
 """
 
 
-def run(quick: bool = False) -> dict[str, Any]:
+def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
     """Measures a million resources, or a tenth of them."""
     visits = 25_000 if quick else 250_000
     with tempfile.TemporaryDirectory() as folder:

@@ -90,7 +90,11 @@ policies = st.recursive(
 @given(policies)
 def test_policies(value):
     tried(lambda: Policy.from_dict(value))
-    tried(lambda: Policy.from_dict({"version": 1, "columns": {"a": "quasi"}, **(value if isinstance(value, dict) else {})}))
+    tried(
+        lambda: Policy.from_dict(
+            {"version": 1, "columns": {"a": "quasi"}, **(value if isinstance(value, dict) else {})}
+        )
+    )
 
 
 @FEW
@@ -123,14 +127,20 @@ def _plain(kind):
 RULES = {
     "version": 1,
     "person": "id",
-    "columns": {"id": "identifier", "age": "quasi", "ill": {"role": "sensitive", "hierarchy": {"tree": {"x": list("abcd")}}}},
+    "columns": {
+        "id": "identifier",
+        "age": "quasi",
+        "ill": {"role": "sensitive", "hierarchy": {"tree": {"x": list("abcd")}}},
+    },
     "privacy": {"l": 2},
     "stream": {"l": 2},
 }
 
 
 @LEAST
-@given(st.lists(st.binary(max_size=40) | st.fixed_dictionaries({"id": words, "age": words, "ill": values}), max_size=12))
+@given(
+    st.lists(st.binary(max_size=40) | st.fixed_dictionaries({"id": words, "age": words, "ill": values}), max_size=12)
+)
 def test_stream_protocol(lines):
     data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
     with tempfile.TemporaryDirectory() as folder:
@@ -180,5 +190,5 @@ def test_core_refuses_and_never_panics(column, domain, l, key):
             call()
         except (ValueError, OverflowError, TypeError):
             pass
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             pytest.fail(f"an error of another kind: {type(error).__name__}")

@@ -54,6 +54,8 @@ def test_reading_is_read_only_and_errors_tell_no_cell(omop):
 
 
 def test_types_that_only_postgresql_knows_become_text(omop):
-    found = read_sql(omop, "SELECT 1.50::numeric AS n, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u, DATE '2025-03-01' AS d")
+    found = read_sql(
+        omop, "SELECT 1.50::numeric AS n, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u, DATE '2025-03-01' AS d"
+    )
     assert found.column("n").to_pylist() == ["1.50"]
     assert str(found.column("d")[0].as_py()) == "2025-03-01"

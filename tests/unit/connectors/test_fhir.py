@@ -42,13 +42,17 @@ def test_generated_export_gives_back_the_hospital(tmp_path):
     for name in ("sex", "region", "postcode", "diagnosis"):
         assert table.column(name).to_pylist() == true.column(name).to_pylist()
     assert table.column("birth_date").to_pylist() == [day.isoformat() for day in true.column("birth_date").to_pylist()]
-    assert [int(days) for days in table.column("length_of_stay").to_pylist()] == true.column("length_of_stay").to_pylist()
+    assert [int(days) for days in table.column("length_of_stay").to_pylist()] == true.column(
+        "length_of_stay"
+    ).to_pylist()
 
 
 def test_parts_do_not_change_the_rows(tmp_path):
     write_fhir(tmp_path, 20_000, 3)
     whole = read_fhir(tmp_path, ENCOUNTERS).to_pylist()
-    parted = [row for batch in read_fhir_batches(tmp_path, ENCOUNTERS, parts=5, batch_rows=999) for row in batch.to_pylist()]
+    parted = [
+        row for batch in read_fhir_batches(tmp_path, ENCOUNTERS, parts=5, batch_rows=999) for row in batch.to_pylist()
+    ]
     assert sorted(whole, key=str) == sorted(parted, key=str)
 
 

@@ -138,7 +138,7 @@ def test_policies_that_make_no_sense_are_refused(tmp_path, column):
 
 def test_check_wants_the_key_file(tmp_path):
     policy = rules(tmp_path, {"x": {"role": "plain", "identifier": {"pseudonym": "none.key"}}})
-    with pytest.raises(PolicyError, match="reticent keys new none.key"):
+    with pytest.raises(PolicyError, match=r"reticent keys new none\.key"):
         check(policy)
 
 

@@ -204,10 +204,10 @@ class EvolvingTable:
         records = self.engine.records
         fixed = np.concatenate([records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8)], axis=1)
         classes, seats = records.classes[rows].tolist(), records.seats[rows].tolist()
-        written = [
+        written = (
             rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i], seats[i])
             for i, row in enumerate(rows.tolist())
-        ]
+        )
         rows_of.write(tx, NAME, written)
         for name, words in records.words.items():
             if len(words) > self._known[name]:
