@@ -6,6 +6,7 @@ from typing import Any
 
 from reticent.policy.policy import Policy
 from reticent.policy.privacy import L_KINDS, T_KINDS
+from reticent.policy.settings.inputs import READY_FHIR, READY_HL7, READY_SQL
 from reticent.policy.spec import ROLES
 
 
@@ -16,6 +17,10 @@ def schema() -> dict[str, Any]:
     parts["Column"] = {"anyOf": [{"enum": list(ROLES)}, parts["Column"]]}
     parts["LSpec"] = {"anyOf": [{"type": "number", "exclusiveMinimum": 1}, _one_of(L_KINDS)]}
     parts["TSpec"] = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _one_of(T_KINDS)]}
+    parts["FhirColumn"] = {"anyOf": [{"type": "string"}, parts["FhirColumn"]]}
+    for name, ready in (("FhirSettings", READY_FHIR), ("SqlSettings", READY_SQL), ("Hl7Settings", READY_HL7)):
+        parts[name] = {"anyOf": [{"enum": list(ready)}, parts[name]]}
+    parts["IdentifierSpec"] = {"anyOf": [{"const": "drop"}, parts["IdentifierSpec"]]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Reticent policy", **whole}
 
 

@@ -44,12 +44,15 @@ from reticent.errors import InternalError, StateError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reticent.connectors.hl7 import Hl7Lines, MllpFeed
     from reticent.connectors.runner.sink import Sink
     from reticent.engine.base import Publisher
     from reticent.engine.stream.castle import Castle
     from reticent.policy import Policy
     from reticent.release import Counts, Guarantee
     from reticent.store import Store
+
+    Lines = CsvLines | JsonLines | Hl7Lines
 
 LOG = logging.getLogger(__name__)
 NAME = "stream"
@@ -186,15 +189,15 @@ class StreamRunner:
         """Reads the source to its end, or until `stop`.
 
         Args:
-            source: a path, or "-" for standard input.
-            form: "csv" or "ndjson"; guessed from the name or the first byte when not given.
+            source: a path, "-" for standard input, or mllp://host:port.
+            form: "csv", "ndjson" or "hl7"; guessed from the name or the first byte when not given.
             replayed: a pipe starts from the beginning again: what was read before is skipped.
             block: bytes to read at most at a time.
         """
         wake = self._wake[0] if self._wake else None
-        with Feed(source, wake=wake, block=block) as feed:
-            known = feed.regular or (replayed and self.position.offset > 0)
-            if known:
+        with _open(source, wake=wake, block=block) as feed:
+            known = isinstance(feed, Feed) and (feed.regular or (replayed and self.position.offset > 0))
+            if isinstance(feed, Feed) and known:
                 feed.skip(self.position.offset)
             self._read(feed, form, fresh=not known)
         if not self._stopping:
@@ -204,11 +207,11 @@ class StreamRunner:
         self.progress.tick(self._metrics(), final=True)
         return self.summary()
 
-    def _read(self, feed: Feed, form: str | None, *, fresh: bool) -> None:
-        lines: CsvLines | JsonLines | None = None
+    def _read(self, feed: Feed | MllpFeed, form: str | None, *, fresh: bool) -> None:
+        lines: Lines | None = None
         carry, block = b"", b"-"
         while block and not self._stopping:
-            found = feed.read()
+            found = self._next(feed)
             began = time.perf_counter()
             if found is None:
                 return
@@ -219,12 +222,22 @@ class StreamRunner:
                 return
             if isinstance(lines, CsvLines) and lines.header is None:
                 data = self._header(lines, data, fresh=fresh, last=not block)
-            ready = isinstance(lines, JsonLines) or lines.header is not None
+            ready = not isinstance(lines, CsvLines) or lines.header is not None
             carry = self._take(lines, data, last=not block, began=began) if ready else data
 
-    def _lines(self, form: str) -> CsvLines | JsonLines:
+    def _next(self, feed: Feed | MllpFeed) -> bytes | None:
+        if feed.answers:  # whoever sent it may forget it only when it is stored
+            self._settle()
+            feed.acknowledge()
+        return feed.read()
+
+    def _lines(self, form: str) -> Lines:
         """The reader of the form that the stream was begun in."""
         self.position.form = self.position.form or form
+        if self.position.form == "hl7":
+            from reticent.connectors.hl7 import Hl7Lines
+
+            return Hl7Lines(self.policy)
         return JsonLines(self.policy) if self.position.form == "ndjson" else CsvLines(self.policy)
 
     def _header(self, lines: CsvLines, data: bytes, *, fresh: bool, last: bool) -> bytes:
@@ -239,7 +252,7 @@ class StreamRunner:
             self.position.offset += end
         return data[end:]
 
-    def _take(self, lines: CsvLines | JsonLines, data: bytes, *, last: bool, began: float) -> bytes:
+    def _take(self, lines: Lines, data: bytes, *, last: bool, began: float) -> bytes:
         """Releases the complete records of the data; gives back the beginning of the next one."""
         while data:
             end = lines.end(data, last=last)
@@ -374,7 +387,17 @@ class StreamRunner:
         return Summary(counts, self.position.dead, seconds, guarantee, self._metrics())
 
 
+def _open(source: str, *, wake: int | None, block: int) -> Feed | MllpFeed:
+    if source.startswith("mllp://"):
+        from reticent.connectors.hl7 import MllpFeed
+
+        return MllpFeed(source, wake=wake)
+    return Feed(source, wake=wake, block=block)
+
+
 def _guess(name: str, data: bytes) -> str:
+    if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
+        return "hl7"
     if name.endswith((".ndjson", ".jsonl", ".json")):
         return "ndjson"
     return "ndjson" if data.lstrip()[:1] == b"{" else "csv"

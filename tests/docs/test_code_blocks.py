@@ -1,0 +1,117 @@
+"""Every code block of the README and of the documentation runs, page by page, in an empty folder.
+
+A page may prepare its folder in a comment that readers do not see: `<!-- before bash` or `<!-- before python`. Blocks:
+`console` and `bash` are run (a line may end in `# exit 4`), `python` is executed, `yaml` and `json` are read, a whole
+policy as a policy. `text` and `mermaid` are no code. Any other language is refused, so that nothing slips by.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reticent.policy import Policy
+
+TOP = Path(__file__).parent.parent.parent
+PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^ *<!-- before (\w+)\n(.*?)^ *-->|^( *)```([\w-]*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+NO_CODE = ("text", "mermaid")
+# These run until they are stopped; their options are looked at, their work is tested elsewhere.
+ENDLESS = re.compile(r"reticent (serve|stream (mllp|kafka)://)")
+
+
+def blocks(page):
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        before, hidden, indent, kind, text = found.groups()
+        if before:
+            yield before, hidden
+        else:
+            yield kind, "\n".join(line.removeprefix(indent) for line in text.splitlines())
+
+
+def commands(kind, text):
+    lines = text.replace("\\\n", " ").splitlines()
+    if kind == "console":
+        lines = [line[2:] for line in lines if line.startswith("$ ")]
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith("#"):
+            wanted = re.search(r"#.*\bexit (\d)", line)
+            yield (
+                re.sub(r"\s+#.*$", "", line).replace(".venv/bin/reticent", "reticent"),
+                int(wanted[1]) if wanted else 0,
+            )
+
+
+def run(command, wanted):
+    words = shlex.split(command)
+    if words[0] == "make":
+        done = subprocess.run(
+            [shutil.which("make"), "-n", *words[1:]], cwd=TOP, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return
+    if ENDLESS.match(command):
+        words = [*words[:2], "--help"]
+        command = shlex.join(words)
+    simple = words[0] == "reticent" and words[1] != "stream" and not re.search(r"[|<>&;$]", command)
+    code = in_process(words[1:]) if simple else in_shell(command)
+    assert code == wanted, f"{command}: exit {code}"
+
+
+def in_process(words):
+    from reticent.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return ended.value.code or 0
+
+
+def in_shell(command):
+    shim = Path.cwd() / ".bin"
+    if not shim.exists():
+        shim.mkdir()
+        (shim / "reticent").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reticent "$@"\n')
+        (shim / "reticent").chmod(0o700)
+    env = os.environ | {"PATH": f"{shim}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], env=env, check=False).returncode
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for kind, text in blocks(page):
+        if kind in {"console", "bash", "sh"}:
+            for command, wanted in commands(kind, text):
+                run(command, wanted)
+        elif kind == "python":
+            exec(compile(text, str(page), "exec"), names)  # noqa: S102 - our own pages
+        elif kind == "yaml":
+            value = yaml.safe_load(text)
+            if isinstance(value, dict) and "version" in value:
+                Policy.from_dict(value)
+        elif kind == "json":
+            for line in text.splitlines() if text.count("\n{") else [text]:
+                json.loads(line)
+        else:
+            assert kind in NO_CODE, f"{page.name}: a block in '{kind or 'no language'}' that no test can run"
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://", "mailto:")):
+                assert (page.parent / target).exists(), f"{page.relative_to(TOP)}: {target}"
+
+
+def test_files_that_pages_name_are_there():
+    for page in PAGES:
+        for name in re.findall(r"`((?:tests|bench|deploy|scripts|src)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+            assert (TOP / name).exists(), f"{page.relative_to(TOP)}: {name}"
