@@ -18,7 +18,7 @@ import pytest
 from reticent.audit import verify
 from reticent.cli import main
 from reticent.engine.evolving.durable import NAME, EvolvingTable
-from reticent.errors import DataError, GuaranteeError, StateError
+from reticent.errors import DataError, GuaranteeError, InternalError, StateError
 from reticent.release import Release
 from reticent.store import Store
 
@@ -237,6 +237,41 @@ def test_writers_wait_for_each_other_and_none_is_lost(tmp_path):
     assert all(os.waitpid(child, 0)[1] == 0 for child in children)
     with EvolvingTable.open(place) as table:
         assert {p for p in table.engine.records.persons if p} == {str(s + i) for s in (0, 100, 200) for i in range(5)}
+
+
+def test_a_history_on_postgresql(postgres_url, tmp_path):
+    EvolvingTable.create(postgres_url, cases.policy("sealed", 3))
+    for change in range(3):
+        batch = cases.table(range(40 * change, 40 * change + 40), [i % 7 for i in range(40)])
+        with EvolvingTable.open(postgres_url, touching=batch) as table:
+            table.insert(batch)
+        with EvolvingTable.open(postgres_url) as table:
+            table.delete([str(40 * change), str(40 * change + 1)])
+            table.publish(tmp_path / str(change))
+            assert table.status()["records"] == 38 * (change + 1)
+    assert verify([tmp_path / str(i) for i in range(3)], cases.policy("sealed", 3)).holds
+
+
+def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path):
+    place, values = tmp_path / "store", [i % 7 for i in range(70)]
+    EvolvingTable.create(place, cases.policy("sealed", 3, record="visit"))
+    rows = cases.table(range(70), values).append_column("visit", [[f"r{i}" for i in range(70)]])
+    with EvolvingTable.open(place, touching=rows) as table:
+        table.insert(rows)
+    some = rows.slice(5, 3)
+    with EvolvingTable.open(place, touching=some) as table:
+        assert sum(p is not None for p in table.engine.records.persons) == 3
+        with pytest.raises(DataError, match="already"):
+            table.insert(some)
+        table.update(some)
+        assert table.delete(some.column("visit")).deleted == 3
+        assert table.status()["records"] == 67
+        with pytest.raises(InternalError):
+            table.publish(tmp_path / "part")
+    with EvolvingTable.open(place, touching=some) as table:
+        table.insert(some)
+    with EvolvingTable.open(place) as table:
+        assert table.publish(tmp_path / "whole").release.counts.published == 70
 
 
 def test_record_ids_name_single_records_of_one_person(tmp_path):

@@ -41,11 +41,13 @@ impl Hashed {
             other: mix(print) & 0xffff_ffff,
         }
     }
-}
 
-fn has(bucket: u64, print: u64) -> bool {
-    let x = bucket ^ print.wrapping_mul(LANES);
-    x.wrapping_sub(LANES) & !x & HIGH != 0
+    /// Not zero if the bucket holds the fingerprint: the lanes that equal it become zero, and only a zero borrows its high bit.
+    #[inline]
+    pub fn hits(self, bucket: u64) -> u64 {
+        let x = bucket ^ self.print.wrapping_mul(LANES);
+        x.wrapping_sub(LANES) & !x & HIGH
+    }
 }
 
 fn lane(bucket: u64, slot: usize) -> u64 {
@@ -59,7 +61,7 @@ pub fn buckets_for(keys: usize) -> usize {
 }
 
 /// Where the key may be, in a filter of so many buckets.
-fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
+pub fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
     let mask = buckets as u64 - 1;
     let first = key.first & mask;
     (first as usize, ((first ^ key.other) & mask) as usize)
@@ -67,7 +69,7 @@ fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
 
 pub fn contains(buckets: &[u64], key: Hashed) -> bool {
     let (a, b) = pair(key, buckets.len());
-    has(buckets[a], key.print) || has(buckets[b], key.print)
+    key.hits(buckets[a]) | key.hits(buckets[b]) != 0
 }
 
 /// Adds a key; false when the filter is full, and then nothing has changed.

@@ -67,76 +67,110 @@ impl Runs {
     }
 }
 
-/// One cuckoo filter per class. Classes of the usual size lie side by side in one array, so that asking all of them is a walk
-/// through memory; the few that outgrow it have their own.
+/// One cuckoo filter of records and one of values per class.
+///
+/// A key has the same two buckets in every record filter of the usual size, so these filters are stored bucket by bucket: asking
+/// all classes walks through two runs of memory. The few classes that outgrow the usual size have filters of their own.
 pub struct Filters {
-    records: Vec<u64>,
+    /// `records[b][c]` is bucket b of class c.
+    records: Vec<Vec<u64>>,
     values: Vec<u64>,
-    /// Buckets per filter in the two arrays.
-    stride: usize,
-    /// Record and value filters of the classes that outgrew the arrays.
+    /// Record and value filters of the classes that outgrew the usual size.
     large: HashMap<u32, [Vec<u64>; 2]>,
 }
+
+/// Classes that are looked at together; a block without a hit costs no branch.
+const BLOCK: usize = 64;
 
 impl Filters {
     pub fn new(l: usize) -> Self {
         let stride = cuckoo::buckets_for(l + l / 4 + 1);
         Filters {
-            records: Vec::new(),
+            records: vec![Vec::new(); stride],
             values: Vec::new(),
-            stride,
             large: HashMap::new(),
         }
     }
 
-    /// Classes whose record filter says "maybe".
-    fn candidates(&self, key: Hashed) -> impl Iterator<Item = u32> {
-        let usual = self.records.chunks_exact(self.stride).enumerate();
-        let large = self
+    fn stride(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The first class whose record filter says "maybe" and for which `check` says yes.
+    fn find(&self, key: Hashed, check: impl Fn(u32) -> bool) -> Option<u32> {
+        let (a, b) = cuckoo::pair(key, self.stride());
+        let blocks = self.records[a]
+            .chunks(BLOCK)
+            .zip(self.records[b].chunks(BLOCK));
+        for (number, (left, right)) in blocks.enumerate() {
+            let any = left
+                .iter()
+                .zip(right)
+                .fold(0, |any, (&x, &y)| any | key.hits(x) | key.hits(y));
+            if any == 0 {
+                continue;
+            }
+            for (i, (&x, &y)) in left.iter().zip(right).enumerate() {
+                let class = (number * BLOCK + i) as u32;
+                if key.hits(x) | key.hits(y) != 0 && check(class) {
+                    return Some(class);
+                }
+            }
+        }
+        let mut large = self
             .large
             .iter()
-            .filter(move |(_, f)| cuckoo::contains(&f[0], key))
-            .map(|(&c, _)| c);
-        usual
-            .filter(move |(_, f)| cuckoo::contains(f, key))
-            .map(|(c, _)| c as u32)
-            .chain(large)
+            .filter(|(_, f)| cuckoo::contains(&f[0], key));
+        large
+            .find(|&(&class, _)| check(class))
+            .map(|(&class, _)| class)
     }
 
     fn values(&self, class: u32) -> &[u64] {
         match self.large.get(&class) {
             Some(filters) => &filters[1],
-            None => &self.values[class as usize * self.stride..][..self.stride],
+            None => &self.values[class as usize * self.stride()..][..self.stride()],
         }
     }
 
-    fn pair(&mut self, class: u32) -> (&mut [u64], &mut [u64]) {
-        let at = class as usize * self.stride;
-        if self.records.len() < at + self.stride {
-            self.records.resize(at + self.stride, 0);
-            self.values.resize(at + self.stride, 0);
+    fn reserve(&mut self, class: u32) {
+        let count = class as usize + 1;
+        if self.records[0].len() < count {
+            self.records
+                .iter_mut()
+                .for_each(|column| column.resize(count, 0));
+            self.values.resize(count * self.stride(), 0);
         }
-        match self.large.get_mut(&class) {
-            Some([records, values]) => (records, values),
-            None => (
-                &mut self.records[at..][..self.stride],
-                &mut self.values[at..][..self.stride],
-            ),
+    }
+
+    /// Changes both filters of a class; what the work says about them comes back.
+    fn change<T>(&mut self, class: u32, work: impl FnOnce(&mut [u64], &mut [u64]) -> T) -> T {
+        self.reserve(class);
+        if let Some([records, values]) = self.large.get_mut(&class) {
+            return work(records, values);
         }
+        let (at, stride) = (class as usize, self.stride());
+        let mut records: Vec<u64> = self.records.iter().map(|column| column[at]).collect();
+        let done = work(&mut records, &mut self.values[at * stride..][..stride]);
+        for (column, bucket) in self.records.iter_mut().zip(records) {
+            column[at] = bucket;
+        }
+        done
     }
 
     fn clear(&mut self, class: u32) {
         self.large.remove(&class);
-        let (records, values) = self.pair(class);
-        records.fill(0);
-        values.fill(0);
+        self.change(class, |records, values| {
+            records.fill(0);
+            values.fill(0);
+        });
     }
 
     /// Filters made anew from the members with room to grow, doubled until everything fits.
     fn enlarge(&mut self, table: &Table, class: u32) {
         self.clear(class);
         let entry = &table.classes[class as usize];
-        let mut buckets = cuckoo::buckets_for(entry.rows.len() + 1).max(2 * self.stride);
+        let mut buckets = cuckoo::buckets_for(entry.rows.len() + 1).max(2 * self.stride());
         loop {
             let (mut records, mut values) = (vec![0; buckets], vec![0; buckets]);
             let fits = entry
@@ -161,9 +195,10 @@ impl Filters {
             .values
             .iter()
             .any(|&(v, n)| v == value && n == 1);
-        let (records, values) = self.pair(class);
-        let fits = cuckoo::insert(records, Hashed::new(tuple))
-            && (!first || cuckoo::insert(values, Hashed::new(value as u64)));
+        let fits = self.change(class, |records, values| {
+            cuckoo::insert(records, Hashed::new(tuple))
+                && (!first || cuckoo::insert(values, Hashed::new(value as u64)))
+        });
         if !fits {
             self.enlarge(table, class);
         }
@@ -172,11 +207,12 @@ impl Filters {
     fn removed(&mut self, table: &Table, class: u32, row: u32) {
         let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
         let last = !table.classes[class as usize].holds(value);
-        let (records, values) = self.pair(class);
-        cuckoo::delete(records, Hashed::new(tuple));
-        if last {
-            cuckoo::delete(values, Hashed::new(value as u64));
-        }
+        self.change(class, |records, values| {
+            cuckoo::delete(records, Hashed::new(tuple));
+            if last {
+                cuckoo::delete(values, Hashed::new(value as u64));
+            }
+        });
     }
 }
 
@@ -193,19 +229,20 @@ impl Locator {
             // "Maybe" is checked against the members: a false positive costs time and nothing else.
             Locator::Filters(filters) => {
                 let key = Hashed::new(table.tuple[row as usize]);
-                filters.candidates(key).find(|&c| member(table, c, row))
+                filters.find(key, |c| member(table, c, row))
             }
         }
     }
 
     /// Whether the class lacks a value; a filter's "no" is certain, its "maybe" is checked.
     pub fn lacks(&self, table: &Table, class: u32, value: i32) -> bool {
-        if let Locator::Filters(filters) = self
-            && !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
-        {
-            return true;
-        }
-        !table.classes[class as usize].holds(value)
+        let surely = match self {
+            Locator::Filters(filters) => {
+                !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
+            }
+            _ => false,
+        };
+        surely || !table.classes[class as usize].holds(value)
     }
 
     pub fn added(&mut self, table: &Table, class: u32, row: u32) {

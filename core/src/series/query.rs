@@ -26,7 +26,7 @@ struct Groups<'a> {
 
 impl Groups<'_> {
     fn estimate(&self, from: &[i32], to: &[i32]) -> f64 {
-        (0..self.records.len())
+        (0..self.density.len())
             .map(|g| self.share(g, from, to))
             .sum()
     }

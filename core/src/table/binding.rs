@@ -284,19 +284,42 @@ impl Collapsed {
         for levels in order.iter().flatten() {
             self.known(levels)?;
         }
-        if order.as_ref().is_some_and(|nodes| nodes.last() != Some(&table.space.top())) {
+        if order
+            .as_ref()
+            .is_some_and(|nodes| nodes.last() != Some(&table.space.top()))
+        {
             return Err(refuse("the last node to visit must be the top"));
         }
         let (levels, gone) = py.detach(|| {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
-            let task = Task { table, model: &model.0, scorer: &scorer, limit, time: None };
+            let task = Task {
+                table,
+                model: &model.0,
+                scorer: &scorer,
+                limit,
+                time: None,
+            };
             let mut found = local::recode(&task, order, values.is_some());
             let nodes = found.of_rows(&self.0.combinations, values);
-            let level = |j: usize| nodes.iter().map(|&n| i64::from(found.nodes[n as usize][j])).collect::<Vec<i64>>();
+            let level = |j: usize| {
+                nodes
+                    .iter()
+                    .map(|&n| i64::from(found.nodes[n as usize][j]))
+                    .collect::<Vec<i64>>()
+            };
             let levels: Vec<_> = (0..table.space.attributes.len()).map(level).collect();
-            (levels, nodes.iter().map(|&n| found.spoiled && n == found.last).collect::<Vec<bool>>())
+            (
+                levels,
+                nodes
+                    .iter()
+                    .map(|&n| found.spoiled && n == found.last)
+                    .collect::<Vec<bool>>(),
+            )
         });
-        Ok((levels.into_iter().map(|l| l.into_pyarray(py)).collect(), gone.into_pyarray(py)))
+        Ok((
+            levels.into_iter().map(|l| l.into_pyarray(py)).collect(),
+            gone.into_pyarray(py),
+        ))
     }
 
     /// Class of each row at a node, -1 where the class violates the model.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::check::Table;
 use super::grouping::{Grouping, Scratch};
 use super::model::Sensitive;
 use super::space::Space;
 
-/// Rows are packed in blocks of this size, so that the packed columns are never held whole.
+/// A collapsed table, and where each row went.
 pub struct Collapsed {
     pub table: Table,
     /// Combination of each row.
@@ -28,6 +30,18 @@ pub fn collapse(
     sensitive: Vec<SensitiveColumn<'_>>,
     times: Option<&[u32]>,
 ) -> Collapsed {
+    match times {
+        None => collapse_by(space, quasi, sensitive, &|_| 1),
+        Some(times) => collapse_by(space, quasi, sensitive, &|row| times[row]),
+    }
+}
+
+fn collapse_by(
+    space: Space,
+    quasi: &[&[i32]],
+    sensitive: Vec<SensitiveColumn<'_>>,
+    records: &impl Fn(usize) -> u32,
+) -> Collapsed {
     let rows = quasi.first().map_or_else(
         || sensitive.first().map_or(0, |s| s.codes.len()),
         |c| c.len(),
@@ -35,12 +49,27 @@ pub fn collapse(
     let columns = pack_columns(&space, quasi, rows);
     let mut scratch = Scratch::default();
     let groups = scratch.assign(&space, &columns, rows, &space.bottom());
-    scratch.sort(groups);
     let domain = sensitive.iter().map(|s| s.domain).sum();
-    let records = |row: usize| times.map_or(1, |times| times[row]);
-    let base = distinct(&columns, &sensitive, &mut scratch, domain, &records);
+    let base = if groups.saturating_mul(domain) <= DENSE_FLOOR + DENSE_PER_ROW * rows {
+        counted(
+            &columns,
+            &sensitive,
+            &scratch.ids,
+            (groups, domain),
+            records,
+        )
+    } else {
+        scratch.sort(groups);
+        distinct(
+            &columns,
+            &sensitive,
+            &mut scratch,
+            (groups, domain),
+            records,
+        )
+    };
     let table = Table {
-        sensitive: totals(sensitive, &records),
+        sensitive: totals(sensitive, records),
         domain,
         rows: base.counts.iter().sum(),
         base: Arc::new(base),
@@ -50,6 +79,52 @@ pub fn collapse(
         table,
         combinations: std::mem::take(&mut scratch.ids),
     }
+}
+
+/// Cells of a dense table of histograms that are cheaper than sorting the rows by combination.
+const DENSE_FLOOR: usize = 1 << 20;
+const DENSE_PER_ROW: usize = 2;
+
+/// Histograms by one pass over the rows in their own order.
+fn counted(
+    columns: &[Vec<u32>],
+    sensitive: &[SensitiveColumn<'_>],
+    ids: &[u32],
+    (groups, domain): (usize, usize),
+    records: &impl Fn(usize) -> u32,
+) -> Grouping {
+    let mut first = vec![0u32; groups];
+    let mut counts = vec![0u32; groups];
+    for (row, &id) in ids.iter().enumerate() {
+        first[id as usize] = row as u32;
+        counts[id as usize] += records(row);
+    }
+    let mut cells = vec![0u32; groups * domain];
+    let mut start = 0;
+    for s in sensitive {
+        for (row, (&id, &code)) in ids.iter().zip(s.codes).enumerate() {
+            cells[id as usize * domain + start + code as usize] += records(row);
+        }
+        start += s.domain;
+    }
+    let mut made = Grouping {
+        counts,
+        starts: vec![0],
+        ..Grouping::default()
+    };
+    made.columns = columns
+        .iter()
+        .map(|c| first.iter().map(|&row| c[row as usize]).collect())
+        .collect();
+    for cell in cells.chunks_exact(domain.max(1)) {
+        for (value, &n) in cell.iter().enumerate().filter(|&(_, &n)| n > 0) {
+            made.values.push(value as u32);
+            made.numbers.push(n);
+        }
+        made.starts.push(made.values.len() as u32);
+    }
+    made.starts.resize(groups + 1, made.values.len() as u32);
+    made
 }
 
 fn pack_columns(space: &Space, quasi: &[&[i32]], rows: usize) -> Vec<Vec<u32>> {
@@ -63,17 +138,16 @@ fn pack_columns(space: &Space, quasi: &[&[i32]], rows: usize) -> Vec<Vec<u32>> {
         }
         column
     };
-    space.packs.iter().map(pack).collect()
+    space.packs.par_iter().map(pack).collect()
 }
 
 fn distinct(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],
     scratch: &mut Scratch,
-    domain: usize,
+    (groups, domain): (usize, usize),
     records: &impl Fn(usize) -> u32,
 ) -> Grouping {
-    let groups = scratch.offsets.len() - 1;
     let mut made = Grouping {
         starts: vec![0],
         ..Grouping::default()

@@ -141,26 +141,24 @@ impl Scratch {
         made as usize
     }
 
+    /// The table starts small and doubles: its size follows the groups, not the rows.
     fn renumber_hashed(&mut self) -> usize {
-        let bits = (usize::BITS - self.acc.len().leading_zeros() + 1).max(4);
+        let mut bits = 12;
         self.slots.clear();
         self.slots.resize(1 << bits, (0, EMPTY));
-        let mask = (1usize << bits) - 1;
         let mut made = 0u32;
         for (&key, id) in self.acc.iter().zip(&mut self.ids) {
-            // Fibonacci hashing: the high bits of the product are well mixed.
-            let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize;
-            loop {
-                let slot = &mut self.slots[at];
-                if slot.1 == EMPTY {
-                    *slot = (key, made);
-                    made += 1;
+            let at = find(&self.slots, bits, key);
+            if self.slots[at].1 == EMPTY {
+                self.slots[at] = (key, made);
+                made += 1;
+                *id = made - 1;
+                if made as usize * 2 > self.slots.len() {
+                    bits += 2;
+                    self.slots = grown(&self.slots, bits);
                 }
-                if slot.0 == key {
-                    *id = slot.1;
-                    break;
-                }
-                at = (at + 1) & mask;
+            } else {
+                *id = self.slots[at].1;
             }
         }
         made as usize
@@ -225,6 +223,26 @@ impl Scratch {
         }
         made
     }
+}
+
+/// Slot of a key, or the free one where it belongs.
+#[inline]
+fn find(slots: &[(u64, u32)], bits: u32, key: u64) -> usize {
+    // Fibonacci hashing: the high bits of the product are well mixed.
+    let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize;
+    while slots[at].1 != EMPTY && slots[at].0 != key {
+        at = (at + 1) & (slots.len() - 1);
+    }
+    at
+}
+
+fn grown(slots: &[(u64, u32)], bits: u32) -> Vec<(u64, u32)> {
+    let mut larger = vec![(0, EMPTY); 1 << bits];
+    for &slot in slots.iter().filter(|slot| slot.1 != EMPTY) {
+        let at = find(&larger, bits, slot.0);
+        larger[at] = slot;
+    }
+    larger
 }
 
 fn pack_width(space: &Space, pack: &super::space::Pack, levels: &[u8]) -> u64 {

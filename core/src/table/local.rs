@@ -142,7 +142,12 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     fn new(task: &Task<'a>, parting: bool, last: u32) -> Self {
-        let Task { table, model, limit, .. } = *task;
+        let Task {
+            table,
+            model,
+            limit,
+            ..
+        } = *task;
         let members: Vec<u32> = (0..table.base.len() as u32).collect();
         let groups = gather(&table.base, &members);
         let mut whole = Histogram::default();

@@ -3,6 +3,8 @@
 //! An ordered attribute is cut in two next to the median, an attribute with a tree at the children of the lowest common
 //! node. A cut is made if every part satisfies the model; the attribute with the widest range is tried first. Strict cuts
 //! keep equal values together; relaxed ones share out the records at the median.
+//!
+//! Records lie row by row and move with every cut, so that a part is always one stretch of memory.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -14,12 +16,15 @@ use super::model::{Model, Sensitive};
 
 /// One quasi-identifier: codes in the order of its values.
 struct Axis {
-    codes: Vec<u32>,
+    domain: usize,
     /// Position of each code on a scale from 0 to 1.
     scale: Vec<f64>,
     /// `tree[level][code]`, empty for ordered attributes.
     tree: Vec<Vec<u32>>,
 }
+
+/// A record: its codes on every axis, then its row number.
+type Record<'a> = &'a [u32];
 
 struct Cutter<'a> {
     axes: Vec<Axis>,
@@ -32,42 +37,65 @@ struct Cutter<'a> {
 }
 
 /// Parts with more records than this are cut side by side.
-const PARALLEL: usize = 4096;
+const PARALLEL: usize = 2048;
 /// Cuts tried per attribute, from the median outward.
 const CUTS: usize = 8;
 
+/// Sizes of the finished parts, from left to right.
+type Sizes = Vec<u32>;
+
 impl Cutter<'_> {
-    /// Cuts until nothing can be cut; gives the finished parts.
-    fn cut(&self, part: Vec<u32>) -> Vec<Vec<u32>> {
-        let size = part.len();
-        let parts = match self.split(&part) {
-            None => return vec![part],
-            Some(parts) => parts,
+    fn stride(&self) -> usize {
+        self.axes.len() + 1
+    }
+
+    fn records<'r>(&self, part: &'r [u32]) -> impl Iterator<Item = Record<'r>> + use<'r> {
+        part.chunks_exact(self.stride())
+    }
+
+    /// Cuts until nothing can be cut; orders the records by part and gives the sizes.
+    fn cut(&self, part: &mut [u32]) -> Sizes {
+        let n = part.len() / self.stride();
+        let Some(sizes) = self.split(part) else {
+            return vec![n as u32];
         };
-        if size <= PARALLEL {
-            return parts.into_iter().flat_map(|p| self.cut(p)).collect();
+        let mut pieces = Vec::with_capacity(sizes.len());
+        let mut rest = part;
+        for size in sizes {
+            let (piece, after) = rest.split_at_mut(size * self.stride());
+            pieces.push(piece);
+            rest = after;
         }
-        let mut parts = parts;
-        let last = parts.pop().expect("a cut has two parts");
-        let (mut done, rest) = rayon::join(
+        if n <= PARALLEL {
+            return pieces
+                .into_iter()
+                .flat_map(|piece| self.cut(piece))
+                .collect();
+        }
+        let last = pieces.pop().expect("a cut has two parts");
+        let (mut done, more) = rayon::join(
             || {
-                parts
+                pieces
                     .into_iter()
-                    .flat_map(|p| self.cut(p))
-                    .collect::<Vec<_>>()
+                    .flat_map(|piece| self.cut(piece))
+                    .collect::<Sizes>()
             },
             || self.cut(last),
         );
-        done.extend(rest);
+        done.extend(more);
         done
     }
 
-    fn split(&self, part: &[u32]) -> Option<Vec<Vec<u32>>> {
-        if part.len() < 2 * self.model.smallest() as usize {
+    /// Makes the first cut that is allowed, widest attribute first; gives the sizes of its parts.
+    fn split(&self, part: &mut [u32]) -> Option<Vec<usize>> {
+        if part.len() / self.stride() < 2 * self.model.smallest() as usize {
             return None;
         }
-        let mut order: Vec<(f64, usize)> = (0..self.axes.len())
-            .map(|j| (self.width(j, part), j))
+        let ranges = self.ranges(part);
+        let mut order: Vec<(f64, usize)> = ranges
+            .iter()
+            .enumerate()
+            .map(|(j, &range)| (self.width(j, range, part), j))
             .collect();
         order.retain(|&(width, _)| width > 0.0);
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -75,112 +103,145 @@ impl Cutter<'_> {
             |(_, j)| match (self.axes[j].tree.is_empty(), self.relaxed) {
                 (false, _) => self.split_tree(j, part),
                 (true, true) => self.split_relaxed(j, part),
-                (true, false) => self.split_strict(j, part),
+                (true, false) => self.split_strict(j, ranges[j], part),
             },
         )
     }
 
+    fn ranges(&self, part: &[u32]) -> Vec<(u32, u32)> {
+        let mut ranges = vec![(u32::MAX, 0); self.axes.len()];
+        for record in self.records(part) {
+            for (range, &code) in ranges.iter_mut().zip(record) {
+                range.0 = range.0.min(code);
+                range.1 = range.1.max(code);
+            }
+        }
+        ranges
+    }
+
     /// Share of its attribute that a part covers.
-    fn width(&self, j: usize, part: &[u32]) -> f64 {
+    fn width(&self, j: usize, (low, high): (u32, u32), part: &[u32]) -> f64 {
         let axis = &self.axes[j];
-        let (low, high) = range(axis, part);
         if axis.tree.is_empty() {
             axis.scale[high as usize] - axis.scale[low as usize]
         } else if low == high {
             0.0
         } else {
             // The height of the common node; a leaf has none.
-            common(axis, part) as f64 / (axis.tree.len() - 1) as f64
+            self.common(j, part) as f64 / (axis.tree.len() - 1) as f64
         }
     }
 
-    fn split_strict(&self, j: usize, part: &[u32]) -> Option<Vec<Vec<u32>>> {
-        let axis = &self.axes[j];
-        let (low, high) = range(axis, part);
+    /// Lowest level at which all values of a part share a node.
+    fn common(&self, j: usize, part: &[u32]) -> usize {
+        let tree = &self.axes[j].tree;
+        let first = part[j] as usize;
+        let together = |table: &Vec<u32>| {
+            self.records(part)
+                .all(|r| table[r[j] as usize] == table[first])
+        };
+        tree.iter().position(together).unwrap_or(tree.len() - 1)
+    }
+
+    fn split_strict(
+        &self,
+        j: usize,
+        (low, high): (u32, u32),
+        part: &mut [u32],
+    ) -> Option<Vec<usize>> {
         let mut counts = vec![0usize; (high - low + 1) as usize];
-        part.iter()
-            .for_each(|&r| counts[(axis.codes[r as usize] - low) as usize] += 1);
-        let mut cuts = Vec::new();
-        let mut below = 0;
-        for (at, &n) in counts.iter().enumerate() {
-            below += n;
-            if n > 0 && below.min(part.len() - below) >= self.model.smallest() as usize {
-                cuts.push((below.abs_diff(part.len() - below), at as u32));
+        self.records(part)
+            .for_each(|r| counts[(r[j] - low) as usize] += 1);
+        let n = part.len() / self.stride();
+        let (mut cuts, mut below) = (Vec::new(), 0);
+        for (at, &count) in counts.iter().enumerate() {
+            below += count;
+            if count > 0 && below.min(n - below) >= self.model.smallest() as usize {
+                cuts.push((below.abs_diff(n - below), at as u32));
             }
         }
         cuts.sort_unstable();
-        cuts.into_iter().take(CUTS).find_map(|(_, at)| {
-            let (left, right) = part
-                .iter()
-                .partition(|&&r| axis.codes[r as usize] <= low + at);
-            self.accept(vec![left, right])
+        cuts.into_iter()
+            .take(CUTS)
+            .find_map(|(_, at)| self.arrange(part, 2, |r| usize::from(r[j] > low + at)))
+    }
+
+    /// Halves the records in the order of their values, then of their rows.
+    fn split_relaxed(&self, j: usize, part: &mut [u32]) -> Option<Vec<usize>> {
+        let row = self.axes.len();
+        let mut keys: Vec<(u32, u32)> = self.records(part).map(|r| (r[j], r[row])).collect();
+        let half = keys.len() / 2;
+        let middle = *keys.select_nth_unstable(half).1;
+        self.arrange(part, 2, |r| usize::from((r[j], r[row]) >= middle))
+    }
+
+    fn split_tree(&self, j: usize, part: &mut [u32]) -> Option<Vec<usize>> {
+        let children = &self.axes[j].tree[self.common(j, part) - 1];
+        let width = children.iter().max().map_or(0, |&m| m as usize + 1);
+        self.arrange(part, width, |r| children[r[j] as usize] as usize)
+    }
+
+    /// Orders the records by piece if every piece satisfies the model; gives the sizes of those that are not empty.
+    fn arrange(
+        &self,
+        part: &mut [u32],
+        pieces: usize,
+        piece: impl Fn(Record<'_>) -> usize,
+    ) -> Option<Vec<usize>> {
+        let mut sizes = vec![0usize; pieces];
+        self.records(part).for_each(|r| sizes[piece(r)] += 1);
+        let smallest = self.model.smallest() as usize;
+        if sizes.iter().any(|&n| n > 0 && n < smallest) || !self.diverse(part, &sizes, &piece) {
+            return None;
+        }
+        let mut next: Vec<usize> = sizes
+            .iter()
+            .scan(0, |end, &n| Some(std::mem::replace(end, *end + n)))
+            .collect();
+        let (stride, old) = (self.stride(), part.to_vec());
+        for record in old.chunks_exact(stride) {
+            let at = &mut next[piece(record)];
+            part[*at * stride..(*at + 1) * stride].copy_from_slice(record);
+            *at += 1;
+        }
+        sizes.retain(|&n| n > 0);
+        Some(sizes)
+    }
+
+    /// Whether the sensitive values of every piece satisfy the model.
+    fn diverse(&self, part: &[u32], sizes: &[usize], piece: &impl Fn(Record<'_>) -> usize) -> bool {
+        if self.model.counts_only() {
+            return true;
+        }
+        let mut classes: Vec<Histogram> = sizes.iter().map(|_| Histogram::default()).collect();
+        classes
+            .iter_mut()
+            .for_each(|class| class.reset(self.domain));
+        for record in self.records(part) {
+            let class = &mut classes[piece(record)];
+            for (values, s) in self.values.iter().zip(&self.sensitive) {
+                class.add(
+                    s.start as u32 + values[record[self.axes.len()] as usize] as u32,
+                    1,
+                );
+            }
+        }
+        let filled = classes.iter().zip(sizes).filter(|&(_, &n)| n > 0);
+        filled.into_iter().all(|(class, &n)| {
+            self.model.plausible(class, n as u32, &self.sensitive)
+                && self
+                    .model
+                    .holds(class, n as u32, self.rows, &self.sensitive)
         })
     }
-
-    fn split_relaxed(&self, j: usize, part: &[u32]) -> Option<Vec<Vec<u32>>> {
-        let mut sorted = part.to_vec();
-        sorted.sort_by_key(|&r| (self.axes[j].codes[r as usize], r));
-        let right = sorted.split_off(part.len() / 2);
-        self.accept(vec![sorted, right])
-    }
-
-    fn split_tree(&self, j: usize, part: &[u32]) -> Option<Vec<Vec<u32>>> {
-        let axis = &self.axes[j];
-        let children = &axis.tree[common(axis, part) - 1];
-        let width = children.iter().max().map_or(0, |&m| m as usize + 1);
-        let mut parts = vec![Vec::new(); width];
-        part.iter()
-            .for_each(|&r| parts[children[axis.codes[r as usize] as usize] as usize].push(r));
-        parts.retain(|p| !p.is_empty());
-        self.accept(parts)
-    }
-
-    fn accept(&self, parts: Vec<Vec<u32>>) -> Option<Vec<Vec<u32>>> {
-        parts
-            .iter()
-            .all(|part| self.satisfied(part))
-            .then_some(parts)
-    }
-
-    fn satisfied(&self, part: &[u32]) -> bool {
-        let n = part.len() as u32;
-        if n < self.model.smallest() || self.model.counts_only() {
-            return n >= self.model.smallest();
-        }
-        let mut class = Histogram::default();
-        class.reset(self.domain);
-        for (values, s) in self.values.iter().zip(&self.sensitive) {
-            part.iter()
-                .for_each(|&r| class.add(s.start as u32 + values[r as usize] as u32, 1));
-        }
-        self.model.plausible(&class, n, &self.sensitive)
-            && self.model.holds(&class, n, self.rows, &self.sensitive)
-    }
-}
-
-fn range(axis: &Axis, part: &[u32]) -> (u32, u32) {
-    let codes = part.iter().map(|&r| axis.codes[r as usize]);
-    codes.fold((u32::MAX, 0), |(low, high), c| (low.min(c), high.max(c)))
-}
-
-/// Lowest level at which all values of a part share a node.
-fn common(axis: &Axis, part: &[u32]) -> usize {
-    let first = axis.codes[part[0] as usize] as usize;
-    let together = |table: &Vec<u32>| {
-        part.iter()
-            .all(|&r| table[axis.codes[r as usize] as usize] == table[first])
-    };
-    axis.tree
-        .iter()
-        .position(together)
-        .unwrap_or(axis.tree.len() - 1)
 }
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
 
-/// Part of each row, counted from 0; all in part 0 with `false` where the whole table fails the model.
+/// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 #[pyfunction]
 #[pyo3(signature = (axes, sensitive, model, *, relaxed))]
+#[allow(clippy::type_complexity)]
 pub fn mondrian<'py>(
     py: Python<'py>,
     axes: Vec<(Codes<'py>, PyReadonlyArray1<'py, f64>, Vec<Codes<'py>>)>,
@@ -188,30 +249,21 @@ pub fn mondrian<'py>(
     model: &PyModel,
     relaxed: bool,
 ) -> PyResult<(Bound<'py, PyArray1<i64>>, bool)> {
-    let natural = |codes: &Codes<'py>| {
-        Ok::<_, PyErr>(
-            codes
-                .as_slice()?
-                .iter()
-                .map(|&c| c as u32)
-                .collect::<Vec<u32>>(),
-        )
+    let columns = axes
+        .iter()
+        .map(|a| Ok(a.0.as_slice()?))
+        .collect::<PyResult<Vec<_>>>()?;
+    let made = axes.iter().map(axis).collect::<PyResult<Vec<_>>>()?;
+    let rows = columns.first().map_or(0, |c| c.len());
+    let inside = |codes: &[i32], domain: usize| {
+        codes.len() == rows && codes.iter().all(|&c| c >= 0 && (c as usize) < domain)
     };
-    let mut made = Vec::new();
-    for (codes, scale, tree) in &axes {
-        let tree = tree.iter().map(natural).collect::<PyResult<_>>()?;
-        made.push(Axis {
-            codes: natural(codes)?,
-            scale: scale.as_slice()?.to_vec(),
-            tree,
-        });
-    }
-    let rows = made.first().map_or(0, |a| a.codes.len());
-    let sound = |a: &Axis| {
-        let fits = |width: usize| a.codes.iter().all(|&c| (c as usize) < width);
-        a.codes.len() == rows && fits(a.scale.len()) && a.tree.iter().all(|t| fits(t.len()))
-    };
-    if rows == 0 || !made.iter().all(sound) {
+    if rows == 0
+        || !columns
+            .iter()
+            .zip(&made)
+            .all(|(codes, axis)| inside(codes, axis.domain))
+    {
         return Err(PyValueError::new_err(
             "the columns differ in length, or a code lies outside its domain",
         ));
@@ -219,7 +271,7 @@ pub fn mondrian<'py>(
     let (mut guarded, mut values, mut start) = (Vec::new(), Vec::new(), 0);
     for (codes, domain, tree) in &sensitive {
         let codes = codes.as_slice()?;
-        if codes.len() != rows || codes.iter().any(|&c| c < 0 || c as usize >= *domain) {
+        if !inside(codes, *domain) {
             return Err(PyValueError::new_err(
                 "a sensitive code lies outside its domain",
             ));
@@ -234,26 +286,53 @@ pub fn mondrian<'py>(
         values.push(codes);
         start += domain;
     }
+    let (model, domain) = (model.inner(), start);
     let cutter = Cutter {
         axes: made,
         values,
-        model: model.inner(),
+        model,
         sensitive: guarded,
-        domain: start,
+        domain,
         rows: rows as u32,
         relaxed,
     };
-    let (classes, holds) = py.detach(|| {
-        let whole: Vec<u32> = (0..rows as u32).collect();
-        let holds = cutter.satisfied(&whole);
-        let mut classes = vec![0i64; rows];
-        if holds {
-            for (class, part) in cutter.cut(whole).iter().enumerate() {
-                part.iter()
-                    .for_each(|&r| classes[r as usize] = class as i64);
-            }
-        }
-        (classes, holds)
-    });
+    let (classes, holds) = py.detach(|| classes(&cutter, &columns, rows));
     Ok((classes.into_pyarray(py), holds))
+}
+
+fn natural(codes: &Codes<'_>) -> PyResult<Vec<u32>> {
+    Ok(codes.as_slice()?.iter().map(|&c| c as u32).collect())
+}
+
+fn axis(given: &(Codes<'_>, PyReadonlyArray1<'_, f64>, Vec<Codes<'_>>)) -> PyResult<Axis> {
+    let scale = given.1.as_slice()?.to_vec();
+    let tree = given.2.iter().map(natural).collect::<PyResult<Vec<_>>>()?;
+    if tree.iter().any(|table| table.len() != scale.len()) {
+        return Err(PyValueError::new_err("a tree does not fit its axis"));
+    }
+    Ok(Axis {
+        domain: scale.len(),
+        scale,
+        tree,
+    })
+}
+
+fn classes(cutter: &Cutter<'_>, columns: &[&[i32]], rows: usize) -> (Vec<i64>, bool) {
+    let mut records = Vec::with_capacity(rows * cutter.stride());
+    for row in 0..rows {
+        records.extend(columns.iter().map(|codes| codes[row] as u32));
+        records.push(row as u32);
+    }
+    let mut classes = vec![0i64; rows];
+    if rows < cutter.model.smallest() as usize || !cutter.diverse(&records, &[rows], &|_| 0) {
+        return (classes, false);
+    }
+    let sizes = cutter.cut(&mut records);
+    let mut rest = cutter.records(&records);
+    for (class, &n) in sizes.iter().enumerate() {
+        rest.by_ref()
+            .take(n as usize)
+            .for_each(|r| classes[r[cutter.axes.len()] as usize] = class as i64);
+    }
+    (classes, true)
 }

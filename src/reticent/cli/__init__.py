@@ -19,7 +19,12 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
+    "export": "reticent.cli.export",
+    "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
+    "reproduce": "reticent.cli.reproduce",
+    "serve": "reticent.cli.serve",
+    "token": "reticent.cli.token",
     "demo": "reticent.cli.demo",
 }
 

@@ -12,7 +12,10 @@ from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
 
 
 def anonymize(
-    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
+    ],
     policy: PolicyFile,
     output: OutputFolder,
     method: Annotated[
@@ -24,7 +27,7 @@ def anonymize(
 ) -> None:
     """Release one table, once: meet the policy, verify, then write; or write nothing and say why."""
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.connectors.files import read_table
+    from reticent.connectors.inputs import read_input
     from reticent.policy import Policy
     from reticent.policy.check import check
     from reticent.release.folder import refuse_taken
@@ -35,7 +38,7 @@ def anonymize(
     check(rules)
     refuse_taken(Path(output))
     with working("Reading"):
-        table = read_table(data)
+        table = read_input(data, rules)
     with working("Searching for the release"):
         release = release_table(table, rules, method=method, seed=seed)
     del table

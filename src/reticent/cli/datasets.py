@@ -86,6 +86,44 @@ def series(
     _report(files, heard.rows, seed, start, json=json)
 
 
+@app.command()
+def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+    """The hospital as a FHIR bulk export (NDJSON)."""
+    from reticent.datasets.fhir import write_fhir
+
+    start, seed = time.perf_counter(), _seed(seed)
+    with _progress(rows) as heard:
+        files = write_fhir(output, rows, seed, on_rows=heard)
+    _report(files, heard.rows, seed, start, json=json)
+
+
+@app.command()
+def omop(
+    output: Annotated[Path, typer.Option("-o", "--output", help="SQLite database to write.")],
+    rows: Rows = 10_000,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """The hospital as an OMOP database (SQLite)."""
+    from reticent.datasets.omop import write_omop
+
+    start, seed = time.perf_counter(), _seed(seed)
+    with _progress(rows) as heard:
+        files = write_omop(output, rows, seed, on_rows=heard)
+    _report(files, heard.rows, seed, start, json=json)
+
+
+@app.command()
+def adt(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+    """Admissions as HL7 v2 ADT messages."""
+    from reticent.datasets.adt import write_adt
+
+    start, seed = time.perf_counter(), _seed(seed)
+    with _progress(rows) as heard:
+        files = write_adt(output, rows, seed, on_rows=heard)
+    _report(files, heard.rows, seed, start, json=json)
+
+
 class _Heard:
     """Counts the rows written and moves the bar, if there is one."""
 

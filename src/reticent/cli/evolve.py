@@ -26,7 +26,9 @@ app = typer.Typer(
 )
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)]
-Data = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON.", show_default=False)]
+Data = Annotated[
+    str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False)
+]
 
 
 @app.command("init")
@@ -136,13 +138,13 @@ def _delete(table: EvolvingTable, batch: pa.Table, by: str | None) -> Change:
 
 def _change(store: str, data: str, work: Callable[[EvolvingTable, pa.Table], Change], *, json: bool) -> None:
     from reticent.cli.output import emit, say, working
-    from reticent.connectors.files import read_table
+    from reticent.connectors.inputs import read_input
     from reticent.engine.evolving.durable import EvolvingTable
 
     start = time.perf_counter()
     with working("Reading"):
-        batch = read_table(data)
-    with working("Changing"), EvolvingTable.open(store) as table:
+        batch = read_input(data, EvolvingTable.policy_of(store))
+    with working("Changing"), EvolvingTable.open(store, touching=batch) as table:
         change = work(table, batch)
         status = table.status()
     seconds = time.perf_counter() - start

@@ -10,28 +10,30 @@ import typer
 from reticent.cli.options import Json
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent.policy.guess import Guess
 
 
 def init(
-    data: Annotated[str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file to write.")] = Path("policy.yaml"),
     json: Json = False,
 ) -> None:
     """Look at the data, guess roles and hierarchies, explain each guess, and write a policy to correct."""
     from reticent.cli.output import emit, say
     from reticent.connectors.files import atomic_file
+    from reticent.connectors.inputs import read_input_head, section_for
     from reticent.errors import ConnectorError
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_person
 
     if output.exists():
         raise ConnectorError(f"{output} exists.", hint="Give another file to --output.")
-    guesses = guess(_head(data, SAMPLE))
+    guesses = guess(read_input_head(data, SAMPLE))
     person = guess_person(guesses)
-    text = render(guesses, person)
+    text = render(guesses, person, section_for(data))
     with atomic_file(output) as file:
         file.write(text.encode())
     Policy.load(output)
@@ -49,21 +51,7 @@ def init(
         )
 
 
-def _head(data: str, rows: int) -> pa.Table:
-    """The first rows: enough to guess from, whatever the size of the file."""
-    import pyarrow as pa
-
-    from reticent.connectors.files import read_batches
-
-    found: list[pa.RecordBatch] = []
-    for batch in read_batches(data):
-        found.append(batch)
-        if sum(part.num_rows for part in found) >= rows:
-            break
-    return pa.Table.from_batches(found).slice(0, rows)
-
-
-def render(guesses: list[Guess], person: str | None) -> str:
+def render(guesses: list[Guess], person: str | None, section: str | None = None) -> str:
     """The policy as text, each guess with its reason."""
     import json
 
@@ -73,6 +61,8 @@ def render(guesses: list[Guess], person: str | None) -> str:
     ]
     if person:
         lines.append(f"person: {json.dumps(person)}   # the same person across records; never released")
+    if section:
+        lines.append(f"{section}   # how the data becomes a table")
     lines.append("columns:")
     for g in guesses:
         what = g.role if g.hierarchy is None else f"{{role: {g.role}, hierarchy: {json.dumps(g.hierarchy)}}}"

@@ -24,7 +24,7 @@ def republish(
 ) -> None:
     """Release the same persons again: no candidate ruled out, no risk above the limit; or write nothing and say why."""
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.connectors.files import read_table
+    from reticent.connectors.inputs import read_input
     from reticent.policy import Policy
     from reticent.policy.check import check
     from reticent.release.folder import refuse_taken
@@ -35,7 +35,7 @@ def republish(
     check(rules)
     refuse_taken(Path(output))
     with working("Reading"):
-        table = read_table(data)
+        table = read_input(data, rules)
     with working("Grouping"):
         release = next_release(table, rules, store, output, seed=seed, form=form)
     seconds = time.perf_counter() - start

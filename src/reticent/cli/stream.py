@@ -14,7 +14,8 @@ def stream(
     source: Annotated[
         str,
         typer.Argument(
-            help="CSV or NDJSON: a file, - for standard input, or kafka://broker/topic.", show_default=False
+            help="CSV, NDJSON or HL7 v2: a file, - for standard input, mllp://host:port, or kafka://broker/topic.",
+            show_default=False,
         ),
     ],
     policy: PolicyFile,
@@ -25,7 +26,7 @@ def stream(
     dead_letters: Annotated[
         Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
     ] = None,
-    form: Annotated[str | None, typer.Option("--form", help="csv or ndjson; guessed by default.")] = None,
+    form: Annotated[str | None, typer.Option("--form", help="csv, ndjson or hl7; guessed by default.")] = None,
     replayed: Annotated[
         bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
     ] = False,
@@ -47,8 +48,8 @@ def stream(
 
     rules = Policy.load(policy)
     check(rules)
-    if form not in (None, "csv", "ndjson"):
-        raise PolicyError(f"--form: '{form}' is not known here.", hint="Write csv or ndjson.")
+    if form not in {None, "csv", "ndjson", "hl7"}:
+        raise PolicyError(f"--form: '{form}' is not known here.", hint="Write csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
         from reticent.cli.stream_kafka import stream_kafka
 

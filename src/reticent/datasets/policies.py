@@ -111,7 +111,75 @@ table:  {method: anatomy}
 series: {model: m-distinct, m: 4, max_risk: 0.5}
 """
 
+_FHIR = """\
+# A FHIR bulk export, one row per encounter. Names, notes and references never get this far.
+version: 1
+person: patient_id                # the same person across encounters; kept inside, never released
+fhir: encounters                  # the ready mapping of Patient, Encounter and Condition
+
+columns:
+  patient_id:      identifier     # never released
+  encounter_id:    identifier
+  birth_date:      {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  sex:             quasi
+  region:          quasi
+  postcode:        {role: quasi, hierarchy: {prefix: 5}}
+  encounter_class: quasi
+  admission_date:  {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  length_of_stay:  {role: quasi, hierarchy: {intervals: [[1, 3, 7, 14, 28], [7, 28]]}}
+  diagnosis:       {role: sensitive, hierarchy: {icd10: true}}
+
+privacy: {l: 10, suppression: 0.02}
+
+table: {method: anatomy}
+"""
+
+_OMOP = """\
+# An OMOP database (person, visit_occurrence, condition_occurrence), one row per visit.
+version: 1
+person: person_id                 # the same person across visits; kept inside, never released
+sql: omop                         # the ready query
+
+columns:
+  person_id:      identifier      # never released
+  visit_id:       identifier
+  year_of_birth:  {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  sex:            quasi
+  postcode:       {role: quasi, hierarchy: {prefix: 5}}
+  region:         quasi
+  visit_type:     quasi
+  admission_date: {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  diagnosis:      {role: sensitive, hierarchy: {icd10: true}}
+
+privacy: {l: 10, suppression: 0.02}
+
+table: {method: anatomy}
+"""
+
+_ADT = """\
+# HL7 v2 ADT messages as they arrive; each admission is released at once.
+version: 1
+person: patient_id                # kept inside, never released
+hl7: adt                          # the ready mapping of PID, PV1 and DG1
+
+columns:
+  patient_id:    identifier
+  birth_date:    {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  sex:           quasi
+  postcode:      {role: quasi, hierarchy: {prefix: 5}}
+  patient_class: quasi
+  admitted:      plain            # a stream without delay shows the time anyway
+  diagnosis:     sensitive
+
+privacy: {l: 10}
+
+stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+"""
+
 _POLICIES = {
+    "fhir": _FHIR,
+    "omop": _OMOP,
+    "adt": _ADT,
     "hospital": _HOSPITAL,
     "series": _SERIES,
     "feed": _FEED,
@@ -121,7 +189,7 @@ _POLICIES = {
 
 
 def policy_yaml(kind: str) -> str:
-    """The policy for ``hospital``, ``series``, ``feed`` or one of the census layouts, as the text of a YAML file."""
+    """The policy for ``hospital``, ``series``, ``feed``, ``fhir``, ``omop``, ``adt`` or a census layout, as the text of a YAML file."""
     if kind not in _POLICIES:
         raise PolicyError("There is no such kind of data.", hint=f"Choose one of: {', '.join(_POLICIES)}.")
     return _POLICIES[kind]

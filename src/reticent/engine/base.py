@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from reticent.engine.identifiers import prepare, refuse_unfit
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 from reticent.release import Counts
@@ -30,6 +31,7 @@ class Publisher(ABC):
     method: ClassVar[str]
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        refuse_unfit(policy, self.kind)
         self.policy = policy
         self.rng = rng
 
@@ -68,11 +70,12 @@ class Publisher(ABC):
 
 
 def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
-    """The batch with the policy's columns in the policy's order; anything else is refused."""
+    """The batch with the policy's columns in the policy's order, identifiers treated; anything else is refused."""
     names = batch.column_names
     if len(set(names)) < len(names):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
-    policy.check_columns(names)
+    batch = prepare(batch, policy)
+    policy.check_columns(batch.column_names)
     return batch.select(list(policy.columns))
 
 

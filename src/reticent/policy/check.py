@@ -15,6 +15,7 @@ def check(policy: Policy) -> list[str]:
     """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
     trees = {name: tree for name in policy.columns if (tree := _tree(policy, name)) is not None}
     _files(policy)
+    _keys(policy)
     _sensitive(policy, trees)
     return _notes(policy, trees)
 
@@ -33,6 +34,15 @@ def _files(policy: Policy) -> None:
         if not path.is_file():
             raise PolicyError(
                 f"{place}: there is no file {path.name}.", hint="Correct the path; it starts from the policy's folder."
+            )
+
+
+def _keys(policy: Policy) -> None:
+    for name, column in policy.columns.items():
+        file = column.identifier.key_file if column.identifier else None
+        if file is not None and not policy.path(file).is_file():
+            raise PolicyError(
+                f"columns.{name}: there is no key file {file}.", hint=f"Make one: reticent keys new {file}"
             )
 
 
@@ -61,6 +71,7 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     ]
     if policy.identifiers:
         notes.append(f"never released: {', '.join(policy.identifiers)}")
+    notes += _identifiers(policy)
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
     if privacy.k:
         notes.append(f"k = {privacy.k}: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
@@ -74,4 +85,26 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
         notes.append("privacy is empty: a table can be released only with k, l or t")
     if privacy.suppression:
         notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
+    return notes
+
+
+def _identifiers(policy: Policy) -> list[str]:
+    notes = []
+    for name, column in policy.columns.items():
+        made = column.identifier
+        if made is not None and made.pseudonym:
+            notes.append(f"{name}: released as a keyed pseudonym; a table where one repeats is refused")
+        if made is not None and made.shift:
+            notes.append(f"{name}: moved by up to {made.shift} days, the same for all records of a person")
+        if column.combine:
+            notes.append(
+                f"{name}: {' and '.join(column.combine)} as one value; the bound is for the combination, not for each alone"
+            )
+    if len(policy.sensitive) > 1:
+        notes.append(
+            "several sensitive columns: every group is diverse in each of them; table methods only, not Anatomy"
+        )
+    for word, given in (("FHIR resources", policy.fhir), ("HL7 messages", policy.hl7)):
+        if given is not None:
+            notes.append(f"{word} give the columns {', '.join(given.paths)}")
     return notes

@@ -19,7 +19,15 @@ from pydantic_core import PydanticCustomError
 from reticent.errors import PolicyError
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown
-from reticent.policy.settings import EvolvingSettings, SeriesSettings, StreamSettings, TableSettings
+from reticent.policy.settings import (
+    EvolvingSettings,
+    FhirSettings,
+    Hl7Settings,
+    SeriesSettings,
+    SqlSettings,
+    StreamSettings,
+    TableSettings,
+)
 from reticent.policy.spec import Column
 
 
@@ -42,6 +50,9 @@ class Policy(Section):
     evolving: EvolvingSettings = EvolvingSettings()
     series: SeriesSettings = SeriesSettings()
     stream: StreamSettings = StreamSettings()
+    fhir: FhirSettings | None = Field(default=None, description="how FHIR resources become rows")
+    sql: SqlSettings | None = Field(default=None, description="which query a database answers")
+    hl7: Hl7Settings | None = Field(default=None, description="how HL7 v2 messages become records")
     _base: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="before")
@@ -68,6 +79,24 @@ class Policy(Section):
                 "person: the column '{name}' must have the role identifier, since it is never released.",
                 {"name": self.person},
             )
+        return self
+
+    @model_validator(mode="after")
+    def _inputs_fit(self) -> Policy:
+        shifted = [name for name, column in self.columns.items() if column.identifier and column.identifier.shift]
+        if shifted and self.person is None:
+            raise PydanticCustomError(
+                "shift",
+                "columns: '{name}' is shifted per person, so the policy must say which column is the person.",
+                {"name": shifted[0]},
+            )
+        for name, path in (self.fhir.paths if self.fhir else {}).items():
+            if name in self.released and path.private:
+                raise PydanticCustomError(
+                    "private",
+                    "fhir.columns: '{name}': {why}; give it the role identifier.",
+                    {"name": name, "why": path.private},
+                )
         return self
 
     @classmethod
@@ -150,7 +179,8 @@ class Policy(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, defaults left out; `from_dict` reads them back."""
-        return self.model_dump(mode="json", exclude_defaults=True, exclude_none=True) | {"version": self.version}
+        plain = self.model_dump(mode="json", exclude_defaults=True, exclude_none=True, by_alias=True)
+        return plain | {"version": self.version}
 
     @cached_property
     def hash(self) -> str:

@@ -87,12 +87,60 @@ class UpdatesSpec(Section):
         return self
 
 
+class IdentifierSpec(Section):
+    """What is done to values that point at a person: `drop`, `{pseudonym: study.key}` or `{shift: 30, key: study.key}`.
+
+    A pseudonym replaces each value by a keyed hash; a shift moves all dates of one person by the same secret number of
+    days, at most so many either way. `reticent keys new FILE` makes a key file.
+    """
+
+    drop: bool = Field(default=False, description="never released; the same as the role identifier alone")
+    pseudonym: str | None = Field(default=None, description="key file; values are released as keyed pseudonyms")
+    shift: int | None = Field(default=None, ge=1, le=3650, description="most days a person's dates are moved by")
+    key: str | None = Field(default=None, description="key file of a shift; without one every release shifts anew")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        return {"drop": True} if value == "drop" else value
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> IdentifierSpec:
+        if self.drop + (self.pseudonym is not None) + (self.shift is not None) != 1:
+            raise PydanticCustomError("one", "write drop, {{pseudonym: FILE}} or {{shift: DAYS, key: FILE}}.")
+        if self.key is not None and self.shift is None:
+            raise PydanticCustomError("key", "key belongs to shift; a pseudonym names its key file itself.")
+        return self
+
+    @property
+    def key_file(self) -> str | None:
+        """The key file, whichever form names it."""
+        return self.pseudonym or self.key
+
+
 class Column(Section):
     """A column's role and what belongs to it; `age: quasi` is short for `age: {role: quasi}`."""
 
     role: Literal["identifier", "quasi", "sensitive", "plain"]
     hierarchy: HierarchySpec | None = None
     updates: UpdatesSpec | None = None
+    identifier: IdentifierSpec | None = Field(default=None, description="drop, pseudonym or date shift")
+    combine: tuple[str, ...] | None = Field(
+        default=None, description="columns of the data that are joined into this one sensitive column"
+    )
+
+    @model_validator(mode="after")
+    def _fits_role(self) -> Column:
+        made = self.identifier
+        if made is not None and made.drop and self.role != "identifier":
+            raise PydanticCustomError("identifier", "drop needs the role identifier.")
+        if made is not None and made.pseudonym and self.role != "plain":
+            raise PydanticCustomError("identifier", "a pseudonym is released, so its column needs the role plain.")
+        if made is not None and made.shift and self.role not in {"quasi", "plain"}:
+            raise PydanticCustomError("identifier", "a shifted date needs the role quasi or plain.")
+        if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
+            raise PydanticCustomError("combine", "combine joins two or more columns into one of role sensitive.")
+        return self
 
     @model_validator(mode="before")
     @classmethod

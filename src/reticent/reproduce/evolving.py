@@ -59,7 +59,7 @@ def run(
     out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Runs the figures, writes `figures.json` and one plot per figure into `out`, and returns what was found."""
-    from reticent.reproduce.evolving_plots import draw  # noqa: PLC0415 - matplotlib is heavy
+    from reticent.reproduce.evolving_plots import draw
 
     scale = QUICK if quick else FULL
     study = Study(scale, Census(int(scale.sizes[-1] * 1.1), seed))

@@ -37,12 +37,13 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of the paper's setting is run."""
+    """How much of the paper's setting is run; curves over time ask fewer queries than the paper's 10,000."""
 
     setting: Setting
     ms: tuple[int, ...] = (2, 4, 6, 8)
     ds: tuple[int, ...] = (5, 10, 15, 20, 25)
     queries: int = 10_000
+    queries_over_time: int = 2_000
     pool: int = 200_000
 
 
@@ -52,6 +53,7 @@ QUICK = Scale(
     ms=(2, 4),
     ds=(5, 10),
     queries=500,
+    queries_over_time=200,
     pool=10_000,
 )
 
@@ -59,27 +61,26 @@ QUICK = Scale(
 def run(
     out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Runs every figure, writes `figures.json`, `paper.json` and one plot per figure into `out`, and returns the figures."""
+    """Runs every figure, writes `figures.json`, `summary.json` and one plot per figure into `out`, and returns the figures."""
     from reticent.reproduce.m_distinct_plots import draw
 
     scale = QUICK if quick else FULL
     scale = replace(scale, setting=replace(scale.setting, seed=seed))
     study = Study(scale, census(scale.pool, seed))
+    out.mkdir(parents=True, exist_ok=True)
     figures = {}
     for name, make in FIGURES.items():
         start = time.perf_counter()
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
-    out.mkdir(parents=True, exist_ok=True)
-    found = {
-        "figures": figures,
-        "paper": PAPER,
-        "ours": beside(figures),
-        "setting": vars(scale.setting) | {"quick": quick},
-    }
-    (out / "figures.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
-    draw(figures, out)
-    return found
+        draw({name: figures[name]}, out)
+        (out / "figures.json").write_text(json.dumps(figures, indent=2, default=float) + "\n")
+    found = {"paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
+    (out / "summary.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
+    return found | {"figures": figures}
+
+
+Look = Callable[[Series, Snapshot, "Grouping"], float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,17 +90,27 @@ class Study:
     scale: Scale
     pool: npt.NDArray[np.int32]
 
-    def series(
-        self, method: str, m: int, look: Callable[[Series, Snapshot, Grouping], float], **changes: int
-    ) -> list[float]:
-        """Publishes a whole series and looks at every release."""
+    @property
+    def marks(self) -> list[float]:
+        """The releases at which costly things are looked at: the first, every fourth, the last."""
+        last = self.scale.setting.releases
+        return [float(n) for n in range(1, last + 1) if n == 1 or n % 4 == 0 or n == last]
+
+    def series(self, method: str, m: int, look: Look, *, at: list[float] | None = None, **changes: int) -> list[float]:
+        """Publishes a whole series and looks at every release, or at some."""
         setting = replace(self.scale.setting, **changes)
         made = Series(method, m, diameter(setting.diameter))
-        return [look(made, table, made.publish(table)) for table in snapshots(setting, self.pool)]
+        found = []
+        for number, table in enumerate(snapshots(setting, self.pool), 1):
+            grouping = made.publish(table)
+            if at is None or number in at:
+                found.append(look(made, table, grouping))
+        return found
 
-    def errors(self, theta: float) -> Callable[[Series, Snapshot, Grouping], float]:
+    def errors(self, theta: float, count: int | None = None) -> Look:
         """Looks at the median query error."""
-        queries = Queries.draw(list(SIZES.values()), theta, self.scale.queries, np.random.default_rng(7))
+        asked = count or self.scale.queries_over_time
+        queries = Queries.draw(list(SIZES.values()), theta, asked, np.random.default_rng(7))
 
         def look(_: Series, table: Snapshot, grouping: Grouping) -> float:
             return float(np.median(errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
@@ -127,21 +138,17 @@ def _floats(numbers: tuple[int, ...]) -> list[float]:
 
 def figure_3a(study: Study) -> Curve:
     """Vulnerable share over time under l-diversity."""
-    return {f"l = {m}": study.series("l-diversity", m, _vulnerable) for m in study.scale.ms}
+    at = study.marks
+    return {"release": at} | {f"l = {m}": study.series("l-diversity", m, _vulnerable, at=at) for m in study.scale.ms}
 
 
 def figure_3b(study: Study) -> Curve:
     """Vulnerable share after the last release, by diameter."""
-    ds = study.scale.ds
-    return {"d": _floats(ds)} | {f"l = {m}": [_last(study, m, d) for d in ds] for m in study.scale.ms[:2]}
-
-
-def _last(study: Study, m: int, d: int) -> float:
-    setting = replace(study.scale.setting, diameter=d)
-    made = Series("l-diversity", m, diameter(d))
-    for table in snapshots(setting, study.pool):
-        grouping = made.publish(table)
-    return _vulnerable(made, table, grouping)
+    ds, end = study.scale.ds, study.marks[-1:]
+    return {"d": _floats(ds)} | {
+        f"l = {m}": [study.series("l-diversity", m, _vulnerable, at=end, diameter=d)[0] for d in ds]
+        for m in study.scale.ms[:2]
+    }
 
 
 def figure_4a(study: Study) -> Curve:
@@ -161,7 +168,8 @@ def figure_4b(study: Study) -> Curve:
 
 def figure_5a(study: Study) -> Curve:
     """Median query error over time, theta = 0.5."""
-    return {f"m = {m}": study.series("m-distinct", m, study.errors(0.5)) for m in study.scale.ms}
+    at, look = study.marks, study.errors(0.5)
+    return {"release": at} | {f"m = {m}": study.series("m-distinct", m, look, at=at) for m in study.scale.ms}
 
 
 def figure_5b(study: Study) -> Curve:
@@ -169,7 +177,7 @@ def figure_5b(study: Study) -> Curve:
     thetas = [round(0.1 * i, 1) for i in range(1, 10)]
     out: Curve = {"theta": thetas}
     for method in ("m-distinct", "l-diversity"):
-        looks = [study.errors(theta) for theta in thetas]
+        looks = [study.errors(theta, study.scale.queries) for theta in thetas]
         made = Series(method, 4, diameter(study.scale.setting.diameter))
         for table in snapshots(study.scale.setting, study.pool):
             grouping = made.publish(table)
@@ -178,10 +186,10 @@ def figure_5b(study: Study) -> Curve:
 
 
 def figure_6(study: Study) -> Curve:
-    """Median query error by diameter, m = 4, mean over the releases."""
-    look = study.errors(0.5)
-    found = [study.series("m-distinct", 4, look, diameter=d) for d in study.scale.ds]
-    return {"d": _floats(study.scale.ds), "m = 4": [float(np.mean(values)) for values in found]}
+    """Median query error of the last release by diameter, m = 4."""
+    look, end = study.errors(0.5), study.marks[-1:]
+    found = [study.series("m-distinct", 4, look, at=end, diameter=d)[0] for d in study.scale.ds]
+    return {"d": _floats(study.scale.ds), "m = 4": found}
 
 
 def _many_deleted(study: Study) -> int:

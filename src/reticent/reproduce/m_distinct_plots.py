@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 mpl.use("Agg")
 
+AXES = ("release", "d", "m", "theta")
+"""Curves that hold x values."""
+
 TITLES = {
     "3a": ("Values disclosed under l-diversity", "release", "share of published values"),
     "3b": ("Values disclosed under l-diversity", "diameter d", "share of published values"),
@@ -36,7 +39,7 @@ def draw(figures: dict[str, Curve], out: Path) -> None:
         picture = Figure(figsize=(5.2, 3.4), layout="constrained")
         axes = picture.subplots()
         for label, values in curves.items():
-            if label in ("d", "m", "theta"):
+            if label in AXES:
                 continue
             x = _abscissa(curves, label, len(values))
             axes.plot(x, values, marker="o", markersize=3, label=label)
@@ -54,7 +57,7 @@ def _abscissa(curves: Curve, label: str, n: int) -> list[float]:
     named = label.removeprefix("by ")
     if named in curves and named != label:
         return curves[named]
-    for key in ("d", "m", "theta"):
+    for key in AXES:
         if key in curves and len(curves[key]) == n:
             return curves[key]
     return [float(i) for i in range(1, n + 1)]

@@ -10,10 +10,13 @@ import sqlalchemy as sa
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from reticent.store.store import Store
     from reticent.store.transaction import Transaction
+
+# Ids per query: well below what SQLite takes as parameters of one statement.
+_MANY = 500
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,6 +63,25 @@ def read(store: Store, publisher: str) -> list[Row]:
     t = schema.evolving_records.c
     query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
     return [Row(*found) for found in store.read(query.where(t.publisher == publisher).order_by(t.row))]
+
+
+def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
+    """The records of some persons, and those with some record ids, by number."""
+    t = schema.evolving_records.c
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat).where(t.publisher == publisher)
+    found: dict[int, Row] = {}
+    for column, ids in ((t.person, persons), (t.name, names)):
+        for start in range(0, len(ids), _MANY):
+            some = query.where(column.in_(ids[start : start + _MANY]))
+            found |= {row.row: row for row in (Row(*each) for each in store.read(some))}
+    return [found[number] for number in sorted(found)]
+
+
+def top(store: Store, publisher: str) -> int:
+    """The first row number above all that are used."""
+    t = schema.evolving_records.c
+    (last,) = store.read(sa.select(sa.func.max(t.row)).where(t.publisher == publisher))[0]
+    return 0 if last is None else int(last) + 1
 
 
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:

@@ -104,6 +104,9 @@ evolving_records = Table(
     Column("seat", BigInteger, nullable=False),
 )
 
+Index("reticent_evolving_persons", evolving_records.c.publisher, evolving_records.c.person)
+Index("reticent_evolving_names", evolving_records.c.publisher, evolving_records.c.name)
+
 # The distinct values of each column, in the order of their codes; rows are only ever added.
 evolving_words = Table(
     "reticent_evolving_words",

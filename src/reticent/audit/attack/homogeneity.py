@@ -9,7 +9,6 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from reticent.audit.attack.outcome import Outcome, binned, worst_of
@@ -31,25 +30,26 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
         if seen is None or not len(seen.group):
             continue
         posterior = seen.top()[seen.group]
+        claim = conceded(release, int(seen.offers.sizes().max()))
         return Outcome(
             attack="homogeneity",
             question=QUESTION,
             tried=len(posterior),
             right=float(posterior.sum()),
             counted=release.kind == "generalised",
-            claim=conceded(release),
+            claim=claim,
             highest=float(posterior.max()),
             sure=int((posterior >= 1).sum()),
             bins=binned(posterior),
             worst=worst_of(posterior, evidence.key),
-            bounded=conceded(release) is not None,
+            bounded=claim is not None,
             figures={"column": column, "groups": seen.offers.size},
         )
     return None
 
 
-def conceded(release: Published) -> float | None:
-    """The chance of a right guess that the claims concede: a posterior, a share, or just short of certainty."""
+def conceded(release: Published, largest: int = 0) -> float | None:
+    """The chance of a right guess that the claims concede: a posterior, a share, or what l values in a group leave."""
     posterior = release.claims.get("posterior")
     if isinstance(posterior, dict):
         posterior = posterior.get("at_most", posterior.get("max"))
@@ -59,6 +59,6 @@ def conceded(release: Published) -> float | None:
     shares = [1 / r.numbers[0] for r in found if r.kind == "frequency"]
     if shares:
         return float(min(shares))
-    # l distinct values concede everything short of certainty: one other value in the largest possible group
-    distinct = [r for r in found if r.numbers[-1] > 1]
-    return float(1 - Fraction(1, 10**9)) if distinct else None
+    # l distinct values concede much: the other l - 1 may occur once each in the largest group
+    distinct = [float(r.numbers[-1]) for r in found]
+    return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None

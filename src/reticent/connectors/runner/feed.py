@@ -22,6 +22,9 @@ _PIPE = 1 << 20
 class Feed:
     """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
 
+    answers = False
+    """Whether a sender waits to hear that what it sent is stored."""
+
     def __init__(self, name: str, *, offset: int = 0, wake: int | None = None, block: int = BLOCK) -> None:
         self.name = "standard input" if name == "-" else name
         self._wake, self._block = wake, block
@@ -63,6 +66,9 @@ class Feed:
             raise ConnectorError(
                 f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Start again when it can."
             ) from None
+
+    def acknowledge(self) -> None:
+        """Nobody waits for an answer."""
 
     def close(self) -> None:
         """Closes the file."""

@@ -36,12 +36,15 @@ from reticent.errors import InternalError, StateError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reticent.connectors.hl7 import Hl7Lines, MllpFeed
     from reticent.connectors.runner.sink import Sink
     from reticent.engine.base import Publisher
     from reticent.engine.stream.castle import Castle
     from reticent.policy import Policy
     from reticent.release import Counts, Guarantee
     from reticent.store import Store
+
+    Lines = CsvLines | JsonLines | Hl7Lines
 
 LOG = logging.getLogger(__name__)
 NAME = "stream"
@@ -177,14 +180,14 @@ class StreamRunner:
         """Reads the source to its end, or until `stop`.
 
         Args:
-            source: a path, or "-" for standard input.
-            form: "csv" or "ndjson"; guessed from the name or the first byte when not given.
+            source: a path, "-" for standard input, or mllp://host:port.
+            form: "csv", "ndjson" or "hl7"; guessed from the name or the first byte when not given.
             replayed: a pipe starts from the beginning again: what was read before is skipped.
             block: bytes to read at most at a time.
         """
         wake = self._wake[0] if self._wake else None
         at = self.position.offset
-        with Feed(source, offset=at, wake=wake, block=block) as feed:
+        with _open(source, offset=at, wake=wake, block=block) as feed:
             skip = at if replayed and not feed.regular else 0
             self._read(feed, form, fresh=not feed.regular and not skip, skip=skip)
         if not self._stopping:
@@ -194,11 +197,11 @@ class StreamRunner:
         self.progress.tick(self._metrics(), final=True)
         return self.summary()
 
-    def _read(self, feed: Feed, form: str | None, *, fresh: bool, skip: int) -> None:
-        lines: CsvLines | JsonLines | None = None
+    def _read(self, feed: Feed | MllpFeed, form: str | None, *, fresh: bool, skip: int) -> None:
+        lines: Lines | None = None
         carry = b""
         while not self._stopping:
-            block = feed.read()
+            block = self._next(feed)
             began = time.perf_counter()
             if block is None:
                 return
@@ -222,7 +225,17 @@ class StreamRunner:
             if not block:
                 return
 
-    def _lines(self, form: str) -> CsvLines | JsonLines:
+    def _next(self, feed: Feed | MllpFeed) -> bytes | None:
+        if feed.answers:  # whoever sent it may forget it only when it is stored
+            self._settle()
+            feed.acknowledge()
+        return feed.read()
+
+    def _lines(self, form: str) -> Lines:
+        if form == "hl7":
+            from reticent.connectors.hl7 import Hl7Lines
+
+            return Hl7Lines(self.policy)
         if form == "ndjson":
             return JsonLines(self.policy)
         return CsvLines(self.policy)
@@ -240,7 +253,7 @@ class StreamRunner:
         self.position.offset += end
         return data[end:]
 
-    def _take(self, lines: CsvLines | JsonLines, data: bytes, *, last: bool, began: float) -> bytes:
+    def _take(self, lines: Lines, data: bytes, *, last: bool, began: float) -> bytes:
         """Releases the complete records of the data; gives back the beginning of the next one."""
         while data:
             end = lines.end(data, last=last)
@@ -375,7 +388,17 @@ class StreamRunner:
         return Summary(counts, self.position.dead, seconds, guarantee, self._metrics())
 
 
+def _open(source: str, *, offset: int, wake: int | None, block: int) -> Feed | MllpFeed:
+    if source.startswith("mllp://"):
+        from reticent.connectors.hl7 import MllpFeed
+
+        return MllpFeed(source, wake=wake)
+    return Feed(source, offset=offset, wake=wake, block=block)
+
+
 def _guess(name: str, data: bytes) -> str:
+    if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
+        return "hl7"
     if name.endswith((".ndjson", ".jsonl", ".json")):
         return "ndjson"
     return "ndjson" if data.lstrip()[:1] == b"{" else "csv"

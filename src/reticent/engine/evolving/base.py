@@ -16,7 +16,7 @@ from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
 from reticent.engine.table.anatomy import sensitive_table
-from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class EvolvingPublisher(Publisher):
 
     kind = "evolving"
     safe_again: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
+    """Whether a change needs the records it names and no others."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -166,6 +168,8 @@ class EvolvingPublisher(Publisher):
 
     def prepare(self) -> tuple[Release, Rows]:
         """The next publication, and the rows whose stored state it changed; counts it as made."""
+        if self.records.unseen:
+            raise InternalError("A table that is loaded in part cannot be published.")
         self._tick()
         moved = self._settle()
         rows = self.records.rows()

@@ -23,6 +23,7 @@ from reticent.encode import Dictionary
 from reticent.engine import publisher_class
 from reticent.engine.evolving import parcel
 from reticent.engine.evolving.base import EvolvingPublisher
+from reticent.engine.evolving.sealed import Sealed
 from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.policy import Policy
@@ -81,17 +82,30 @@ class EvolvingTable:
             with store.lock(NAME, wait=WAIT), store.transaction() as tx:
                 tx.put(NAME, NAME, "about", json.dumps(about).encode())
 
+    @staticmethod
+    def policy_of(where: str | os.PathLike[str]) -> Policy:
+        """The policy a table was begun under, without loading the table."""
+        with Store.open(where, create=False) as store:
+            return _about(store)[0]
+
     @classmethod
     @contextlib.contextmanager
-    def open(cls, where: str | os.PathLike[str], *, wait: float = WAIT) -> Iterator[Self]:
-        """Opens the table as its one writer; waits at most `wait` seconds to become it."""
+    def open(
+        cls, where: str | os.PathLike[str], *, wait: float = WAIT, touching: pa.Table | None = None
+    ) -> Iterator[Self]:
+        """Opens the table as its one writer; waits at most `wait` seconds to become it.
+
+        Args:
+            where: the store.
+            wait: seconds.
+            touching: the one change to be made. A strategy whose changes need only the records they name then loads no
+                others, so that a small change to a large table is quick.
+        """
         with Store.open(where, create=False) as store:
-            if NAME not in store.publishers():
-                raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
+            policy, seed = _about(store)  # for life, so it may be read before the lock
             with store.lock(NAME, wait=wait):
-                policy, seed = _about(store)
                 rng = Rng(store.key(NAME)) if seed is None else Rng.from_seed(seed)
-                yield cls(store, policy, _load(store, policy, rng))
+                yield cls(store, policy, _load(store, policy, rng, touching))
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
@@ -201,7 +215,9 @@ class EvolvingTable:
         state = self.engine.extra()
         if len(state.get("epochs", ())) > self._epochs:
             tx.put(NAME, NAME, "epochs", json.dumps(state["epochs"]).encode())
-        tx.put(NAME, NAME, "state", json.dumps({k: v for k, v in state.items() if k != "epochs"}).encode())
+        counts = self.engine.counts
+        small = {k: v for k, v in state.items() if k != "epochs"} | {"records": counts.rows_in, "held": counts.held}
+        tx.put(NAME, NAME, "state", json.dumps(small).encode())
 
     def _settled(self) -> None:
         self._known = {name: len(words) for name, words in self.engine.records.words.items()}
@@ -228,6 +244,8 @@ def _engine(policy: Policy, rng: Rng) -> EvolvingPublisher:
 
 
 def _about(store: Store) -> tuple[Policy, int | None]:
+    if NAME not in store.publishers():
+        raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
     about = json.loads(store.get(NAME, NAME, "about") or b"{}")
     if not about:
         raise StateError(
@@ -242,16 +260,19 @@ def _about(store: Store) -> tuple[Policy, int | None]:
     return policy, about["seed"]
 
 
-def _load(store: Store, policy: Policy, rng: Rng) -> EvolvingPublisher:
-    """The table as the last transaction left it."""
+def _load(store: Store, policy: Policy, rng: Rng, touching: pa.Table | None = None) -> EvolvingPublisher:
+    """The table as the last transaction left it, or the part that a change concerns."""
     engine = _engine(policy, rng)
-    records, found = engine.records, rows_of.read(store, NAME)
+    part = touching is not None and engine.partial
+    found = _concerned(store, engine, touching) if part else rows_of.read(store, NAME)
+    records = engine.records
     for name in records.columns:
         parts = [_unpack(part) for part in rows_of.read_words(store, NAME, name)]
         if parts:
             records.words[name] = Dictionary(pa.concat_arrays(parts))
     rows = np.array([row.row for row in found], dtype=np.uint32)
-    records.load(rows, [r.person for r in found], [str(r.name) for r in found] if engine.name else None)
+    names = [str(r.name) for r in found] if engine.name else None
+    records.load(rows, [r.person for r in found], names, top=rows_of.top(store, NAME) if part else None)
     if found:
         width = 4 * len(records.columns)
         fixed = np.frombuffer(b"".join(bytes(row.fixed) for row in found), np.uint8).reshape(len(found), width + 24)
@@ -262,7 +283,20 @@ def _load(store: Store, policy: Policy, rng: Rng) -> EvolvingPublisher:
     state = json.loads(store.get(NAME, NAME, "state") or b"{}")
     if state:
         engine.resume(state | {"epochs": json.loads(store.get(NAME, NAME, "epochs") or b"[]")})
+    if part and state and isinstance(engine, Sealed):
+        engine.overlook(unseen=state["records"] - len(found), held=state["held"])
     return engine
+
+
+def _concerned(store: Store, engine: EvolvingPublisher, change: pa.Table) -> list[rows_of.Row]:
+    """The stored records that a change names, by person or by record id."""
+    columns = change.column_names
+    person = engine.policy.person if engine.policy.person in columns or change.num_columns != 1 else columns[0]
+    persons, names = (
+        [i for i in change.column(column).cast(pa.string()).to_pylist() if i is not None] if column in columns else []
+        for column in (person, engine.name)
+    )
+    return rows_of.find(store, NAME, persons=persons, names=names)
 
 
 def _pack(values: pa.Array) -> bytes:

@@ -42,12 +42,14 @@ class Records:
         self._by_name: dict[str, int] = {}
         self._free: list[int] = []
         self._alive = 0
+        # Live rows that the store has and that were not loaded, since a change does not concern them.
+        self.unseen = 0
 
     def __len__(self) -> int:
-        return self._alive
+        return self._alive + self.unseen
 
     def __repr__(self) -> str:
-        return f"Records({self._alive})"
+        return f"Records({len(self)})"
 
     def rows(self) -> npt.NDArray[np.uint32]:
         """All live rows, in order."""
@@ -140,10 +142,25 @@ class Records:
             digests += hashlib.blake2b(text + b"\0%d" % code, digest_size=16, key=fact_key).digest()
         self.hashes[rows] = np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 3)
 
-    def load(self, rows: npt.NDArray[np.uint32], persons: Sequence[str], names: Sequence[str] | None) -> None:
-        """Makes exactly these rows live in an empty table; their columns are filled by the caller afterwards."""
-        top = int(rows.max()) + 1 if len(rows) else 0
-        self._grow(top)
-        self.persons, self.names = [None] * top, [None] * top
+    def load(
+        self,
+        rows: npt.NDArray[np.uint32],
+        persons: Sequence[str],
+        names: Sequence[str] | None,
+        *,
+        top: int | None = None,
+    ) -> None:
+        """Makes exactly these rows live in an empty table; their columns are filled by the caller afterwards.
+
+        Args:
+            rows: their numbers.
+            persons: of each row.
+            names: record ids of each row, if records have ids.
+            top: given when only a part is loaded: the first number that is surely free.
+        """
+        size = (int(rows.max()) + 1 if len(rows) else 0) if top is None else top
+        self._grow(size)
+        self.persons, self.names = [None] * size, [None] * size
         self.bind(rows.tolist(), persons, names)
-        self._free = [row for row, person in enumerate(self.persons) if person is None]
+        if top is None:
+            self._free = [row for row, person in enumerate(self.persons) if person is None]

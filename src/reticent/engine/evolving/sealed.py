@@ -64,6 +64,7 @@ class Sealed(EvolvingPublisher):
 
     method = "sealed"
     safe_again = True
+    partial = True
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -211,6 +212,10 @@ class Sealed(EvolvingPublisher):
             self._open({int(value): int(weight) for value, weight in prior})
         self.revised = int(extra["revised"])
         super().resume(extra)
+
+    def overlook(self, *, unseen: int, held: int) -> None:
+        """Goes on with a part of the table: `unseen` records are not here, and `held` of all wait."""
+        self.records.unseen, self._waiting = unseen, held
 
     def _reload(self) -> None:
         rows = self.records.rows()

@@ -101,7 +101,7 @@ class DelayFree(Immediate):
             "forced_open_rate": groups / tuples if tuples else 0.0,
         }
         if self.policy.stream.generation == "distinct":
-            figures["information_loss"] = (self.l - 1) / self.l / (len(self.policy.quasi) + 1)
+            figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)
         return figures
 
     def _claims(self) -> Guarantee:

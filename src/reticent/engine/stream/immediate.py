@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -74,6 +75,9 @@ class Immediate(Publisher):
         self.prior: Prior = starting_prior(policy)
         self.values = Values(self._domain())
         self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"))
+        self._columns = list(policy.columns)
+        self._names = [*policy.quasi, *policy.plain]
+        self._hash = policy.hash
         self._next = 0
         self._rows = 0
         self._broken = False
@@ -145,7 +149,8 @@ class Immediate(Publisher):
 
     def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Records:
         """A batch as records; `seqs` are the positions in the input, by default the next ones."""
-        batch = check_batch(batch, self.policy)
+        if batch.column_names != self._columns:
+            batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
         return self._reader.read(batch, seqs, self.values)
@@ -180,28 +185,21 @@ class Immediate(Publisher):
         return []
 
     def release(self, batch: pa.Table, records: Records, placed: Placed) -> Release:
-        """A placed batch as a release of two tables, `group` and `tuple`."""
-        names = [*self.policy.quasi, *self.policy.plain]
-        tuples = pa.Table.from_arrays(
-            [group_names(placed.groups), pa.array(records.seqs), *(batch.column(name) for name in names)],
-            names=["group", "seq", *names],
-        )
+        """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
         return Release(
             kind="stream",
             method=self.method,
-            tables={"group": self._groups(placed), "tuple": tuples},
+            tables=OnDemand(
+                {
+                    "group": lambda: group_table(placed, self.values.array),
+                    "tuple": lambda: tuple_table(batch.select(self._names), records, placed),
+                }
+            ),
             guarantee=self.guarantee,
             counts=Counts(len(records), len(records), 0, 0),
-            policy_hash=self.policy.hash,
+            policy_hash=self._hash,
             metrics=self.metrics(),
             seeded=self.rng.seeded,
-        )
-
-    def _groups(self, placed: Placed) -> pa.Table:
-        each = np.repeat(placed.opened, np.diff(placed.offsets))
-        return pa.Table.from_arrays(
-            [group_names(each), self.values.array.take(pa.array(placed.codes)), pa.array(placed.counts)],
-            names=["group", "value", "count"],
         )
 
     def snapshot(self) -> bytes:
@@ -239,6 +237,40 @@ class Immediate(Publisher):
     @abstractmethod
     def _load(self, more: dict[str, Any], core: bytes) -> None:
         """Takes a snapshot's parts in."""
+
+
+class OnDemand(Mapping[str, pa.Table]):
+    """Tables by name, each built when it is first asked for: who only wants the lines never pays for them."""
+
+    def __init__(self, builders: Mapping[str, Callable[[], pa.Table]]) -> None:
+        self._builders = builders
+        self._built: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._built:
+            self._built[name] = self._builders[name]()
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._builders)
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+
+def tuple_table(columns: pa.Table, records: Records, placed: Placed) -> pa.Table:
+    """The records of a placed batch, each with its group and position."""
+    arrays = [group_names(placed.groups), pa.array(records.seqs), *columns.columns]
+    return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
+
+
+def group_table(placed: Placed, labels: pa.Array) -> pa.Table:
+    """The groups that a batch opened, one row per candidate."""
+    each = np.repeat(placed.opened, np.diff(placed.offsets))
+    return pa.Table.from_arrays(
+        [group_names(each), labels.take(pa.array(placed.codes)), pa.array(placed.counts)],
+        names=["group", "value", "count"],
+    )
 
 
 def group_names(ids: npt.NDArray[np.uint64]) -> pa.Array:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _QUASI, _PERSON = 0, 1
-_AS_THEY_ARE = (pa.string(), pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
+_TEXT = pa.string()
+_AS_THEY_ARE = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,13 +75,13 @@ class RecordReader:
     """Turns batches into records, under the key of the stream."""
 
     def __init__(self, policy: Policy, sensitive: str, key: bytes) -> None:
-        self._quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
+        self.quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
         self._key = key
 
     def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], values: Values) -> Records:
         """Hashes and codes of a batch; `values` learns what is new."""
         rows, known = batch.num_rows, len(values)
-        qis = self._hash([native(batch.column(name)) for name in self._quasi], rows, _QUASI)
+        qis = self._hash([native(batch.column(name)) for name in self.quasi], rows, _QUASI)
         codes = values.encode(_text(native(batch.column(self._sensitive))))
         return Records(seqs, qis, self._persons(batch, seqs), codes, tuple(values.labels[known:]))
 
@@ -107,7 +108,7 @@ def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
-    if kind in _AS_THEY_ARE:
+    if kind is _TEXT or kind in _AS_THEY_ARE:
         return column
     if pa.types.is_dictionary(kind):
         return native(column.dictionary_decode())
@@ -119,4 +120,4 @@ def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _text(column: pa.Array) -> pa.Array:
-    return column if column.type == pa.string() else column.cast(pa.string())
+    return column if column.type == _TEXT else column.cast(_TEXT)

@@ -166,7 +166,7 @@ class Sealed(Immediate):
             "epoch": self.epoch,
         }
         if self.policy.stream.copies == 1:
-            figures["information_loss"] = (self.l - 1) / self.l / (len(self.policy.quasi) + 1)
+            figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)
         return figures
 
     def _claims(self) -> Guarantee:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.encode import Dictionary
 from reticent.engine.base import check_values
+from reticent.engine.identifiers import beyond
 from reticent.engine.table.base import TablePublisher
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
@@ -101,7 +102,7 @@ class Anatomy(TablePublisher):
             kind="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
-            guarantee=Guarantee({"l": asked | {"frequency": l}}, AGAINST, NOT_COVERED),
+            guarantee=Guarantee({"l": asked | {"frequency": l}}, AGAINST, NOT_COVERED + beyond(self.policy)),
             counts=Counts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={
@@ -119,7 +120,9 @@ def requirement(policy: Policy) -> tuple[int, str]:
     if len(policy.sensitive) != 1:
         raise PolicyError(
             f"Anatomy needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-            hint="Give one column the role sensitive.",
+            hint="Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
+            if policy.sensitive
+            else "Give one column the role sensitive.",
         )
     privacy = policy.privacy
     if privacy.l is None:

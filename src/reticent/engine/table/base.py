@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from reticent.engine.base import Publisher, check_batch
+from reticent.engine.identifiers import refuse_linking
 from reticent.engine.snapshot import pack, unpack
 from reticent.errors import DataError
 from reticent.release import Counts
@@ -49,7 +50,9 @@ class TablePublisher(Publisher):
             return []
         if not self._held or not sum(batch.num_rows for batch in self._held):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
-        release = self.release(pa.concat_tables(self._held, promote_options="permissive"))
+        table = pa.concat_tables(self._held, promote_options="permissive")
+        refuse_linking(table, self.policy)
+        release = self.release(table)
         self._done, self._held = release.counts, []
         return [release]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.engine.identifiers import beyond
 from reticent.engine.table.subject import claims
 from reticent.release import Counts, Guarantee, Release
 from reticent.utility.metrics import Metrics, measure
@@ -59,7 +60,7 @@ def publish(given: Subject, table: pa.Table, outcome: Outcome, rng: Rng) -> Rele
         kind="generalised",
         method=outcome.method,
         tables={"data": _data(given, table, outcome, kept, rng)},
-        guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED),
+        guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED + beyond(policy)),
         counts=Counts(given.rows, len(kept), 0, given.rows - len(kept)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),

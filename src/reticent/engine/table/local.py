@@ -30,6 +30,7 @@ from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from reticent.release import Release
@@ -59,6 +60,13 @@ def recode(given: Subject, method: str) -> Outcome:
             f"{given.limit:,} to be suppressed; nothing was published.",
             hint="Allow more suppression, lower k or l, or raise t.",
         )
-    nodes = np.unique(np.stack(levels), axis=1).shape[1]
-    explain = {"loss": settings.loss, "nodes": {"lattice": given.collapsed.nodes, "used": nodes}}
+    explain = {"loss": settings.loss, "nodes": {"lattice": given.collapsed.nodes, "used": _used(given, levels)}}
     return Outcome(method, by_levels(given, levels), gone, explain)
+
+
+def _used(given: Subject, levels: list[npt.NDArray[np.int64]]) -> int:
+    """How many different nodes the records were recoded to."""
+    key = np.zeros(given.rows, dtype=np.int64)
+    for name, level in zip(given.quasi, levels, strict=True):
+        key = key * (given.ladders[name].height + 1) + level
+    return len(np.unique(key))

@@ -45,15 +45,7 @@ class Mondrian(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
         given = subject(self.policy, table)
-        sights = {name: _sight(given, name) for name in given.quasi}
-        relaxed = self.policy.table.cuts == "relaxed"
-        axes = [axis for axis, _ in sights.values()]
-        classes, holds = _core.table.mondrian(axes, given.sensitive, given.model, relaxed=relaxed)
-        if not holds:
-            raise GuaranteeError(
-                "Even the whole table as one class does not meet the policy; nothing was published.",
-                hint="Lower k or l, or raise t.",
-            )
+        sights, classes = partition(given)
         attributes: dict[str, Levels | Cuts] = {}
         for name, ((ranks, scale, tree), values) in sights.items():
             if tree:
@@ -64,6 +56,20 @@ class Mondrian(TablePublisher):
         explain = {"classes": int(classes.max()) + 1, "cuts": self.policy.table.cuts}
         outcome = Outcome(self.method, attributes, np.zeros(given.rows, dtype=bool), explain)
         return publish(given, table, outcome, self.rng)
+
+
+def partition(given: Subject) -> tuple[dict[str, tuple[Axis, list[object]]], npt.NDArray[np.int64]]:
+    """Every attribute as Mondrian sees it, and the class of each row."""
+    sights = {name: _sight(given, name) for name in given.quasi}
+    axes = [axis for axis, _ in sights.values()]
+    relaxed = given.policy.table.cuts == "relaxed"
+    classes, holds = _core.table.mondrian(axes, given.sensitive, given.model, relaxed=relaxed)
+    if not holds:
+        raise GuaranteeError(
+            "Even the whole table as one class does not meet the policy; nothing was published.",
+            hint="Lower k or l, or raise t.",
+        )
+    return sights, classes
 
 
 def _sight(given: Subject, name: str) -> tuple[Axis, list[object]]:

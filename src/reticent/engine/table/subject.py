@@ -50,6 +50,7 @@ class Subject:
     model: _core.table.Model
     rows: int
     sensitive: list[SensitiveColumn]
+    times: npt.NDArray[np.uint32] | None = None
 
     @property
     def values(self) -> npt.NDArray[np.int32] | None:
@@ -71,6 +72,10 @@ class Subject:
                 f"table.weights names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
             )
         return [float(given.get(name, 1.0)) for name in self.quasi]
+
+    def collapse(self) -> _core.table.Collapsed:
+        """The same table collapsed anew, for benchmarks."""
+        return collapse(self.policy, self.encoded, self.ladders, self.sensitive, self.times)
 
     def codes(self, name: str) -> npt.NDArray[np.int32]:
         """Leaf codes of a column."""
@@ -94,14 +99,25 @@ def subject(policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | Non
     encoded = encode_table(table, [*policy.quasi, *(name for name in policy.sensitive if name in table.column_names)])
     known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
     sensitive = [_sensitive(policy, encoded, name) for name in guarded]
-    collapsed = _core.table.Collapsed(
+    collapsed = collapse(policy, encoded, known, sensitive, times)
+    rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
+    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows, sensitive, times)
+
+
+def collapse(
+    policy: Policy,
+    encoded: Encoded,
+    known: dict[str, Ladder],
+    sensitive: list[SensitiveColumn],
+    times: npt.NDArray[np.uint32] | None = None,
+) -> _core.table.Collapsed:
+    """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
+    return _core.table.Collapsed(
         [encoded.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
         sensitive,
         times=times,
     )
-    rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows, sensitive)
 
 
 def by_levels(given: Subject, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:

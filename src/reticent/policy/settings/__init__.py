@@ -1,8 +1,17 @@
 """One settings model per kind of release, each in its own file."""
 
 from reticent.policy.settings.evolving import EvolvingSettings
+from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 from reticent.policy.settings.series import SeriesSettings
 from reticent.policy.settings.stream import StreamSettings
 from reticent.policy.settings.table import TableSettings
 
-__all__ = ["EvolvingSettings", "SeriesSettings", "StreamSettings", "TableSettings"]
+__all__ = [
+    "EvolvingSettings",
+    "FhirSettings",
+    "Hl7Settings",
+    "SeriesSettings",
+    "SqlSettings",
+    "StreamSettings",
+    "TableSettings",
+]

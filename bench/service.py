@@ -1,0 +1,245 @@
+"""Load on loopback: 200 feeds push batches of 100 records over HTTP into one durable stream.
+
+Two figures: the latency while the feeds together offer a steady rate (each feed sends at its own times, and a batch
+that is answered late counts from the time it was due), and the most that the server takes when every feed sends its
+next batch as soon as the last is answered. With `kill`, the server is killed in the middle and started again; feeds
+retry with their keys, and every record must be in the released stream exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import psutil
+
+from reticent.datasets import feed
+from reticent.datasets.policies import policy_yaml
+from reticent.service.tokens import Role, Tokens
+from reticent.store import Store
+
+FEEDS, BATCH = 200, 100
+
+
+def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
+    """Figures of a steady load, of the most the server takes, and of a run with a kill in the middle."""
+    seconds = 3.0 if quick else 15.0
+    return {
+        "steady": load(seconds=seconds, rate=20_500),
+        "most": load(seconds=seconds, rate=None),
+        "killed": load(seconds=seconds, rate=10_000, kill=True),
+    }
+
+
+def load(
+    *, seconds: float, rate: float | None, feeds: int = FEEDS, batch: int = BATCH, kill: bool = False
+) -> dict[str, Any]:
+    """One run against a fresh server; `rate` in records per second over all feeds, None for as fast as it goes."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder))
+        try:
+            plan = Plan(server, seconds, feeds, batch, None if rate is None else rate / batch / feeds, kill=kill)
+            before = server.cpu_seconds()
+            asyncio.run(plan.go())
+            cpu = server.cpu_seconds() - before
+            figures = plan.figures()
+            if not kill:
+                figures["server_cpu_ms_per_batch"] = 1e3 * cpu / len(plan.latencies)
+            return figures
+        finally:
+            server.stop(signal.SIGTERM)
+
+
+class Server:
+    """A server process on a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "store.db"
+        with Store.open(self.store) as store:
+            self.custodian, _ = Tokens(store).create("bench", Role.CUSTODIAN)
+            self.feed, _ = Tokens(store).create("bench feeds", Role.FEED)
+        self.port = 0
+        self.start()
+        client = httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {self.custodian}"})
+        with client:
+            prior = "value,count\n" + "".join(f"{row['value']},{row['count']}\n" for row in _prior())
+            made = client.post(
+                "/streams", json={"name": "bench", "policy": policy_yaml("feed"), "files": {"prior.csv": prior}}
+            )
+            made.raise_for_status()
+
+    @property
+    def address(self) -> str:
+        """Where the API is."""
+        return f"http://127.0.0.1:{self.port}/api/v1"
+
+    def start(self) -> None:
+        """Starts the process and waits until it answers."""
+        command = [sys.executable, "-m", "reticent", "serve", "--store", str(self.store), "--no-studio"]
+        command += ["--port", str(self.port), "--rate", "1000000"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if "serves at" in line:
+                self.port = int(line.split("/api")[0].rsplit(":", 1)[1])
+            if "Stop:" in line:
+                break
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the process so far."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def stop(self, how: signal.Signals) -> None:
+        """Ends the process."""
+        self.process.send_signal(how)
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@dataclass
+class Plan:
+    """What the feeds do, and what came of it."""
+
+    server: Server
+    seconds: float
+    feeds: int
+    batch: int
+    pace: float | None
+    kill: bool = False
+    latencies: list[float] = field(default_factory=list)
+    sent: set[str] = field(default_factory=set)
+    retries: int = 0
+    took: float = 0.0
+
+    async def go(self) -> None:
+        """All feeds at once."""
+        bodies = _bodies(self.batch)
+        begin = time.perf_counter() + 0.2
+        tasks = [asyncio.create_task(self._feed(i, bodies, begin)) for i in range(self.feeds)]
+        if self.kill:
+            await asyncio.sleep(0.2 + self.seconds / 2)
+            await asyncio.to_thread(self.server.stop, signal.SIGKILL)
+            await asyncio.to_thread(self.server.start)
+        await asyncio.gather(*tasks)
+        self.took = time.perf_counter() - begin
+
+    async def _feed(self, number: int, bodies: list[bytes], begin: float) -> None:
+        connection = Connection(self.server)
+        due = begin + (number / self.feeds) * (1 / self.pace if self.pace else 0.1)
+        turn = 0
+        while due < begin + self.seconds:
+            await asyncio.sleep(due - time.perf_counter())
+            key = f"{number}-{turn}"
+            body = bodies[(number + turn) % len(bodies)].replace(b"@KEY@", key.encode())
+            self.sent.add(key)
+            while not await connection.push(key, body):
+                self.retries += 1
+                await asyncio.sleep(0.2)
+            self.latencies.append(time.perf_counter() - due)
+            turn += 1
+            due = due + 1 / self.pace if self.pace else time.perf_counter()
+        connection.close()
+
+    def figures(self) -> dict[str, Any]:
+        """Throughput, latencies, and whether every record was released exactly once."""
+        times = sorted(self.latencies)
+        lost, doubled = _compare(self.server, self.sent, self.batch)
+        assert not lost, f"{lost} records lost"
+        assert not doubled, f"{doubled} records doubled"
+        return {
+            "feeds": self.feeds,
+            "batch": self.batch,
+            "records": len(times) * self.batch,
+            "records_per_second": len(times) * self.batch / self.took,
+            "median_ms": 1e3 * times[len(times) // 2],
+            "p99_ms": 1e3 * times[int(0.99 * len(times))],
+            "retries": self.retries,
+            "lost": lost,
+            "doubled": doubled,
+        }
+
+
+class Connection:
+    """A kept-alive connection that costs the client as little as it can."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def push(self, key: str, body: bytes) -> bool:
+        """Sends one batch; whether it was released."""
+        try:
+            if self._streams is None:
+                self._streams = await asyncio.open_connection("127.0.0.1", self._server.port)
+            reader, writer = self._streams
+            head = (
+                f"POST /api/v1/streams/bench/records HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self._server.feed}\r\n"
+                f"Content-Type: application/x-ndjson\r\nIdempotency-Key: {key}\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+        except (OSError, asyncio.IncompleteReadError):
+            self.close()
+            return False
+        assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 503")), answer[:20]
+        return answer.startswith(b"HTTP/1.1 200")
+
+    def close(self) -> None:
+        """Closes it."""
+        if self._streams is not None:
+            with contextlib.suppress(OSError):
+                self._streams[1].close()
+        self._streams = None
+
+
+def _bodies(batch: int) -> list[bytes]:
+    """Some batches; the plain column of each record is its mark."""
+    table = feed.generate(20 * batch, 1)
+    bodies = []
+    for i in range(20):
+        rows = table.slice(i * batch, batch).to_pylist()
+        bodies.append(b"\n".join(orjson.dumps(row | {"admitted": f"@KEY@/{n}"}) for n, row in enumerate(rows)))
+    return bodies
+
+
+def _compare(server: Server, sent: set[str], batch: int) -> tuple[int, int]:
+    seen: Counter[str] = Counter()
+    headers = {"Authorization": f"Bearer {server.custodian}"}
+    with httpx.Client(base_url=server.address, headers=headers, timeout=60) as client:
+        cursor = "-1"
+        while True:
+            answer = client.get("/streams/bench/records", params={"cursor": cursor, "limit": 1000})
+            if answer.headers["reticent-cursor"] == cursor:
+                break
+            cursor = answer.headers["reticent-cursor"]
+            for line in answer.content.splitlines():
+                if line.startswith(b'{"type":"tuple"'):
+                    seen[orjson.loads(line)["plain"]["admitted"]] += 1
+    marks = {f"{key}/{n}" for key in sent for n in range(batch)}
+    return len(marks - seen.keys()), sum(count - 1 for count in seen.values()) + len(seen.keys() - marks)
+
+
+def _prior() -> list[dict[str, Any]]:
+    table = feed.prior(1)
+    names = table.column_names
+    return [{"value": row[names[0]], "count": row[names[1]]} for row in table.to_pylist()]
+
+
+if __name__ == "__main__":
+    print(orjson.dumps(run(quick="--quick" in os.sys.argv), option=orjson.OPT_INDENT_2).decode())

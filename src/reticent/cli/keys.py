@@ -1,0 +1,34 @@
+"""`reticent keys`: the key files behind pseudonyms and date shifts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Make or rotate the key file of pseudonyms and date shifts.", no_args_is_help=True, rich_markup_mode=None
+)
+
+File = Annotated[Path, typer.Argument(help="The key file; keep it as safe as the data itself.")]
+
+
+@app.command()
+def new(file: File) -> None:
+    """Write a key file with one fresh key, readable by you alone."""
+    from reticent.cli.output import say
+    from reticent.engine.keys import new as make
+
+    make(file)
+    say(f"A fresh key is in {file}. Whoever has it can compute the pseudonyms; without it nobody can.")
+
+
+@app.command()
+def rotate(file: File) -> None:
+    """Put a fresh key in use: later pseudonyms cannot be linked with earlier ones. Earlier keys are kept."""
+    from reticent.cli.output import say
+    from reticent.engine.keys import rotate as turn
+
+    keys = turn(file)
+    say(f"The key {keys.current} is in use now; {len(keys.keys) - 1} earlier ones are kept in {file}.")

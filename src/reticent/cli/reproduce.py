@@ -1,0 +1,39 @@
+"""`reticent reproduce`: a published system's tables and figures, with the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+
+class Paper(StrEnum):
+    """What can be reproduced."""
+
+    delay_free = "delay-free"
+    supervision = "supervision"
+    evolving = "evolving"
+    m_distinct = "m-distinct"
+
+
+def reproduce(
+    paper: Annotated[Paper, typer.Argument(help="The published system.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for figures and plots.", show_default=False)],
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that everything runs.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the synthetic data and all choices.")] = 1,
+    json: Json = False,
+) -> None:
+    """Repeat the experiments of a paper on synthetic data of its kind."""
+    from importlib import import_module
+
+    from reticent.cli.output import emit, say
+
+    module = import_module(f"reticent.reproduce.{paper.name}")
+    found = module.run(output, quick=quick, seed=seed, say=say)
+    say(f"Figures and plots are in {output}.")
+    if json:
+        emit({key: value for key, value in found.items() if key != "figures"})

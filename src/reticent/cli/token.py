@@ -1,0 +1,86 @@
+"""`reticent token`: who may use the service, and for what."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+app = typer.Typer(
+    help="Make, list and revoke tokens of the service.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", help="The service's store: a path or a URL.", show_default=True, envvar="RETICENT_STORE"),
+]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Whose token it is: a feed or a person.", show_default=False)],
+    role: Annotated[str, typer.Option(help="feed (push only), analyst (read releases) or custodian (all).")] = "feed",
+    days: Annotated[float, typer.Option(help="Valid for so many days; 0 for ever.", min=0)] = 365,
+    store: StoreOption = "reticent.db",
+    json: Json = False,
+) -> None:
+    """Make a token and print it; it is shown this once, the store keeps a hash only."""
+    from reticent.cli.output import emit, say
+    from reticent.errors import PolicyError
+    from reticent.service.tokens import Role, Tokens
+    from reticent.store import Store
+
+    if role not in set(Role):
+        raise PolicyError("There is no such role.", hint=f"Choose one of: {', '.join(Role)}.")
+    with Store.open(store) as kept:
+        text, token = Tokens(kept).create(name, Role(role), days=days or None)
+    say(f"A token of role {token.role}, {_until(token.expires)}. It is shown only now:")
+    if json:
+        emit({"token": text, "id": token.id, "role": token.role, "expires": token.expires})
+    else:
+        typer.echo(text)
+
+
+@app.command("list")
+def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
+    """List tokens: id, role, name and expiry."""
+    from reticent.cli.output import emit
+    from reticent.service.tokens import Tokens
+    from reticent.store import Store
+
+    with Store.open(store, create=False) as kept:
+        found = Tokens(kept).all()
+    if json:
+        emit({"tokens": [{"id": t.id, "role": t.role, "name": t.name, "expires": t.expires} for t in found]})
+        return
+    for token in found:
+        typer.echo(f"{token.id}  {token.role:<9}  {_until(token.expires):<20}  {token.name}")
+
+
+@app.command()
+def revoke(
+    ident: Annotated[str, typer.Argument(help="The token's id.", show_default=False)],
+    store: StoreOption = "reticent.db",
+) -> None:
+    """Revoke a token; a running server follows within seconds."""
+    from reticent.cli.output import say
+    from reticent.errors import StateError
+    from reticent.service.tokens import Tokens
+    from reticent.store import Store
+
+    with Store.open(store, create=False) as kept:
+        if not Tokens(kept).revoke(ident):
+            raise StateError("There is no such token.", hint="See reticent token list.")
+    say("Revoked.")
+
+
+def _until(expires: float | None) -> str:
+    if expires is None:
+        return "valid for ever"
+    return f"valid until {dt.datetime.fromtimestamp(expires, dt.UTC):%Y-%m-%d}"

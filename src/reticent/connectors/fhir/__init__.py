@@ -1,0 +1,10 @@
+"""FHIR bulk exports (NDJSON of Patient, Encounter, Condition, Observation) as one row per encounter.
+
+The mapping of the policy says which path becomes which column. Resources are joined by their references; the references
+themselves, ids and free text never leave. A large export is spread over temporary files by patient and joined piece by
+piece, so memory does not grow with it.
+"""
+
+from reticent.connectors.fhir.read import is_fhir, read_fhir, read_fhir_batches
+
+__all__ = ["is_fhir", "read_fhir", "read_fhir_batches"]

@@ -1,0 +1,112 @@
+"""Paths into resources: plain ones by a few dictionary look-ups, the others by a FHIRPath library.
+
+A plain path is names with dots. Where an element repeats, its first entry is taken, which is what `first()` would say.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from reticent.errors import ConnectorError, DataError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reticent.policy.settings.inputs import FhirColumn
+
+    Getter = Callable[[dict[str, Any]], str | None]
+
+_PLAIN = re.compile(r"^[A-Za-z]+(\.[A-Za-z]+)*$")
+
+
+def getter(column: FhirColumn) -> Getter:
+    """What takes a column's value out of a resource, as text."""
+    if column.form == "days":
+        return _days(_node(column.path), _node(str(column.until)))
+    node = _node(column.path)
+    if column.path.endswith(".reference"):
+        return lambda resource: key_of(node(resource))
+    if column.form == "date":
+        return lambda resource: (_text(node(resource)) or "")[:10] or None
+    return lambda resource: _text(node(resource))
+
+
+def key_of(reference: Any) -> str | None:
+    """The id a reference ends in: `Patient/1`, an absolute address, a version or a `urn:uuid:` all name it."""
+    if type(reference) is not str or not reference:
+        return None
+    if "/_history/" in reference:
+        reference = reference.partition("/_history/")[0]
+    key: str = reference.rpartition("/")[2]
+    return key.removeprefix("urn:uuid:")
+
+
+def _node(path: str) -> Callable[[dict[str, Any]], Any]:
+    _, _, rest = path.partition(".")
+    if not rest:
+        raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")
+    return _walk(tuple(rest.split("."))) if _PLAIN.match(path) else _fhirpath(path)
+
+
+def _walk(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
+    def take(resource: dict[str, Any]) -> Any:
+        node: Any = resource
+        for name in names:
+            if type(node) is list:
+                node = node[0] if node else None
+            if type(node) is not dict:
+                return None
+            node = node.get(name)
+        if type(node) is list:
+            return node[0] if node else None
+        return node
+
+    return take
+
+
+def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
+    try:
+        import fhirpathpy
+    except ImportError:
+        raise ConnectorError(
+            f"The path '{path}' needs FHIRPath.", hint="Install it: pip install 'reticent[fhir]'."
+        ) from None
+    try:
+        compiled = fhirpathpy.compile(path)
+    except Exception:  # noqa: BLE001 - the library raises whatever its parser meets
+        raise PolicyError(f"fhir.columns: '{path}' is not readable as FHIRPath.", hint="Correct the path.") from None
+
+    def take(resource: dict[str, Any]) -> Any:
+        try:
+            found = compiled(resource, None)
+        except Exception:  # noqa: BLE001 - its messages may carry what it found
+            raise DataError(f"The path '{path}' cannot be followed in a resource.", hint="Correct the path.") from None
+        return found[0] if found else None
+
+    return take
+
+
+def _text(value: Any) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, dict | list):
+        raise DataError("A path leads to an element with parts of its own.", hint="Name one of its parts.")
+    return orjson.dumps(value, default=str).decode().strip('"')
+
+
+def _days(start: Callable[[dict[str, Any]], Any], end: Callable[[dict[str, Any]], Any]) -> Getter:
+    def take(resource: dict[str, Any]) -> str | None:
+        first, last = start(resource), end(resource)
+        if type(first) is not str or type(last) is not str:
+            return None
+        try:
+            days = dt.date.fromisoformat(last[:10]) - dt.date.fromisoformat(first[:10])
+        except ValueError:
+            return None
+        return str(days.days)
+
+    return take

@@ -1,0 +1,67 @@
+"""Rows spread over temporary files by patient, so that each piece can be joined in memory.
+
+The files have no name and belong to their owner alone: nothing is left behind, whatever ends the process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+_ROWS = 8192
+
+
+class Spill:
+    """Rows of text cells in `parts` files; `rows` gives one part back."""
+
+    def __init__(self, width: int, parts: int) -> None:
+        self._stack = ExitStack()
+        self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
+        self._held: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
+        self._files = [self._file() for _ in range(parts)] if parts > 1 else []
+        self._writers = [pa.ipc.new_stream(file, self._schema) for file in self._files]
+
+    def _file(self) -> IO[bytes]:
+        return self._stack.enter_context(tempfile.TemporaryFile())
+
+    def add(self, part: int, row: tuple[str | None, ...]) -> None:
+        """Puts a row to its part."""
+        held = self._held[part]
+        held.append(row)
+        if self._files and len(held) >= _ROWS:
+            self._write(part)
+
+    def _write(self, part: int) -> None:
+        columns = list(zip(*self._held[part], strict=True))
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        self._writers[part].write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._held[part] = []
+
+    def rows(self, part: int) -> Iterator[tuple[str | None, ...]]:
+        """The rows of one part in the order they came; each part is read once."""
+        if self._files:
+            if self._held[part]:
+                self._write(part)
+            self._writers[part].close()
+            self._files[part].seek(0)
+            for batch in pa.ipc.open_stream(self._files[part]):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            self._files[part].truncate(0)
+        else:
+            held, self._held[part] = self._held[part], []
+            yield from held
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()

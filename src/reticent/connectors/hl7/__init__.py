@@ -1,0 +1,11 @@
+"""HL7 v2 messages (ADT) from a file or an MLLP port, as records of a stream.
+
+The `hl7` section of the policy says which field becomes which column. Messages of other trigger events are passed over;
+a message that cannot be read is a dead letter and the stream goes on.
+"""
+
+from reticent.connectors.hl7.lines import Hl7Lines
+from reticent.connectors.hl7.message import Message
+from reticent.connectors.hl7.mllp import MllpFeed
+
+__all__ = ["Hl7Lines", "Message", "MllpFeed"]

@@ -1,0 +1,80 @@
+"""Messages as batches of text columns, the bad ones set aside with a reason; the counterpart of CSV and NDJSON lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.connectors.hl7.message import Message
+from reticent.connectors.runner.batches import Batch
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+
+START, END = b"\x0b", b"\x1c\r"
+"""The frame of a message on an MLLP connection."""
+
+_BEGIN = re.compile(rb"(?:^|[\r\n\x0b])(?=MSH)")
+
+
+class Hl7Lines:
+    """HL7 v2: complete messages out of blocks of bytes, framed as MLLP or one after another in a file."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.header: list[str] | None = []
+        if policy.hl7 is None:
+            raise PolicyError("The policy does not say how messages become records.", hint="Write hl7: adt.")
+        self._paths = policy.hl7.paths
+        self._events = frozenset(policy.hl7.events)
+        policy.check_columns(tuple(self._paths))
+
+    def end(self, data: bytes, *, last: bool) -> int:
+        """Where the last complete message ends: after its frame, or where the next begins."""
+        if last:
+            return len(data)
+        framed = data.rfind(END)
+        if framed >= 0:
+            return framed + len(END)
+        starts = [found.end() for found in _BEGIN.finditer(data)]
+        return starts[-1] if len(starts) > 1 else 0
+
+    def parse(self, data: bytes) -> Batch:
+        """The records of some complete messages; other events are no records."""
+        columns: dict[str, list[str | None]] = {name: [] for name in self._paths}
+        rows, bad, total = [], [], 0
+        for raw in messages(data):
+            found = self._record(raw)
+            if found is None:
+                continue
+            if isinstance(found, str):
+                bad.append((total, found, raw))
+            else:
+                rows.append(total)
+                for name, cell in found.items():
+                    columns[name].append(cell)
+            total += 1
+        table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
+        return Batch(table, np.array(rows, dtype=np.int64), total, bad)
+
+    def _record(self, raw: bytes) -> dict[str, str | None] | str | None:
+        try:
+            message = Message(raw.decode())
+        except UnicodeDecodeError:
+            return "not UTF-8"
+        except ValueError:
+            return "not an HL7 message"
+        if message.event not in self._events:
+            return None
+        if not message.has("PID"):
+            return "no PID segment"
+        return {name: message.get(place) for name, place in self._paths.items()}
+
+
+def messages(data: bytes) -> list[bytes]:
+    """The single messages of some bytes; what stands before the first is one of its own, to be set aside."""
+    found = _BEGIN.split(data.replace(b"\x1c\r", b"\r").replace(b"\x1c", b"\r"))
+    return [part for part in (piece.strip(b"\r\n\x0b \t") for piece in found) if part]

@@ -1,0 +1,129 @@
+"""An MLLP port: framed messages over TCP, each answered when it is safe.
+
+A message is acknowledged (AA) only after the stream has committed it to the store: a sender that hears nothing sends it
+again, and none is lost. MLLP knows no encryption: listen on the loopback address, behind a tunnel.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import selectors
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from reticent.connectors.hl7.lines import END, START
+from reticent.connectors.hl7.message import Message
+from reticent.errors import ConnectorError, PolicyError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_CHUNK = 1 << 16
+# A sender whose message never ends is cut off.
+_LONGEST = 16 << 20
+
+
+class MllpFeed:
+    """Reads what senders have sent so far; `acknowledge` answers them once it is stored."""
+
+    regular = False
+    answers = True
+
+    def __init__(self, address: str, *, wake: int | None = None) -> None:
+        parts = urlsplit(address)
+        if parts.hostname is None or parts.port is None:
+            raise PolicyError("An MLLP source is written as mllp://127.0.0.1:2575.")
+        self.name = f"mllp://{parts.hostname}:{parts.port}"
+        self._wake = wake
+        self._buffers: dict[socket.socket, bytes] = {}
+        self._unanswered: list[tuple[socket.socket, bytes]] = []
+        self._watch = selectors.DefaultSelector()
+        try:
+            self._door = socket.create_server((parts.hostname, parts.port))
+        except OSError:
+            raise ConnectorError(f"{self.name}: cannot listen there.", hint="Choose a free port.") from None
+        self._watch.register(self._door, selectors.EVENT_READ)
+        if wake is not None:
+            self._watch.register(wake, selectors.EVENT_READ)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return int(self._door.getsockname()[1])
+
+    def read(self) -> bytes | None:
+        """All messages that are complete now, at least one; None when woken."""
+        while True:
+            found: list[bytes] = []
+            for key, _ in self._watch.select():
+                if key.fileobj is self._door:
+                    self._greet()
+                elif isinstance(key.fileobj, socket.socket):
+                    found += self._hear(key.fileobj)
+                else:
+                    return None
+            if found:
+                return b"".join(found)
+
+    def acknowledge(self) -> None:
+        """Answers every message read so far: it is stored."""
+        for link, answer in self._unanswered:
+            with suppress(OSError):  # a sender that has gone will send again
+                link.sendall(answer)
+        self._unanswered = []
+
+    def _greet(self) -> None:
+        link, _ = self._door.accept()
+        self._buffers[link] = b""
+        self._watch.register(link, selectors.EVENT_READ)
+
+    def _hear(self, link: socket.socket) -> list[bytes]:
+        try:
+            data = link.recv(_CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self._leave(link)
+            return []
+        *whole, rest = (self._buffers[link] + data).split(END)
+        self._buffers[link] = rest
+        if len(rest) > _LONGEST:
+            self._leave(link)
+        frames = [frame.lstrip(b"\r\n") for frame in whole]
+        self._unanswered += [(link, _answer(frame)) for frame in frames]
+        return [frame + END for frame in frames]
+
+    def _leave(self, link: socket.socket) -> None:
+        self._watch.unregister(link)
+        self._buffers.pop(link, None)
+        link.close()
+
+    def close(self) -> None:
+        """Closes the port and every connection."""
+        for link in list(self._buffers):
+            self._leave(link)
+        self._watch.close()
+        self._door.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _answer(frame: bytes) -> bytes:
+    """The acknowledgement: accepted, or in error where there is no message to accept."""
+    try:
+        message = Message(frame.lstrip(START).decode("utf-8", "replace"))
+        code, control, event = "AA", message.control, message.event
+    except ValueError:
+        code, control, event = "AE", "", ""
+    now = dt.datetime.now(dt.UTC).strftime("%Y%m%d%H%M%S")
+    kind = f"ACK^{event}" if event else "ACK"
+    text = f"MSH|^~\\&|RETICENT||||{now}||{kind}|{control}|P|2.5\rMSA|{code}|{control}\r"
+    return START + text.encode() + END

@@ -1,0 +1,11 @@
+"""Databases: a query of PostgreSQL or SQLite as a table, and releases into tables.
+
+A source is a URL, `postgresql://host/database` or `sqlite:///file.db`. The query stands in the policy (`sql:`), or in the
+URL as `?query=SELECT ...` or `?table=name`. Reading happens in a read-only session.
+"""
+
+from reticent.connectors.sql.read import read_sql, read_sql_batches
+from reticent.connectors.sql.url import SqlSource, is_sql, parse
+from reticent.connectors.sql.write import write_release
+
+__all__ = ["SqlSource", "is_sql", "parse", "read_sql", "read_sql_batches", "write_release"]

@@ -1,0 +1,140 @@
+"""A query's rows as Arrow batches: PostgreSQL through ADBC, SQLite through the standard library; both read-only."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.connectors.files.finite import check_finite
+from reticent.connectors.files.want import check_names
+from reticent.connectors.sql.url import SqlSource, parse
+from reticent.errors import ConnectorError, DataError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+
+def read_sql(source: str, query: str | None = None) -> pa.Table:
+    """The whole answer as one table; see `read_sql_batches`."""
+    batches = list(read_sql_batches(source, query))
+    return pa.Table.from_batches(batches)
+
+
+def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int = 65536) -> Generator[pa.RecordBatch]:
+    """The rows of a query, batch by batch.
+
+    Args:
+        source: a URL, `postgresql://...` or `sqlite:///file.db`; a query in it wins over `query`.
+        query: one SELECT.
+        batch_rows: most rows of a batch (SQLite; PostgreSQL's driver chooses by bytes).
+
+    Raises:
+        PolicyError: there is no query.
+        ConnectorError: the database cannot be reached, or refuses the query.
+        DataError: the answer has no rows, or a column without a name.
+    """
+    base = parse(source)
+    statement = base.query or query
+    if not statement:
+        raise PolicyError(
+            "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
+        )
+    reader = _sqlite(base, statement, batch_rows) if base.kind == "sqlite" else _postgres(base, statement)
+    rows = 0
+    with closing(reader):
+        for batch in reader:
+            if not batch.num_rows:
+                continue
+            if not rows:
+                check_names("The query", batch.schema.names)
+            check_finite(batch, name="The query")
+            rows += batch.num_rows
+            yield batch
+    if not rows:
+        raise DataError("The query gives no rows.", hint="Check it on the database itself.")
+
+
+@contextmanager
+def _refused(base: SqlSource, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
+    """The driver's own words may quote cells and addresses; its kind of error does not."""
+    try:
+        yield
+    except kinds as error:
+        state = getattr(error, "sqlstate", None)
+        code = f" (SQLSTATE {state})" if isinstance(state, str) and state.strip("\0") else ""
+        raise ConnectorError(
+            f"{base.name}: the database refused: {type(error).__name__}{code}.",
+            hint="Check the address, the rights and the query; run the query on the database itself to see its message.",
+        ) from None
+
+
+def _postgres(base: SqlSource, query: str) -> Generator[pa.RecordBatch]:
+    try:
+        import adbc_driver_manager as manager
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        raise ConnectorError(
+            "PostgreSQL needs a driver.", hint="Install it: pip install 'reticent[postgres]'."
+        ) from None
+    with _refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+        cursor.execute(query)
+        for batch in cursor.fetch_record_batch():
+            yield _plain(batch)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Types the engines know: what PostgreSQL alone knows (numeric, uuid, ...) arrives as text."""
+    arrays = []
+    for column in batch.columns:
+        kind = column.type
+        if isinstance(kind, pa.BaseExtensionType):
+            column = column.storage  # noqa: PLW2901
+            kind = column.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+            raise DataError("The query gives a column that is no single value.", hint="Cast it to text in the query.")
+        arrays.append(column)
+    return pa.record_batch(arrays, names=batch.schema.names)
+
+
+def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
+    if not base.path.is_file():
+        raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after sqlite:///.")
+    with (
+        _refused(base, (sqlite3.Error, sqlite3.Warning)),
+        closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
+    ):
+        cursor = link.execute(query)
+        names = [column[0] for column in cursor.description or ()]
+        if not names:
+            raise PolicyError("The query is no SELECT.", hint="Write a query that gives rows.")
+        kinds: list[pa.DataType] | None = None
+        while rows := cursor.fetchmany(batch_rows):
+            columns = list(zip(*rows, strict=True))
+            kinds = kinds or [_kind(column) for column in columns]
+            arrays = [_array(name, column, kind) for name, column, kind in zip(names, columns, kinds, strict=True)]
+            yield pa.record_batch(arrays, names=names)
+
+
+def _kind(column: Sequence[Any]) -> pa.DataType:
+    """SQLite types values, not columns: the first batch decides, and text holds what mixes."""
+    kinds = {type(cell) for cell in column} - {type(None)}
+    if bytes in kinds:
+        raise DataError("The query gives a column of bytes.", hint="Cast it to text in the query.")
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
+
+
+def _array(name: str, column: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind):
+        column = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in column]
+    try:
+        return pa.array(column, kind)
+    except (pa.ArrowException, OverflowError, TypeError):
+        raise DataError(
+            f"The query: column {name!r} changes its type within the answer.", hint="Cast it to text in the query."
+        ) from None

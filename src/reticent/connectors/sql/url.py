@@ -1,0 +1,58 @@
+"""What a database URL says: where, and which query. Its password never shows in a message."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from reticent.errors import PolicyError
+
+_POSTGRES = ("postgresql", "postgres")
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
+
+
+@dataclass(frozen=True)
+class SqlSource:
+    """A database and a query; `url` is kept out of every repr, since it may hold a password."""
+
+    kind: str
+    name: str
+    url: str = field(repr=False)
+    query: str | None = None
+    table: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file of a SQLite database."""
+        return Path(self.url)
+
+
+def is_sql(source: object) -> bool:
+    """Whether a source is the URL of a database."""
+    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, "sqlite")
+
+
+def parse(source: str) -> SqlSource:
+    """Takes a URL apart.
+
+    >>> parse("sqlite:///omop.db?table=person").query
+    'SELECT * FROM person'
+    """
+    parts = urlsplit(source)
+    settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+    query, table = settings.pop("query", None), settings.pop("table", None)
+    if query is not None and table is not None:
+        raise PolicyError("The URL has both a query and a table.", hint="Write one of them.")
+    if table is not None:
+        if not _NAME.match(table):
+            raise PolicyError("The table of the URL is no plain name.", hint="Write ?table=name or ?table=schema.name.")
+        query = f"SELECT * FROM {table}"  # noqa: S608 - a plain name, checked above
+    if parts.scheme.lower() == "sqlite":
+        if parts.netloc or len(parts.path) < 2:
+            raise PolicyError("A SQLite URL has three slashes and a file.", hint="Write sqlite:///file.db.")
+        file = unquote(parts.path[1:])
+        return SqlSource("sqlite", file, file, query, table)
+    url = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(settings), ""))
+    return SqlSource("postgresql", parts.path.lstrip("/") or "postgresql", url, query, table)

@@ -1,0 +1,80 @@
+"""A release as tables of a database: all of them and its manifest in one transaction, or nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from reticent.connectors.sql.url import parse
+from reticent.errors import ConnectorError, PolicyError
+from reticent.release.folder import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+_ROWS = 10_000
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
+
+
+def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
+    """Writes every table of a release folder as `name_table`, and its manifest as `name_manifest`; says which tables.
+
+    Raises:
+        ConnectorError: one of the tables exists, or the database cannot be written.
+    """
+    if not _NAME.match(name):
+        raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
+    about_release, parts = read(folder)
+    engine = sa.create_engine(_address(url))
+    catalogue = sa.MetaData()
+    tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
+    about = sa.Table(f"{name}_manifest", catalogue, sa.Column("manifest", sa.Text, nullable=False))
+    try:
+        with engine.begin() as link:
+            taken = set(sa.inspect(link).get_table_names()) & set(catalogue.tables)
+            if taken:
+                raise ConnectorError(f"The table '{min(taken)}' exists.", hint="Give another --name.")
+            catalogue.create_all(link)
+            for table, data in tables.items():
+                for batch in data.to_batches(max_chunksize=_ROWS):
+                    if batch.num_rows:
+                        link.execute(sa.insert(table), batch.to_pylist())
+            link.execute(sa.insert(about), [{"manifest": json.dumps(about_release, sort_keys=True)}])
+    except sa.exc.SQLAlchemyError as error:
+        # Its message carries the rows it was given.
+        raise ConnectorError(
+            f"The database refused the release: {type(error).__name__}; nothing was written.",
+            hint="Check the address and the rights.",
+        ) from None
+    finally:
+        engine.dispose()
+    return tuple(catalogue.tables)
+
+
+def _address(url: str) -> sa.URL:
+    base = parse(url)
+    if base.kind == "sqlite":
+        return sa.URL.create("sqlite", database=base.url)
+    return sa.make_url(base.url).set(drivername="postgresql+psycopg")
+
+
+def _columns(data: pa.Table) -> list[sa.Column[Any]]:
+    import pyarrow as pa
+
+    def kind(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
+        if pa.types.is_integer(of):
+            return sa.BigInteger
+        if pa.types.is_floating(of):
+            return sa.Double
+        if pa.types.is_boolean(of):
+            return sa.Boolean
+        if pa.types.is_date(of):
+            return sa.Date
+        return sa.DateTime if pa.types.is_timestamp(of) else sa.Text
+
+    return [sa.Column(field.name, kind(field.type)) for field in data.schema]

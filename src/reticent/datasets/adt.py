@@ -1,0 +1,57 @@
+"""The feed of admissions as HL7 v2 ADT^A01 messages, with the prior and a policy for the stream beside them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from reticent.datasets import feed
+from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import write_csv, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_MESSAGE = (
+    "MSH|^~\\&|HIS|HOSPITAL|||{time}||ADT^A01^ADT_A01|{number}|P|2.5\r"
+    "EVN|A01|{time}\r"
+    "PID|1||{person}^^^HOSPITAL^MR||Family^Given||{born}|{sex}|||Street 1^^Town^^{postcode}\r"
+    "PV1|1|{kind}|WARD^1^2{empty}|{time}\r"
+    "DG1|1||{diagnosis}^^I10|Free text about the person\r"
+)
+_SEX = {"female": "F", "male": "M"}
+_CLASS = {"emergency": "E", "outpatient clinic": "O"}
+
+
+def write_adt(folder: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None) -> tuple[Path, ...]:
+    """Writes adt.hl7, prior.csv and policy.yaml into a folder; says which files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / "adt.hl7", folder / "prior.csv", folder / "policy.yaml"
+    with os.fdopen(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        number = 0
+        for table in feed.batches(n, seed):
+            for row in table.to_pylist():
+                number += 1
+                file.write(message(row, number).encode())
+            if on_rows:
+                on_rows(table.num_rows)
+    write_csv([feed.prior(seed)], paths[1])
+    write_text(policy_yaml("adt"), paths[2])
+    return paths
+
+
+def message(row: dict[str, Any], number: int) -> str:
+    """One admission as a message."""
+    time = row["admitted"]
+    return _MESSAGE.format(
+        time=f"{time:%Y%m%d%H%M%S}",
+        number=number,
+        person=row["patient_id"],
+        born=f"{time.year - row['age']}0101",
+        sex=_SEX[row["sex"]],
+        postcode=row["postcode"],
+        kind=_CLASS.get(row["admission_route"], "I"),
+        empty="|" * 40,
+        diagnosis=row["diagnosis"],
+    )

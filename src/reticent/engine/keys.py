@@ -1,0 +1,84 @@
+"""Key files: named secret keys, the newest in use, the older ones kept so that the custodian can still find a person.
+
+A key file is JSON, readable by its owner only: {"current": "k2", "keys": {"k1": "...", "k2": "..."}}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from reticent.errors import ConnectorError, PolicyError
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """The keys of a file; `current` names the one in use."""
+
+    current: str
+    keys: dict[str, bytes]
+
+    @property
+    def secret(self) -> bytes:
+        """The key in use."""
+        return self.keys[self.current]
+
+    def __repr__(self) -> str:
+        return f"Keys(current={self.current!r}, {len(self.keys)} in all)"
+
+    @classmethod
+    def load(cls, path: Path) -> Keys:
+        """Reads a key file; refuses one that others may read."""
+        hint = f"Make one: reticent keys new {path.name}"
+        try:
+            mode = path.stat().st_mode
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise PolicyError(f"{path.name}: the key file cannot be read.", hint=hint) from None
+        if stat.S_IMODE(mode) & 0o077:
+            raise PolicyError(f"{path.name}: others may read the key file.", hint=f"Run: chmod 600 {path.name}")
+        try:
+            found = json.loads(text)
+            keys = {str(name): bytes.fromhex(value) for name, value in found["keys"].items()}
+            current = str(found["current"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise PolicyError(f"{path.name}: not a key file.", hint=hint) from None
+        if current not in keys or any(len(key) != 32 for key in keys.values()):
+            raise PolicyError(f"{path.name}: the key in use is missing or too short.", hint=hint)
+        return cls(current, keys)
+
+
+def new(path: Path) -> Keys:
+    """Writes a key file with one fresh key; never over an existing file."""
+    keys = Keys("k1", {"k1": secrets.token_bytes(32)})
+    _write(path, keys, fresh=True)
+    return keys
+
+
+def rotate(path: Path) -> Keys:
+    """Adds a fresh key and puts it in use; what is pseudonymised from now on cannot be linked with what was before."""
+    old = Keys.load(path)
+    name = f"k{len(old.keys) + 1}"
+    keys = Keys(name, {**old.keys, name: secrets.token_bytes(32)})
+    _write(path, keys, fresh=False)
+    return keys
+
+
+def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
+    text = json.dumps({"current": keys.current, "keys": {name: key.hex() for name, key in keys.keys.items()}}, indent=2)
+    target = path if fresh else path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if not fresh:
+            target.replace(path)
+    except FileExistsError:
+        raise ConnectorError(f"{path} exists.", hint="Name a new file, or rotate the one that is there.") from None
+    except OSError as error:
+        raise ConnectorError(f"{path} cannot be written: {os.strerror(error.errno or 0)}.") from None

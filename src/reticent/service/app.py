@@ -1,0 +1,63 @@
+"""The ASGI app: the API under /api/v1 and the studio beside it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from reticent.service import problems, routes
+from reticent.service.access import Access
+from reticent.service.guard import Guard
+from reticent.service.hub import Hub
+from reticent.store import Store
+
+if TYPE_CHECKING:
+    from reticent.service.settings import Settings
+
+WORDS = """\
+Releases health data that keeps changing, without telling who has what.
+
+Send `Authorization: Bearer rt_...`. Roles: `feed` may push, `analyst` may read releases, `custodian` may do all.
+Errors have one shape: `{"error": {"code", "message", "hint"}}`; they never quote the data.
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """An app over the store that the settings name; it opens the store at once and closes it when it shuts down."""
+    store = Store.open(settings.store)
+    try:
+        hub = Hub(store)
+    except BaseException:
+        store.close()
+        raise
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        hub.close()
+        store.close()
+
+    app = FastAPI(
+        title="Reticent",
+        version=version("reticent"),
+        description=WORDS,
+        openapi_url=f"{routes.PREFIX}/openapi.json",
+        docs_url=None,  # the usual pages load their scripts from another host
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.settings = settings
+    app.state.hub = hub
+    app.state.access = Access(settings, hub.tokens)
+    problems.install(app)
+    app.include_router(routes.router())
+    if settings.studio:
+        from reticent.service.pages import mount
+
+        mount(app)
+    app.add_middleware(Guard, settings=settings)
+    return app

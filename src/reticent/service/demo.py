@@ -1,0 +1,93 @@
+"""The demonstration: a hospital about nobody, with a live stream, an evolving table and a series."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+from typing import TYPE_CHECKING, Self
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from reticent.datasets import feed, hospital, series
+from reticent.datasets.policies import policy_yaml
+from reticent.service.bundle import Bundle
+from reticent.service.live import PushStep
+from reticent.service.routes.series import begin
+from reticent.service.routes.tables import keep
+from reticent.service.wire import NDJSON
+
+if TYPE_CHECKING:
+    from reticent.service.hub import Hub
+
+LOG = logging.getLogger(__name__)
+STREAM, EVOLVING, SERIES, TABLE = "admissions", "hospital", "patients", "hospital.csv"
+_SEED = 2026
+_BATCH, _PAUSE = 25, 0.25
+
+
+class Demo:
+    """Fills the store once and feeds the stream for as long as the server runs."""
+
+    def __init__(self, hub: Hub, *, rows: int = 3_000) -> None:
+        self._hub = hub
+        self._rows = rows
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reticent-demo", daemon=True)
+
+    def __enter__(self) -> Self:
+        fill(self._hub, self._rows)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        stream = self._hub.stream(STREAM)
+        skip = stream.engine.counts.rows_in
+        for batch in feed.batches(skip + 2_000_000, _SEED, _BATCH):
+            if skip >= batch.num_rows:
+                skip -= batch.num_rows
+                continue
+            if self._stop.wait(_PAUSE):
+                return
+            try:
+                self._hub.writer.submit(PushStep(stream, ndjson(batch), NDJSON, None)).result(30)
+            except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
+                LOG.warning("the demonstration's feed stopped: %s", type(error).__name__)
+                return
+
+
+def fill(hub: Hub, rows: int) -> None:
+    """The demonstration's sources; does nothing where they are there already."""
+    if STREAM in hub.streams:
+        return
+    prior, updates = csv(feed.prior(_SEED)).decode(), csv(series.updates()).decode()
+    hub.create("stream", STREAM, Bundle.parse(policy_yaml("feed"), {"prior.csv": prior}))
+    hub.create("series", SERIES, Bundle.parse(policy_yaml("series"), {"updates.csv": updates}))
+    hub.create("evolving", EVOLVING, Bundle.parse(policy_yaml("hospital")))
+    table = hospital.generate(rows, _SEED)
+    keep(hub, csv(table), TABLE)
+    half = rows // 2
+    evolving = hub.evolving_table(EVOLVING)
+    for part in (table.slice(0, half), table.slice(half)):
+        evolving.change(part, None, "")
+        hub.jobs.wait(hub.jobs.begin("evolving", EVOLVING, {})["id"])
+    for release in series.generate(max(200, rows // 5), 3, _SEED):
+        hub.jobs.wait(begin(hub, SERIES, csv(release))["id"])
+
+
+def csv(table: pa.Table) -> bytes:
+    """A table as the bytes of a CSV file."""
+    out = io.BytesIO()
+    pacsv.write_csv(table, out)
+    return out.getvalue()
+
+
+def ndjson(table: pa.Table) -> bytes:
+    """A table as lines of JSON."""
+    return b"\n".join(orjson.dumps(row) for row in table.to_pylist())

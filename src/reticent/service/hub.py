@@ -1,0 +1,169 @@
+"""Hub: everything behind the routes and the pages, over one store."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reticent.service.bundle import Bundle, Shelf
+from reticent.service.documents import OWNER, Documents
+from reticent.service.jobs import Jobs
+from reticent.service.live import LiveStream
+from reticent.service.maintained import Maintained
+from reticent.service.problems import ServiceError
+from reticent.service.releases import Releases
+from reticent.service.republished import Republished
+from reticent.service.tokens import Tokens
+from reticent.service.writer import Writer
+from reticent.store import Store
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.store import Transaction
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+T = TypeVar("T")
+
+
+class _Once:
+    """A step that needs no engine."""
+
+    owner = None
+
+    def __init__(self, change: Callable[[Transaction], Any]) -> None:
+        self._change = change
+
+    def check(self) -> None:
+        """Nothing can be wrong before the transaction."""
+
+    def apply(self, tx: Transaction) -> Any:
+        return self._change(tx)
+
+    def settled(self) -> None:
+        """Nobody waits for it but the caller."""
+
+    def drop(self) -> None:
+        """No engine."""
+
+
+class Hub:
+    """Opens a store, takes its locks, and brings back all that was running."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._exit = contextlib.ExitStack()
+        try:
+            self._open()
+        except BaseException:
+            self._exit.close()
+            raise
+
+    def _open(self) -> None:
+        self.shelf = Shelf()
+        self._exit.callback(self.shelf.close)
+        self.store.register(OWNER, policy_hash="")
+        # One server per store: two would each hold an engine of the same stream.
+        self._exit.enter_context(self.store.lock(OWNER, wait=10))
+        self._locks = self._exit.enter_context(contextlib.ExitStack())
+        self.tokens = Tokens(self.store)
+        self.releases = Releases(self.store)
+        self.tables = Documents(self.store, "table", "table")
+        self.audits = Documents(self.store, "audit", "audit")
+        self.streams: dict[str, LiveStream] = {}
+        self.evolving: dict[str, Maintained] = {}
+        self.series: dict[str, Republished] = {}
+        self._making = threading.Lock()
+        self.writer = Writer(self.store)
+        self._exit.callback(self.writer.close)
+        for publisher in self.store.publishers():
+            kind, _, name = publisher.partition(":")
+            if kind in ("stream", "evolving", "series") and name:
+                self._bring(kind, name)
+        self.jobs = Jobs(self)
+        self._exit.callback(self.jobs.close)
+
+    def close(self) -> None:
+        """Finishes what is under way and frees the store."""
+        self._exit.close()
+
+    def write(self, change: Callable[[Transaction], T]) -> T:
+        """Changes the store; returns when it is on disk. Not for the event loop."""
+        future: Future[T] = self.writer.submit(_Once(change))
+        return future.result()
+
+    # Policies
+
+    def accept(self, bundle: Bundle) -> Policy:
+        """Checks a policy and keeps it for later audits."""
+        policy = self.shelf.policy(bundle)
+        self.write(lambda tx: tx.put(OWNER, "bundle", policy.hash, bundle.to_bytes()))
+        return policy
+
+    def policy(self, digest: str) -> Policy:
+        """A policy by its hash."""
+        data = self.store.get(OWNER, "bundle", digest)
+        if data is None:
+            raise ServiceError(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
+        return self.shelf.policy(Bundle.from_bytes(data))
+
+    # Sources
+
+    def create(self, kind: str, name: str, bundle: Bundle) -> Policy:
+        """Begins a stream, an evolving table or a series under a policy."""
+        publisher = f"{kind}:{name}"
+        if not NAME.fullmatch(name):
+            raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
+        with self._making:
+            if publisher in self.store.publishers():
+                raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
+            policy = self.accept(bundle)
+            _KINDS[kind].probe(policy)
+            self.write(lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
+            self.store.register(publisher, policy_hash=policy.hash)
+            self._bring(kind, name)
+        return policy
+
+    def _bring(self, kind: str, name: str) -> None:
+        publisher = f"{kind}:{name}"
+        data = self.store.get(publisher, "policy", "bundle")
+        if data is None:
+            return
+        self._locks.enter_context(self.store.lock(publisher, wait=10))
+        policy = self.shelf.policy(Bundle.from_bytes(data))
+        if kind == "stream":
+            stream = LiveStream(name, policy, self.store)
+            stream.engine  # noqa: B018 - a damaged store is found at the start, not at the first record
+            self.streams[name] = stream
+        elif kind == "evolving":
+            self.evolving[name] = Maintained(name, policy, self)
+        else:
+            self.series[name] = Republished(name, policy, self)
+
+    def stream(self, name: str) -> LiveStream:
+        """A running stream, or 404."""
+        return _known(self.streams, name, "stream")
+
+    def evolving_table(self, name: str) -> Maintained:
+        """An evolving table, or 404."""
+        return _known(self.evolving, name, "evolving table")
+
+    def a_series(self, name: str) -> Republished:
+        """A series, or 404."""
+        return _known(self.series, name, "series")
+
+
+_KINDS: dict[str, type[LiveStream | Maintained | Republished]] = {
+    "stream": LiveStream,
+    "evolving": Maintained,
+    "series": Republished,
+}
+
+
+def _known(among: dict[str, T], name: str, word: str) -> T:
+    if name not in among:
+        raise ServiceError(404, "not-found", f"There is no such {word}.", "Check its name, or create it first.")
+    return among[name]

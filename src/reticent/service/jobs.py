@@ -1,0 +1,217 @@
+"""Jobs: long work that outlives a request, and a restart.
+
+A job's input and its state are in the store. The transaction that publishes its release also marks it done, and asks
+first whether it is still wanted: so a job that is killed is begun again, one that published never is, and one that is
+cancelled publishes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.audit import verify
+from reticent.errors import ReticentError
+from reticent.service.documents import OWNER, Documents, fresh_id, now
+from reticent.service.problems import ServiceError, describe
+from reticent.service.uploads import read_upload
+from reticent.tables import anonymize
+
+if TYPE_CHECKING:
+    from reticent.service.hub import Hub
+    from reticent.store import Transaction
+
+_OPEN = ("queued", "running")
+
+
+class UnwantedError(ReticentError):
+    """The job is not wanted any more."""
+
+
+class Jobs:
+    """The queue and its workers."""
+
+    def __init__(self, hub: Hub, *, workers: int = 2) -> None:
+        self._hub = hub
+        self.documents = Documents(hub.store, "job", "job")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reticent-job")
+        self._running: dict[str, Future[None]] = {}
+        self._progress: dict[str, tuple[float, str]] = {}
+        self._stopping = threading.Event()
+        self._work: dict[str, Callable[[dict[str, Any]], None]] = {
+            "table": self._table,
+            "series": self._series,
+            "evolving": self._evolving,
+        }
+        for job in reversed(self.documents.all()):
+            if job["state"] in _OPEN:
+                self._start(job)
+
+    def close(self) -> None:
+        """Lets running jobs finish; queued ones start again with the next server."""
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Queues a job within a transaction; `begin` starts it afterwards."""
+        job: dict[str, Any] = {
+            "id": fresh_id(),
+            "created": now(),
+            "kind": kind,
+            "source": source,
+            "state": "queued",
+            "request": request,
+            "release": None,
+            "error": None,
+        }
+        self.documents.put(tx, job["id"], job)
+        return job
+
+    def begin(
+        self, kind: str, source: str, request: dict[str, Any], *, key: str | None = None, digest: str = ""
+    ) -> dict[str, Any]:
+        """Queues a job and starts it as soon as a worker is free; a key that was used before gives its job again."""
+        place = f"{kind}:{source}:{key}"
+
+        def queue(tx: Transaction) -> tuple[dict[str, Any], str]:
+            known = tx.get(OWNER, "job-key", place) if key else None
+            if known is not None:
+                ident, _, said = known.decode().partition(" ")
+                return self.documents.find(tx, ident) or {}, said
+            job = self.add(tx, kind, source, request)
+            if key:
+                tx.put(OWNER, "job-key", place, f"{job['id']} {digest}".encode())
+            return job, ""
+
+        job, said = self._hub.write(queue)
+        if said and said != digest:
+            raise ServiceError(409, "key", "This idempotency key was used for another request.", "Use a new key.")
+        if not said:
+            self._start(job)
+        return self.show(job)
+
+    def _start(self, job: dict[str, Any]) -> None:
+        self._running[job["id"]] = self._pool.submit(self._run, job["id"])
+
+    def get(self, ident: str) -> dict[str, Any]:
+        """A job as clients see it."""
+        return self.show(self.documents.get(ident))
+
+    def all(self) -> list[dict[str, Any]]:
+        """All jobs, the newest first."""
+        return [self.show(job) for job in self.documents.all()]
+
+    def show(self, job: dict[str, Any]) -> dict[str, Any]:
+        """A job with its progress and without its request."""
+        done, stage = self._progress.get(job["id"], (0.0, "waiting"))
+        if job["state"] not in _OPEN:
+            done, stage = 1.0, job["state"]
+        return {key: value for key, value in job.items() if key != "request"} | {"progress": done, "stage": stage}
+
+    def wait(self, ident: str, seconds: float | None = None) -> dict[str, Any]:
+        """The job when it has ended, for pages and tests."""
+        future = self._running.get(ident)
+        if future is not None:
+            future.result(seconds)
+        return self.get(ident)
+
+    def cancel(self, ident: str) -> dict[str, Any]:
+        """Marks a job as unwanted; a release it may still compute is thrown away."""
+
+        def mark(tx: Transaction) -> dict[str, Any]:
+            job = self.documents.find(tx, ident) or known
+            if job["state"] in _OPEN:
+                job["state"] = "cancelled"
+                self._let_go(tx, job)
+            return job
+
+        known = self.documents.get(ident)
+        return self.show(self._hub.write(mark))
+
+    # A worker's side
+
+    def _run(self, ident: str) -> None:
+        if self._stopping.is_set():
+            return
+        try:
+            job = self._hub.write(lambda tx: self._mark_running(tx, ident))
+            if job is not None:
+                self._work[job["kind"]](job)
+        except UnwantedError:
+            pass
+        except Exception as error:  # noqa: BLE001 - it becomes the job's answer
+            _, code, message, hint = describe(error)
+            problem = {"code": code, "message": message, "hint": hint}
+            self._hub.write(lambda tx: self._mark_failed(tx, ident, problem))
+        finally:
+            self._progress.pop(ident, None)
+            self._running.pop(ident, None)
+
+    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+        job = self.documents.find(tx, ident)
+        if job is None or job["state"] not in _OPEN:
+            return None
+        job["state"] = "running"
+        self.documents.put(tx, ident, job)
+        return job
+
+    def _mark_failed(self, tx: Transaction, ident: str, problem: dict[str, str]) -> None:
+        job = self.documents.find(tx, ident)
+        if job is not None and job["state"] in _OPEN:
+            self._let_go(tx, job | {"state": "failed", "error": problem})
+
+    def _finish(self, ident: str) -> Callable[[Transaction, str], None]:
+        """What the publishing transaction does for the job."""
+
+        def finish(tx: Transaction, release: str) -> None:
+            job = self.documents.find(tx, ident)
+            if job is None or job["state"] not in _OPEN:
+                raise UnwantedError("The job was cancelled; nothing was published.")
+            self._let_go(tx, job | {"state": "done", "release": release})
+
+        return finish
+
+    def _let_go(self, tx: Transaction, job: dict[str, Any]) -> None:
+        """Stores the end of a job and forgets the data that was sent for it alone."""
+        self.documents.put(tx, job["id"], job)
+        if job["kind"] == "series":
+            self._hub.tables.delete(tx, job["request"]["table"])
+
+    def _at(self, ident: str, done: float, stage: str) -> None:
+        self._progress[ident] = (done, stage)
+
+    def _data(self, job: dict[str, Any]) -> pa.Table:
+        self._at(job["id"], 0.1, "reading")
+        return read_upload(self._hub.tables.blob(job["request"]["table"]))
+
+    def _table(self, job: dict[str, Any]) -> None:
+        request, ident = job["request"], job["id"]
+        policy = self._hub.policy(request["policy_hash"])
+        table = self._data(job)
+        policy.check_columns(table.column_names)
+        self._at(ident, 0.3, "searching")
+        release = anonymize(table, policy, method=request.get("method"))
+        self._at(ident, 0.8, "verifying")
+        verdict = verify([release], policy)
+        self._at(ident, 0.9, "publishing")
+        finish = self._finish(ident)
+
+        def publish(tx: Transaction) -> None:
+            add = self._hub.releases.add
+            finish(tx, add(tx, release, verdict, kind="table", source=job["source"], number=1))
+
+        self._hub.write(publish)
+
+    def _series(self, job: dict[str, Any]) -> None:
+        table = self._data(job)
+        self._at(job["id"], 0.3, "grouping")
+        self._hub.a_series(job["source"]).publish(table, self._finish(job["id"]))
+
+    def _evolving(self, job: dict[str, Any]) -> None:
+        self._at(job["id"], 0.3, "publishing")
+        table = self._hub.evolving_table(job["source"])
+        table.publish(bool(job["request"].get("again")), self._finish(job["id"]))

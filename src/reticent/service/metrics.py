@@ -1,0 +1,60 @@
+"""Figures for Prometheus, read from the hub when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from reticent.service.hub import Hub
+
+_GAUGES = {
+    "rows_per_second": "Records released per second, over the last ten",
+    "median_ms": "Median time from a batch's arrival to its commit",
+    "p99_ms": "99th percentile of the same",
+    "held": "Records held back now",
+}
+_ENGINE = {
+    "sau": "Share of counterfeit candidates",
+    "sau_limit": "The least share any release of this kind can have",
+    "open_groups": "Groups that may still be joined",
+    "forced_open_rate": "Share of records that had to open a group",
+    "alarms": "Times the stream drifted away from its design",
+}
+
+
+class _OfHub(Collector):
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def collect(self) -> Iterable[Metric]:
+        states = [stream.status() for stream in self._hub.streams.values()]
+        rows = CounterMetricFamily("reticent_stream_records", "Records taken in", labels=["stream"])
+        for state in states:
+            rows.add_metric([state["name"]], state["rows_in"])
+        yield rows
+        for name, words in (_GAUGES | _ENGINE).items():
+            gauge = GaugeMetricFamily(f"reticent_stream_{name}", words, labels=["stream"])
+            for state in states:
+                value = state.get(name, state["metrics"].get(name))
+                if value is not None:
+                    gauge.add_metric([state["name"]], value)
+            yield gauge
+        yield CounterMetricFamily("reticent_commits", "Transactions committed", value=self._hub.writer.groups)
+        yield CounterMetricFamily("reticent_steps", "Changes in these transactions", value=self._hub.writer.steps)
+        jobs = GaugeMetricFamily("reticent_jobs", "Jobs by state", labels=["state"])
+        found = [job["state"] for job in self._hub.jobs.all()]
+        for state in sorted(set(found)):
+            jobs.add_metric([state], found.count(state))
+        yield jobs
+
+
+def exposition(hub: Hub) -> bytes:
+    """All figures as text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OfHub(hub))
+    return generate_latest(registry)

@@ -1,0 +1,22 @@
+"""The studio: pages for the custodian, served by the same process, with every asset from this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reticent.service.pages.gate import Gate
+from reticent.service.pages.sign_in import router
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def mount(app: FastAPI) -> None:
+    """Adds the pages to an app."""
+    from nicegui import ui
+
+    from reticent.service.pages import history, live, prepare, release  # noqa: F401 - each registers its page
+
+    app.include_router(router)
+    ui.run_with(app, title="Reticent", dark=None, show_welcome_message=False)
+    app.add_middleware(Gate)

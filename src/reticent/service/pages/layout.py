@@ -1,0 +1,131 @@
+"""What all pages share: the frame, the colours, and who is looking."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nicegui import run, ui
+
+from reticent.service.problems import describe
+from reticent.service.tokens import Role, Token
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from reticent.service.hub import Hub
+    from reticent.service.settings import Settings
+
+PAGES = {"Prepare": "/", "Release": "/release", "Live": "/live", "History": "/history"}
+# Dark enough on white and light enough on black for small text.
+GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
+T = TypeVar("T")
+
+_STYLE = """
+<style>
+.q-header { background: #0b4a59 !important; }
+.r-page { max-width: 76rem; margin: 0 auto; width: 100%; padding: .75rem; gap: 1rem; }
+.r-card { width: 100%; border-radius: .75rem; }
+.r-muted { color: #4b5a65; } .body--dark .r-muted { color: #b4c2cc; }
+.r-nav { color: white !important; text-decoration: none; padding: .5rem .75rem; border-radius: .5rem; }
+.r-nav:hover, .r-nav:focus-visible { background: rgb(255 255 255 / .18); outline: 2px solid white; }
+.r-nav[aria-current=page] { background: rgb(255 255 255 / .25); font-weight: 600; }
+.r-figure { font-size: 1.7rem; font-weight: 600; line-height: 1.1; font-variant-numeric: tabular-nums; }
+.r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.r-scroll { overflow-x: auto; width: 100%; }
+.body--dark { background: #12181d; }
+:focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
+@media (max-width: 600px) { .r-nav { padding: .5rem .4rem; font-size: .9rem; } .r-figure { font-size: 1.3rem; } .r-wide { display: none; } }
+</style>
+"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Who looks, and at what."""
+
+    hub: Hub
+    who: Token
+    settings: Settings
+
+    @property
+    def custodian(self) -> bool:
+        """Whether the visitor may change things."""
+        return self.who.role is Role.CUSTODIAN
+
+
+def visit_of(request: Request) -> Visit:
+    """The visitor, as the gate found them."""
+    hub, who, settings = request.scope["reticent"]
+    return Visit(hub, who, settings)
+
+
+@contextmanager
+def page(visit: Visit, here: str) -> Iterator[None]:
+    """The frame of a page; analysts see the history alone."""
+    ui.add_head_html(_STYLE)
+    ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
+    dark = ui.dark_mode(None)
+    with ui.header().classes("items-center q-py-xs no-wrap").props("elevated"):
+        ui.label("Reticent").classes("text-lg font-bold r-wide")
+        with ui.element("nav").props('aria-label="Pages"').classes("row no-wrap"):
+            for name, target in PAGES.items():
+                if visit.custodian or name == "History":
+                    link = ui.link(name, target).classes("r-nav")
+                    if name == here:
+                        link.props("aria-current=page")
+        ui.space()
+        ui.button(icon="contrast", on_click=lambda: _turn(dark)).props(
+            'flat round dense color=white aria-label="Light or dark"'
+        )
+        if visit.who.id != "demo":
+            with ui.element("form").props('method=post action="/sign-in/out"'):
+                ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
+    with ui.column().classes("r-page"):
+        if visit.settings.open:
+            ui.label("Demonstration: synthetic data about nobody; no token is needed on this machine.").classes(
+                "r-muted text-sm"
+            )
+        if visit.custodian or here == "History":
+            yield
+        else:
+            ui.label("An analyst may see the history only.").props("role=alert")
+            yield
+
+
+def _turn(dark: Any) -> None:
+    dark.value = not dark.value
+
+
+def card(title: str = "") -> ui.card:
+    """A card, with a heading."""
+    made = ui.card().classes("r-card")
+    if title:
+        with made:
+            ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
+    return made
+
+
+def figure(words: str, value: str = "-") -> ui.label:
+    """A number with what it means below; returns the number."""
+    with ui.column().classes("gap-0"):
+        number = ui.label(value).classes("r-figure")
+        ui.label(words).classes("r-muted text-sm")
+    return number
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Runs something slow on a thread."""
+    return await run.io_bound(work)
+
+
+async def trying(work: Awaitable[T]) -> T | None:
+    """Awaits something and tells the visitor when it fails, in words that quote no data."""
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001 - it is told, not raised
+        _, _, message, hint = describe(error)
+        ui.notify(f"{message} {hint}", type="negative", multi_line=True, close_button="Close", timeout=0)
+        return None

@@ -1,0 +1,131 @@
+"""Live: a running stream, second by second."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import orjson
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.service.pages.layout import BAD, MAIN, SECOND, Visit, card, figure, page, visit_of
+
+_POINTS = 120
+
+
+@ui.page("/live")
+async def live(request: Request, stream: str = "") -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Live"):
+        if not visit.custodian:
+            return
+        names = sorted(visit.hub.streams)
+        if not names:
+            ui.label("There is no stream yet. Begin one with POST /api/v1/streams.")
+            return
+        here = stream if stream in names else names[0]
+        if len(names) > 1:
+            ui.select(names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}"))
+        _watch(visit, here)
+
+
+def _watch(visit: Visit, name: str) -> None:
+    status = visit.hub.stream(name).status()
+    with card(f"Stream {name}"):
+        ui.label(_promise(status)).classes("r-muted")
+        alarm = ui.label("The stream has drifted away from its design: more records than usual had to open a group.")
+        alarm.classes("text-negative font-medium").props("role=alert")
+        with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
+            shown = {key: figure(words) for key, words in _FIGURES.items()}
+    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
+        with card("Records per second"):
+            rates = ui.echart(_chart(["records per second"], [MAIN])).classes("w-full h-56")
+        with card("Counterfeit share (SAU) and its limit"):
+            shares = ui.echart(_chart(["SAU", "limit", "forced open"], [MAIN, SECOND, BAD])).classes("w-full h-56")
+    with card("Released just now"), ui.element("div").classes("r-scroll"):
+        latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
+    history: deque[tuple[float, float, float, float]] = deque(maxlen=_POINTS)
+
+    def look() -> None:
+        running = visit.hub.stream(name)
+        state = running.status()
+        figures = state["metrics"]
+        for key, label in shown.items():
+            label.set_text(_text(key, state.get(key, figures.get(key))))
+        alarm.set_visibility(bool(figures.get("alarms")))
+        history.append(
+            (
+                state["rows_per_second"],
+                figures.get("sau", 0.0),
+                figures.get("sau_limit", 0.0),
+                figures.get("forced_open_rate", 0.0),
+            )
+        )
+        _plot(rates, [[point[0] for point in history]])
+        _plot(shares, [[point[i] for point in history] for i in (1, 2, 3)])
+        latest.set_text("\n".join(_line(line) for line in list(running.latest)[-8:]) or "Nothing yet.")
+
+    look()
+    ui.timer(1.0, look)
+
+
+_FIGURES = {
+    "rows_in": "records so far",
+    "rows_per_second": "records per second",
+    "median_ms": "median to disk, ms",
+    "p99_ms": "99% within, ms",
+    "open_groups": "open groups",
+    "held": "held back",
+}
+
+
+def _text(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.1f}" if key.endswith("_ms") else f"{value:,.0f}"
+
+
+def _promise(status: dict[str, Any]) -> str:
+    posterior = status["guarantee"].get("posterior")
+    if posterior:
+        return f"Each record is released in the call that brings it; nobody's value is guessed right more often than 1 in {round(1 / posterior)}."
+    return f"Method {status['method']}: records wait until they are safe in a group."
+
+
+def _line(line: bytes) -> str:
+    record = orjson.loads(line)
+    if record["type"] == "group":
+        return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"
+    shown = ", ".join(f"{key} {value}" for key, value in record["qi"].items())
+    return f"#{record['seq']}  {shown}  →  {record.get('group') or record.get('sensitive')}"
+
+
+def _chart(names: list[str], colours: list[str]) -> dict[str, Any]:
+    return {
+        "animation": False,
+        "grid": {"left": 48, "right": 12, "top": 28, "bottom": 20},
+        "legend": {"data": names, "top": 0, "textStyle": {"color": "#7b8a95"}} if len(names) > 1 else {"show": False},
+        "xAxis": {"type": "category", "data": list(range(-_POINTS + 1, 1)), "axisLabel": {"show": False}},
+        "yAxis": {"type": "value", "min": 0},
+        "tooltip": {"trigger": "axis"},
+        "aria": {"enabled": True},
+        "series": [
+            {
+                "name": n,
+                "type": "line",
+                "showSymbol": False,
+                "data": [],
+                "itemStyle": {"color": c},
+                "lineStyle": {"width": 2},
+            }
+            for n, c in zip(names, colours, strict=True)
+        ],
+    }
+
+
+def _plot(chart: ui.echart, columns: list[list[float]]) -> None:
+    for series, values in zip(chart.options["series"], columns, strict=True):
+        series["data"] = [None] * (_POINTS - len(values)) + [round(value, 4) for value in values]
+    chart.update()

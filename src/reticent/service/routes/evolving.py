@@ -1,0 +1,103 @@
+"""Evolving tables: change batches go in, versions come out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from reticent.service.problems import ServiceError
+from reticent.service.routes.common import (
+    CUSTODIAN,
+    FEED,
+    Created,
+    Job,
+    Key,
+    Name,
+    PolicyBody,
+    TheHub,
+    aside,
+    body_of,
+    digest_of,
+    errors,
+)
+from reticent.service.uploads import KINDS, check_kind, read_upload
+from reticent.service.wire import media_type
+
+router = APIRouter(prefix="/evolving", tags=["evolving tables"])
+
+
+class NewEvolving(PolicyBody):
+    """An evolving table to begin."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+
+
+class EvolvingStatus(BaseModel):
+    """An evolving table in figures."""
+
+    name: str
+    strategy: str
+    l: int
+    rows: int
+    held: int
+    publications: int
+
+
+class Changed(BaseModel):
+    """What a batch did."""
+
+    inserted: int
+    deleted: int
+    updated: int
+    touched: int
+    dissolved: int
+    relocated: int
+    held: int
+    rows: int
+
+
+class Publish(BaseModel):
+    """How to publish."""
+
+    model_config = ConfigDict(extra="forbid")
+    again: bool = Field(default=False, description="Although the strategy is safe for one publication only.")
+
+
+@router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
+async def create(body: NewEvolving, hub: TheHub) -> Created:
+    """Begins an evolving table under a policy."""
+    policy = await aside(lambda: hub.create("evolving", body.name, body.bundle()))
+    return Created(name=body.name, policy_hash=policy.hash)
+
+
+@router.get("", dependencies=CUSTODIAN, responses=errors())
+async def every(hub: TheHub) -> list[EvolvingStatus]:
+    """All evolving tables."""
+    return await aside(lambda: [EvolvingStatus(**table.status()) for table in hub.evolving.values()])
+
+
+@router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
+async def one(name: Name, hub: TheHub) -> EvolvingStatus:
+    """One evolving table."""
+    table = hub.evolving_table(name)
+    return await aside(lambda: EvolvingStatus(**table.status()))
+
+
+@router.post("/{name}/changes", dependencies=FEED, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
+async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> Changed:
+    """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
+    table = hub.evolving_table(name)
+    check_kind(media_type(request.headers.get("content-type")))
+    body = await request.body()
+    if not body:
+        raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
+    return Changed(**await aside(lambda: table.change(read_upload(body), key, digest_of(body))))
+
+
+@router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
+async def publish(name: Name, body: Publish, hub: TheHub, key: Key = None) -> Job:
+    """Publishes the table as it is now, as a job."""
+    hub.evolving_table(name)
+    return Job(
+        **await aside(lambda: hub.jobs.begin("evolving", name, {"again": body.again}, key=key, digest="publish"))
+    )

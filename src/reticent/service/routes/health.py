@@ -1,0 +1,37 @@
+"""Whether the server is there, and its figures for Prometheus."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from reticent.service.metrics import exposition
+from reticent.service.routes.common import CUSTODIAN, TheHub, errors
+
+router = APIRouter(tags=["server"])
+
+
+class Health(BaseModel):
+    """The server is there."""
+
+    status: str
+    version: str
+
+
+@router.get("/health")
+async def health() -> Health:
+    """Whether the server answers; the one address that needs no token."""
+    return Health(status="ok", version=version("reticent"))
+
+
+@router.get(
+    "/metrics",
+    dependencies=CUSTODIAN,
+    responses={**errors(), 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    response_class=Response,
+)
+async def metrics(hub: TheHub) -> Response:
+    """Figures in Prometheus' text format."""
+    return Response(exposition(hub), media_type="text/plain; version=0.0.4")

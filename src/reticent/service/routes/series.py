@@ -1,0 +1,83 @@
+"""Series: the same persons again, release by release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from reticent.service.hub import Hub
+from reticent.service.routes.common import (
+    CUSTODIAN,
+    Created,
+    Job,
+    Key,
+    Name,
+    PolicyBody,
+    TheHub,
+    aside,
+    body_of,
+    digest_of,
+    errors,
+)
+from reticent.service.routes.tables import keep
+from reticent.service.uploads import KINDS, check_kind
+from reticent.service.wire import media_type
+
+router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN)
+
+
+class NewSeries(PolicyBody):
+    """A series to begin."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+
+
+class SeriesStatus(BaseModel):
+    """A series in figures."""
+
+    name: str
+    model: str
+    m: int
+    max_risk: float | None
+    releases: int
+
+
+@router.post("", status_code=201, responses=errors(409))
+async def create(body: NewSeries, hub: TheHub) -> Created:
+    """Begins a series under a policy."""
+    policy = await aside(lambda: hub.create("series", body.name, body.bundle()))
+    return Created(name=body.name, policy_hash=policy.hash)
+
+
+@router.get("", responses=errors())
+async def every(hub: TheHub) -> list[SeriesStatus]:
+    """All series."""
+    return await aside(lambda: [SeriesStatus(**series.status()) for series in hub.series.values()])
+
+
+@router.get("/{name}", responses=errors(404))
+async def one(name: Name, hub: TheHub) -> SeriesStatus:
+    """One series."""
+    series = hub.a_series(name)
+    return await aside(lambda: SeriesStatus(**series.status()))
+
+
+@router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
+async def next_release(name: Name, request: Request, hub: TheHub, key: Key = None) -> Job:
+    """Publishes a table, all records as they are now, as the next release, as a job."""
+    hub.a_series(name)
+    check_kind(media_type(request.headers.get("content-type")))
+    body = await request.body()
+    return Job(**await aside(lambda: begin(hub, name, body, key)))
+
+
+def begin(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
+    """Queues the next release; the data is forgotten when the job ends."""
+    table = keep(hub, body, name)
+    request = {"table": table["id"]}
+    job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))
+    if hub.jobs.documents.get(job["id"])["request"] != request:  # it came before; this copy is not needed
+        hub.write(lambda tx: hub.tables.delete(tx, table["id"]))
+    return job

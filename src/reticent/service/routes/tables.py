@@ -1,0 +1,131 @@
+"""Tables: send one, get a policy guessed, release it as a job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+
+from reticent.policy.guess import SAMPLE, guess, guess_person
+from reticent.service.documents import fresh_id, now
+from reticent.service.hub import Hub
+from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
+from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
+from reticent.service.wire import media_type
+
+router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN)
+
+
+class TableInfo(BaseModel):
+    """A table that was sent; its cells cannot be read back."""
+
+    id: str
+    name: str
+    created: str
+    rows: int
+    bytes: int
+    columns: list[str]
+
+
+class RunTable(PolicyBody):
+    """How to release a table."""
+
+    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy"] | None = None
+
+
+class GuessedColumn(BaseModel):
+    """What a column seems to be, and why."""
+
+    column: str
+    role: str
+    why: str
+    hierarchy: dict[str, Any] | None = None
+
+
+class Guessed(BaseModel):
+    """A policy to start from."""
+
+    person: str | None
+    columns: list[GuessedColumn]
+
+
+@router.post("", status_code=201, responses=errors(415), openapi_extra=body_of(*KINDS))
+async def upload(
+    request: Request,
+    hub: TheHub,
+    name: Annotated[str, Query(max_length=100, pattern=r"^[\w .()-]*$")] = "table",
+) -> TableInfo:
+    """Takes a table in: CSV, Parquet, Arrow or NDJSON."""
+    check_kind(media_type(request.headers.get("content-type")))
+    body = await request.body()
+    return TableInfo(**await aside(lambda: keep(hub, body, name)))
+
+
+def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
+    """Stores a table after reading it once."""
+    table = read_upload(body)
+    document = {
+        "id": fresh_id(),
+        "name": name,
+        "created": now(),
+        "rows": table.num_rows,
+        "bytes": len(body),
+        "columns": table.column_names,
+    }
+
+    def store(tx: Any) -> None:
+        hub.tables.put(tx, str(document["id"]), document)
+        hub.tables.put_blob(tx, str(document["id"]), body)
+
+    hub.write(store)
+    return document
+
+
+@router.get("", responses=errors())
+async def every(hub: TheHub) -> list[TableInfo]:
+    """All tables, the newest first."""
+    return [TableInfo(**table) for table in await aside(hub.tables.all)]
+
+
+@router.get("/{ident}", responses=errors(404))
+async def one(ident: Ident, hub: TheHub) -> TableInfo:
+    """One table: its columns and size."""
+    return TableInfo(**await aside(lambda: hub.tables.get(ident)))
+
+
+@router.delete("/{ident}", status_code=204, responses=errors(404))
+async def remove(ident: Ident, hub: TheHub) -> None:
+    """Forgets a table; its releases stay."""
+
+    def work() -> None:
+        hub.tables.get(ident)
+        hub.write(lambda tx: hub.tables.delete(tx, ident))
+
+    await aside(work)
+
+
+@router.get("/{ident}/guess", responses=errors(404))
+async def guessed(ident: Ident, hub: TheHub) -> Guessed:
+    """A role and a hierarchy for each column, and why; no value is quoted."""
+
+    def work() -> Guessed:
+        found = guess(head_of(hub.tables.blob(ident), SAMPLE))
+        columns = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in found]
+        return Guessed(person=guess_person(found), columns=columns)
+
+    return await aside(work)
+
+
+@router.post("/{ident}/jobs", status_code=202, responses=errors(404, 409))
+async def run(ident: Ident, body: RunTable, hub: TheHub) -> Job:
+    """Releases a table under a policy, as a job; its release is under /releases when it is done."""
+
+    def work() -> dict[str, Any]:
+        table = hub.tables.get(ident)
+        policy = hub.accept(body.bundle())
+        policy.check_columns(table["columns"])
+        request = {"table": ident, "policy_hash": policy.hash, "method": body.method}
+        return hub.jobs.begin("table", table["name"], request)
+
+    return Job(**await aside(work))

@@ -1,0 +1,94 @@
+"""Starting the server: its socket, its words to the operator, the demonstration."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvicorn
+
+from reticent.errors import ConnectorError, PolicyError
+from reticent.service.app import create_app
+from reticent.service.settings import Settings, is_loopback
+
+# Idle connections of feeds stay open between batches; a connection above this many is turned away.
+_KEEP_ALIVE = 75
+_CONNECTIONS = 4_000
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+
+def run(settings: Settings, tls: Tls | None = None) -> None:
+    """Serves until it is told to stop."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with contextlib.ExitStack() as stack:
+        if settings.demo and not is_loopback(settings.host):
+            raise PolicyError("The demonstration listens on this machine only.", hint="Leave out --host, or --demo.")
+        if not settings.store:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="reticent-demo-"))
+            settings = replace(settings, store=f"{folder}/store.db")
+        listening = stack.enter_context(_socket(settings))
+        app = create_app(settings)
+        scheme = "https" if tls else "http"
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        address = f"{scheme}://{host}:{listening.getsockname()[1]}"
+        if settings.demo:
+            from reticent.service.demo import Demo
+
+            stack.enter_context(Demo(app.state.hub))
+        _say(address, settings, app.state.hub.tokens.all() == [])
+        uvicorn.Server(config(app, tls)).run(sockets=[listening])
+
+
+def config(app: object, tls: Tls | None = None) -> uvicorn.Config:
+    """How uvicorn runs the app."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,  # a path may hold a name; the metrics count requests
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=_CONNECTIONS,
+        backlog=1024,
+        proxy_headers=False,  # who is calling must not be the caller's to say
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
+    )
+
+
+def _socket(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise ConnectorError(
+            f"Cannot listen on port {settings.port}: {error.strerror}.", hint="Choose another with --port."
+        ) from None
+    return listening
+
+
+def _say(address: str, settings: Settings, nobody: bool) -> None:  # noqa: FBT001
+    lines = [f"Reticent serves at {address}" + ("" if settings.studio else "/api/v1")]
+    if settings.open:
+        lines.append("Demonstration: synthetic data, and NO TOKEN is needed on this machine. Not for real data.")
+    elif nobody:
+        store = f" --store {settings.store}" if settings.store != "reticent.db" else ""
+        lines.append(f"There are no tokens yet: reticent token create NAME --role custodian{store}")
+    lines.append(f"API: {address}/api/v1/openapi.json   Stop: Ctrl-C")
+    sys.stderr.write("\n".join(lines) + "\n")
+    sys.stderr.flush()

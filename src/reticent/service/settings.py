@@ -1,0 +1,50 @@
+"""What an operator may set; the defaults are meant for a hospital's own machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits and places of one server.
+
+    Attributes:
+        store: path or URL of the private store.
+        host: address to listen on.
+        port: port to listen on.
+        demo: demonstration data, and no tokens needed on loopback.
+        studio: serve the pages too.
+        max_body: largest request body in bytes.
+        rate: requests per second that one token may make.
+        refusals: wrong tokens per second that one address may try.
+        timeout: seconds a client may take to send a body, and the server to answer.
+        session: seconds a sign-in to the studio lasts.
+        secure: the server speaks TLS, so cookies are kept to it.
+    """
+
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8080
+    demo: bool = False
+    studio: bool = True
+    max_body: int = 64 << 20
+    rate: float = 2_000.0
+    refusals: float = 5.0
+    timeout: float = 30.0
+    session: float = 8 * 3600.0
+    secure: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether requests from this machine need no token: only in the demonstration, and only on loopback."""
+        return self.demo and is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or name means this machine and no other."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

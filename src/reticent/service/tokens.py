@@ -1,0 +1,122 @@
+"""Tokens: who may do what. Only a hash of each is kept; it is compared in constant time.
+
+A token is `rt_<id>_<secret>`: the id finds the entry, the secret has 256 random bits, so one round of a hash suffices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from reticent.store import Store
+
+OWNER, SPACE = "service", "token"
+# How long a revoked token may still be taken from memory.
+_REMEMBER = 2.0
+_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+
+
+class Role(StrEnum):
+    """What a token is for."""
+
+    FEED = "feed"
+    ANALYST = "analyst"
+    CUSTODIAN = "custodian"
+
+
+@dataclass(frozen=True)
+class Token:
+    """What the store keeps of a token."""
+
+    id: str
+    name: str
+    role: Role
+    digest: str
+    created: float
+    expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Token({self.id}, {self.role})"
+
+
+class Tokens:
+    """Creates, finds and revokes tokens; several processes may share the store."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: dict[str, tuple[float, Token | None]] = {}
+
+    def create(self, name: str, role: Role, *, days: float | None = 365.0) -> tuple[str, Token]:
+        """A new token: its text, to be shown once, and its entry."""
+        if not 0 < len(name) <= 100 or not name.isprintable():
+            raise PolicyError("A token needs a name of 1 to 100 characters.", hint="Name the feed or the person.")
+        if days is not None and not days > 0:
+            raise PolicyError("A token must be valid for some time.", hint="Give --days above 0.")
+        now = self._clock()
+        ident, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        entry = Token(ident, name, role, _digest(secret), now, None if days is None else now + days * 86_400)
+        with self._store.transaction() as tx:
+            tx.put(OWNER, SPACE, ident, json.dumps(asdict(entry)).encode())
+        return f"rt_{ident}_{secret}", entry
+
+    def all(self) -> list[Token]:
+        """All tokens, the oldest first."""
+        found = [_entry(value) for value in self._store.items(OWNER, SPACE).values()]
+        return sorted(found, key=lambda token: token.created)
+
+    def revoke(self, ident: str) -> bool:
+        """Removes a token; tells whether it was there."""
+        with self._store.transaction() as tx:
+            there = tx.get(OWNER, SPACE, ident) is not None
+            tx.delete(OWNER, SPACE, ident)
+        self._known.pop(ident, None)
+        return there
+
+    def find(self, text: str) -> Token | None:
+        """The entry of a token that is right and not expired, otherwise None."""
+        ident, secret = _parts(text)
+        entry = self._entry(ident) if ident else None
+        # The work is the same whether the id is known or not.
+        right = hmac.compare_digest(_digest(secret), entry.digest if entry else _NOBODY)
+        if entry is None or not right or (entry.expires is not None and entry.expires <= self._clock()):
+            return None
+        return replace(entry, digest="")
+
+    def _entry(self, ident: str) -> Token | None:
+        now = time.monotonic()
+        found = self._known.get(ident)
+        if found is None or found[0] < now:
+            value = self._store.get(OWNER, SPACE, ident)
+            found = (now + _REMEMBER, None if value is None else _entry(value))
+            if len(self._known) > 10_000:
+                self._known.clear()
+            if found[1] is not None:
+                self._known[ident] = found
+        return found[1]
+
+
+def _parts(text: str) -> tuple[str, str]:
+    kind, _, rest = text.partition("_")
+    ident, _, secret = rest.partition("_")
+    fine = kind == "rt" and len(ident) == 12 and ident.isascii() and ident.isalnum() and len(secret) <= 100
+    return (ident, secret) if fine else ("", "")
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _entry(value: bytes) -> Token:
+    fields = json.loads(value)
+    return Token(**(fields | {"role": Role(fields["role"])}))

@@ -1,0 +1,47 @@
+"""Tables that clients send: read, never executed, never unpacked."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from reticent.connectors.files import read_head, read_table
+from reticent.errors import DataError
+from reticent.service.problems import ServiceError
+from reticent.service.wire import ARROW, NDJSON
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = {
+    "text/csv": "CSV",
+    "application/vnd.apache.parquet": "Parquet",
+    ARROW: "Arrow",
+    "application/vnd.apache.arrow.file": "Arrow",
+    NDJSON: "NDJSON",
+    "application/octet-stream": "any of these",
+}
+_GZIP = b"\x1f\x8b"
+
+
+def check_kind(kind: str) -> None:
+    """Refuses a content type that tables do not come in."""
+    if kind not in KINDS:
+        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
+
+
+def read_upload(data: bytes) -> pa.Table:
+    """The whole table."""
+    return read_table(io.BytesIO(_plain(data)))
+
+
+def head_of(data: bytes, rows: int) -> pa.Table:
+    """Its first rows."""
+    return read_head(io.BytesIO(_plain(data)), rows)
+
+
+def _plain(data: bytes) -> bytes:
+    # A packed file of some megabytes can hold terabytes.
+    if data.startswith(_GZIP):
+        raise DataError("Packed files are not taken here.", hint="Send it unpacked, or use the command line.")
+    return data

@@ -1,0 +1,142 @@
+"""Group commit: one thread writes for all streams; what arrives while it commits goes into the next transaction.
+
+A step has two halves. `check` may refuse it and changes nothing; `apply` changes an engine and the transaction. When an
+`apply` fails, or the commit does, nothing of the group is stored: every engine touched is dropped, to be built again
+from the store, and the steps are tried one by one, so that only the one at fault fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol
+
+from reticent.errors import StateError
+
+if TYPE_CHECKING:
+    from reticent.store import Store, Transaction
+
+LOG = logging.getLogger(__name__)
+# A group is closed at this many steps, so that the first of them does not wait for ever.
+_GROUP = 128
+
+
+class Owner(Protocol):
+    """An engine's keeper."""
+
+    def flush(self, tx: Transaction) -> None:
+        """Stores what was applied since the last time."""
+
+
+class Step(Protocol):
+    """One change of one engine and the store."""
+
+    def check(self) -> None:
+        """Refuses what cannot be done; changes nothing."""
+
+    def apply(self, tx: Transaction) -> Any:
+        """Does it; the value is the answer, given once it is on disk."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """Who stores the steps of a group together; None when `apply` stores it."""
+
+    def settled(self) -> None:
+        """Called once the change is on disk."""
+
+    def drop(self) -> None:
+        """Forgets the engine in memory, which may be ahead of the store."""
+
+
+class Writer:
+    """The thread; `submit` from anywhere."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._queue: queue.SimpleQueue[tuple[Step, Future[Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="reticent-writer", daemon=True)
+        self._open = True
+        self.groups = 0
+        self.steps = 0
+        self._thread.start()
+
+    def submit(self, step: Step) -> Future[Any]:
+        """Queues a step; the future holds its answer when it is on disk, or its error."""
+        if not self._open:
+            raise StateError("The server is stopping.", hint="Send it again when it is back.")
+        future: Future[Any] = Future()
+        self._queue.put((step, future))
+        return future
+
+    def close(self) -> None:
+        """Finishes what is queued, then stops."""
+        self._open = False
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            group: list[tuple[Step, Future[Any]]] = []
+            item = self._queue.get()
+            while True:
+                if item is None:
+                    going = False
+                    break
+                group.append(item)
+                if len(group) >= _GROUP:
+                    break
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            self._commit([pair for pair in group if pair[1].set_running_or_notify_cancel()])
+
+    def _commit(self, group: Sequence[tuple[Step, Future[Any]]]) -> None:
+        if not group:
+            return
+        try:
+            done = self._together(group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the group was stored
+            for step, _ in group:
+                step.drop()
+            if len(group) == 1:
+                _answer(group[0][1].set_exception, error)
+                return
+            LOG.warning("a group of %d steps failed with %s; trying them one by one", len(group), type(error).__name__)
+            for pair in group:
+                self._commit([pair])
+            return
+        self.groups += 1
+        self.steps += len(group)
+        for (step, future), (value, refused) in zip(group, done, strict=True):
+            if refused is not None:
+                _answer(future.set_exception, refused)
+                continue
+            step.settled()
+            _answer(future.set_result, value)
+
+    def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
+        done: list[tuple[Any, Exception | None]] = []
+        with self._store.transaction() as tx:
+            for step, _ in group:
+                try:
+                    step.check()
+                except Exception as error:  # noqa: BLE001 - an answer for this step alone
+                    done.append((None, error))
+                    continue
+                done.append((step.apply(tx), None))
+            owners = {id(owner): owner for step, _ in group if (owner := step.owner) is not None}
+            for owner in owners.values():
+                owner.flush(tx)
+        return done
+
+
+def _answer(give: Callable[[Any], None], value: Any) -> None:
+    try:
+        give(value)
+    except Exception as error:  # noqa: BLE001 - the caller has gone; the change stands
+        LOG.debug("an answer found no taker: %s", type(error).__name__)

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+from serving import InThread
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = InThread(tmp_path_factory.mktemp("service"), refusals=1e9)
+    yield running
+    running.close()

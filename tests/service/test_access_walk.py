@@ -1,0 +1,134 @@
+"""Every route with every role, and with a wrong, an expired and a missing token."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from serving import InThread, csv, feed_policy
+
+from reticent.datasets import feed, hospital
+from reticent.service.tokens import Role, Tokens
+
+OPEN = {("GET", "/api/v1/health")}
+# What each role may do, spelt out here and not read from the routes.
+FEED = {("POST", "/api/v1/streams/{name}/records"), ("POST", "/api/v1/evolving/{name}/changes")}
+ANALYST = {
+    ("GET", "/api/v1/streams"),
+    ("GET", "/api/v1/streams/{name}/records"),
+    ("GET", "/api/v1/streams/{name}/events"),
+    ("GET", "/api/v1/releases"),
+    ("GET", "/api/v1/releases/{ident}"),
+    ("GET", "/api/v1/releases/{ident}/download"),
+}
+ALLOWED = {Role.FEED: FEED, Role.ANALYST: ANALYST}
+
+
+def routes(server: InThread) -> list[tuple[str, str]]:
+    document = httpx.get(f"{server.root}/api/v1/openapi.json").json()
+    return [(method.upper(), path) for path, item in document["paths"].items() for method in item]
+
+
+def call(server: InThread, method: str, path: str, token: str | None) -> httpx.Response:
+    where = re.sub(r"\{ident\}", "0" * 16, re.sub(r"\{name\}", "nothing", path))
+    headers = {"Authorization": token} if token is not None else {}
+    content = b"{}" if method == "POST" else None
+    kind = "application/json" if not path.endswith(("records", "changes")) else "application/x-ndjson"
+    if content:
+        headers["Content-Type"] = kind
+    return server.caller.request(method, server.root + where, headers=headers, content=content)
+
+
+def test_the_document_lists_every_route(server):
+    found = routes(server)
+    mounted = {route.path for route in server.app.routes if getattr(route, "path", "").startswith("/api/v1/")}
+    assert {path for _, path in found} <= mounted | {path for _, path in found}
+    assert len(found) >= 25
+    assert OPEN | FEED | ANALYST <= set(found)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_may_do_what_it_may(server, role):
+    for method, path in routes(server):
+        if (method, path) in OPEN:
+            continue
+        answer = call(server, method, path, f"Bearer {server.tokens[role]}")
+        may = role is Role.CUSTODIAN or (method, path) in ALLOWED[role]
+        assert (answer.status_code == 403) != may, (method, path, answer.status_code)
+        assert answer.status_code != 401
+        assert answer.status_code < 500
+
+
+def bad_tokens(server: InThread) -> dict[str, str | None]:
+    right = server.tokens[Role.CUSTODIAN]
+    kind, ident, secret = right.split("_", 2)
+    tokens = Tokens(server.hub.store, clock=lambda: 0.0)
+    expired = tokens.create("expired", Role.CUSTODIAN, days=1)[0]
+    revoked, entry = Tokens(server.hub.store).create("revoked", Role.CUSTODIAN)
+    Tokens(server.hub.store).revoke(entry.id)
+    other = server.tokens[Role.FEED].split("_", 2)[2]
+    return {
+        "missing": None,
+        "empty": "Bearer",
+        "another scheme": f"Basic {right}",
+        "no scheme": right,
+        "wrong secret": f"Bearer {kind}_{ident}_{'x' * len(secret)}",
+        "another's secret": f"Bearer {kind}_{ident}_{other}",
+        "cut secret": f"Bearer {right[:-1]}",
+        "unknown id": f"Bearer {kind}_000000000000_{secret}",
+        "not a token": "Bearer ../../etc/passwd",
+        "expired": f"Bearer {expired}",
+        "revoked": f"Bearer {revoked}",
+    }
+
+
+def test_nobody_gets_in_without_a_right_token(server):
+    for what, token in bad_tokens(server).items():
+        for method, path in routes(server):
+            answer = call(server, method, path, token)
+            if (method, path) in OPEN:
+                assert answer.status_code == 200
+                continue
+            assert answer.status_code == 401, (what, method, path, answer.status_code)
+            assert set(answer.json()["error"]) == {"code", "message", "hint"}
+
+
+def test_the_private_side_has_no_read_path(server):
+    """No answer to a GET, for any role, shows a raw identifier, a person or a secret."""
+    people, patients = feed.generate(50, 3), hospital.generate(300, 3)
+    with server.client() as client:
+        client.post("/streams", json={"name": "quiet", **feed_policy()}).raise_for_status()
+        from serving import NDJSON, lines
+
+        client.post("/streams/quiet/records", content=lines(people), headers={"Content-Type": NDJSON}).raise_for_status()
+        table = client.post("/tables", content=csv(patients), headers={"Content-Type": "text/csv"}).json()
+        paths = [path for method, path in routes(server) if method == "GET" and not path.endswith("events")]
+        secrets = set(people.column("patient_id").to_pylist()) | set(patients.column("patient_id").to_pylist())
+        secrets |= set(patients.column("name").to_pylist())
+        for path in paths:
+            text = client.get(path.removeprefix("/api/v1").replace("{name}", "quiet").replace("{ident}", table["id"])).text
+            assert not [secret for secret in secrets if secret in text], path
+        raw = client.get("/streams/quiet/records").text
+    assert not set(people.column("patient_id").to_pylist()) & set(re.findall(r'"([^"]*)"', raw))
+
+
+def test_too_many_wrong_tokens_are_slowed_down(tmp_path):
+    running = InThread(tmp_path, refusals=1.0)
+    try:
+        answers = [httpx.get(f"{running.root}/api/v1/streams").status_code for _ in range(6)]
+        assert answers[0] == 401
+        assert answers[-1] == 429
+    finally:
+        running.close()
+
+
+def test_one_token_cannot_flood(tmp_path):
+    running = InThread(tmp_path, rate=2.0)
+    try:
+        with running.client() as client:
+            assert 429 in [client.get("/streams").status_code for _ in range(12)]
+        with running.client(Role.ANALYST) as other:
+            assert other.get("/streams").status_code == 200
+    finally:
+        running.close()

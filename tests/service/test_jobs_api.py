@@ -1,0 +1,180 @@
+"""Tables, evolving tables and series over HTTP; jobs that survive a restart, and cancelled ones that leave nothing."""
+
+from __future__ import annotations
+
+import io
+import threading
+import zipfile
+
+import httpx
+import pytest
+import yaml
+from serving import InThread, csv, until_done
+
+from reticent.datasets import hospital, series
+from reticent.datasets.policies import policy_yaml
+from reticent.release import Release
+from reticent.service import jobs as jobs_module
+
+CSV = {"Content-Type": "text/csv"}
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with server.client() as opened:
+        yield opened
+
+
+def upload(client: httpx.Client, rows: int = 500) -> dict:
+    answer = client.post("/tables", params={"name": "h.csv"}, content=csv(hospital.generate(rows, 1)), headers=CSV)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def test_a_table_from_upload_to_audit(client, tmp_path):
+    table = upload(client)
+    guess = client.get(f"/tables/{table['id']}/guess").json()
+    assert guess["person"] == "patient_id"
+    job = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()
+    done = until_done(client, job["id"])
+    assert done["state"] == "done", done
+    release = client.get(f"/releases/{done['release']}").json()
+    assert release["verdict"]["holds"]
+    for form in ("csv", "parquet"):
+        packed = client.get(f"/releases/{done['release']}/download", params={"format": form})
+        zipfile.ZipFile(io.BytesIO(packed.content)).extractall(tmp_path / form)
+        assert Release.from_dir(tmp_path / form).tables["qit"].num_rows == release["counts"]["published"]
+    audit = client.post("/audits", json={"releases": [done["release"]]}).json()
+    assert audit["holds"]
+    assert client.get(f"/audits/{audit['id']}").json() == audit
+    assert client.delete(f"/tables/{table['id']}").status_code == 204
+    assert client.get(f"/tables/{table['id']}").status_code == 404
+
+
+def test_a_policy_that_cannot_be_met_publishes_nothing(client):
+    before = len(client.get("/releases").json())
+    policy = yaml.safe_load(policy_yaml("hospital")) | {"privacy": {"l": 400}}
+    job = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy}).json()
+    done = until_done(client, job["id"])
+    assert (done["state"], done["error"]["code"]) == ("failed", "guarantee")
+    assert len(client.get("/releases").json()) == before
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x.csv", "a/b.csv", ".hidden", "", "x\x00.csv"])
+def test_a_policy_reads_no_file_of_the_server(client, name):
+    policy = yaml.safe_load(policy_yaml("hospital"))
+    policy["columns"]["sex"] = {"role": "quasi", "hierarchy": {"file": name}}
+    for files in ({}, {name: "a;*\n"}):
+        table = upload(client)
+        answer = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy, "files": files})
+        assert answer.status_code == 422
+        assert "root:" not in answer.text
+
+
+def test_packed_uploads_are_refused(client):
+    import gzip
+
+    answer = client.post("/tables", content=gzip.compress(b"a,b\n1,2\n"), headers=CSV)
+    assert answer.status_code == 422
+
+
+def test_large_bodies_are_refused(tmp_path):
+    running = InThread(tmp_path, max_body=1000)
+    try:
+        with running.client() as client:
+            assert client.post("/tables", content=b"a" * 2000, headers=CSV).status_code == 413
+
+            def chunks():
+                for _ in range(10):
+                    yield b"a" * 500
+
+            assert client.post("/tables", content=chunks(), headers=CSV).status_code == 413
+    finally:
+        running.close()
+
+
+def test_an_evolving_table_is_changed_and_published(client):
+    policy = yaml.safe_load(policy_yaml("hospital"))
+    client.post("/evolving", json={"name": "ev", "policy": policy}).raise_for_status()
+    table = hospital.generate(600, 2)
+    headers = CSV | {"Idempotency-Key": "first"}
+    one = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
+    again = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
+    assert one == again
+    assert one["rows"] == 500
+    assert client.post("/evolving/ev/changes", content=csv(table.slice(0, 9)), headers=headers).status_code == 409
+    done = until_done(client, client.post("/evolving/ev/publish", json={}).json()["id"])
+    assert done["state"] == "done", done
+    client.post("/evolving/ev/changes", content=csv(table.slice(500)), headers=CSV).raise_for_status()
+    done = until_done(client, client.post("/evolving/ev/publish", json={}).json()["id"])
+    assert done["state"] == "done", done
+    assert client.get("/evolving/ev").json()["publications"] == 2
+    numbers = [r["number"] for r in client.get("/releases").json() if r["source"] == "ev"]
+    assert sorted(numbers) == [1, 2]
+
+
+def test_a_series_is_published_once_per_key(client):
+    files = {"updates.csv": csv(series.updates()).decode()}
+    client.post("/series", json={"name": "se", "policy": policy_yaml("series"), "files": files}).raise_for_status()
+    for i, table in enumerate(series.generate(300, 2, 1)):
+        headers = CSV | {"Idempotency-Key": f"r{i}"}
+        job = client.post("/series/se/releases", content=csv(table), headers=headers).json()
+        assert until_done(client, job["id"])["state"] == "done"
+        assert client.post("/series/se/releases", content=csv(table), headers=headers).json()["id"] == job["id"]
+    assert client.get("/series/se").json()["releases"] == 2
+    assert not [table for table in client.get("/tables").json() if table["name"] == "se"]
+
+
+def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
+    """The server goes while a job runs: the next one runs it again and publishes once."""
+    hold, entered = threading.Event(), threading.Event()
+    real = jobs_module.anonymize
+
+    def slow(*args, **kwargs):
+        entered.set()
+        hold.wait()
+        raise SystemExit  # the process is gone before anything is published
+
+    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    first = InThread(tmp_path)
+    with first.client() as client:
+        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()["id"]
+        entered.wait()
+        assert client.get(f"/jobs/{ident}").json()["state"] == "running"
+        hold.set()
+    first.close()
+    monkeypatch.setattr(jobs_module, "anonymize", real)
+    second = InThread(tmp_path)
+    try:
+        with second.client() as client:
+            done = until_done(client, ident)
+            assert done["state"] == "done", done
+            assert [release["id"] for release in client.get("/releases").json()] == [done["release"]]
+    finally:
+        second.close()
+
+
+def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
+    hold, entered = threading.Event(), threading.Event()
+    real = jobs_module.anonymize
+
+    def slow(*args, **kwargs):
+        entered.set()
+        hold.wait()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    running = InThread(tmp_path)
+    try:
+        with running.client() as client:
+            table = upload(client)
+            ident = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()["id"]
+            entered.wait()
+            assert client.delete(f"/jobs/{ident}").json()["state"] == "cancelled"
+            hold.set()
+            running.hub.jobs.wait(ident)
+            assert client.get(f"/jobs/{ident}").json()["state"] == "cancelled"
+            assert client.get("/releases").json() == []
+    finally:
+        hold.set()
+        running.close()

@@ -1,0 +1,218 @@
+"""Streams over HTTP: the released form in the same answer, exactly once, through kills and retries."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import Counter
+
+import httpx
+import orjson
+import pyarrow as pa
+import pytest
+from serving import NDJSON, InProcess, InThread, feed_policy, lines
+
+from reticent.datasets import feed
+from reticent.service.tokens import Role
+
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def arrow(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def push(client: httpx.Client, name: str, body: bytes, key: str | None = None, kind: str = NDJSON) -> httpx.Response:
+    headers = {"Content-Type": kind} | ({"Idempotency-Key": key} if key else {})
+    return client.post(f"/streams/{name}/records", content=body, headers=headers)
+
+
+def tuples(body: bytes) -> list[dict]:
+    return [record for record in map(orjson.loads, body.splitlines()) if record["type"] == "tuple"]
+
+
+@pytest.fixture(scope="module")
+def stream(server):
+    with server.client() as client:
+        client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
+        yield client
+
+
+def test_ndjson_and_arrow_come_back_released(server, stream):
+    table = feed.generate(40, 1)
+    with server.client(Role.FEED) as pusher:
+        first = push(pusher, "s", lines(table.slice(0, 20)))
+        second = push(pusher, "s", arrow(table.slice(20)), kind=ARROW)
+    assert first.status_code == second.status_code == 200
+    for answer, part in ((first, table.slice(0, 20)), (second, table.slice(20))):
+        shown = tuples(answer.content)
+        assert [record["qi"]["age"] for record in shown] == part.column("age").to_pylist()
+        assert all("diagnosis" not in record["qi"] and "patient_id" not in record["qi"] for record in shown)
+
+
+def test_a_key_is_used_once(stream):
+    table = feed.generate(10, 2)
+    one = push(stream, "s", lines(table), "again")
+    two = push(stream, "s", lines(table), "again")
+    assert one.content == two.content
+    assert (one.headers["reticent-replayed"], two.headers["reticent-replayed"]) == ("false", "true")
+    other = push(stream, "s", lines(feed.generate(9, 2)), "again")
+    assert other.status_code == 409
+
+
+def test_cursor_and_events_tell_the_same(server, stream):
+    push(stream, "s", lines(feed.generate(10, 3)))
+    with server.client(Role.ANALYST) as reader:
+        whole, cursor = b"", "-1"
+        while True:
+            page = reader.get("/streams/s/records", params={"cursor": cursor, "limit": 1})
+            if page.headers["reticent-cursor"] == cursor:
+                break
+            whole, cursor = whole + page.content, page.headers["reticent-cursor"]
+        batches = int(cursor) + 1
+        heard = reader.get("/streams/s/events", params={"limit": batches}).text
+        data = "".join(line[6:] + "\n" for line in heard.splitlines() if line.startswith("data: "))
+        assert data.encode() == whole
+        rest = reader.get("/streams/s/events", params={"limit": 1}, headers={"Last-Event-ID": str(batches - 2)}).text
+    assert f"id: {batches - 1}\n" in rest
+
+
+def test_a_follower_hears_what_comes_later(server, stream):
+    cursor = stream.get("/streams/s").json()["cursor"]
+    with server.client(Role.ANALYST) as reader, reader.stream(
+        "GET", "/streams/s/events", params={"cursor": cursor, "limit": 1}
+    ) as answer:
+        found = answer.iter_lines()
+        next(found)
+        push(stream, "s", lines(feed.generate(3, 4)))
+        text = "\n".join(found)
+    assert f"id: {cursor + 1}" in text
+    assert text.count("data: {") >= 3
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", NDJSON, 422),
+        (b"not json", NDJSON, 422),
+        (b"[1]", NDJSON, 422),
+        (b'{"age": {"deep": 1}}', NDJSON, 422),
+        (b'{"surprise": "canary-cell"}', NDJSON, 422),
+        (b'{"age": 1}', NDJSON, 422),  # no person
+        (b'{"age": 1e400}', NDJSON, 422),
+        (b'{"age": 99999999999999999999999}', NDJSON, 422),
+        (b"canary-cell", ARROW, 422),
+        (arrow(pa.table({"canary-cell": [1]})), ARROW, 422),
+        (b"{}", "text/plain", 415),
+        (b"{}", "application/json", 415),
+    ],
+)
+def test_bad_batches_change_nothing_and_quote_nothing(stream, body, kind, status):
+    before = stream.get("/streams/s").json()["rows_in"]
+    answer = push(stream, "s", body, kind=kind)
+    assert answer.status_code == status, answer.text
+    assert b"1e400" not in answer.content
+    if b"canary" in body and kind == NDJSON:
+        assert "canary" not in answer.text
+    assert stream.get("/streams/s").json()["rows_in"] == before
+    assert push(stream, "s", lines(feed.generate(2, 5))).status_code == 200
+
+
+def test_a_refused_batch_does_not_confuse_the_journal(tmp_path):
+    """A batch refused after the engine met a new value: the codes after a restart are the codes before it."""
+    rows = feed.generate(30, 6).to_pylist()
+    strange = [rows[0] | {"diagnosis": "never met", "patient_id": None}]
+    later = [row | {"diagnosis": "met later"} for row in rows[10:20]]
+
+    def all_of(records):
+        return b"\n".join(map(orjson.dumps, records))
+
+    first = InThread(tmp_path)
+    with first.client() as client:
+        client.post("/streams", json={"name": "s", **feed_policy(method="delay-free")}).raise_for_status()
+        assert push(client, "s", all_of(rows[:10])).status_code == 200
+        assert push(client, "s", all_of(strange)).status_code == 422
+        assert push(client, "s", all_of(later), "k").status_code == 200
+        labels = list(first.hub.stream("s").engine.values.labels)
+    first.close()
+    second = InThread(tmp_path)
+    try:
+        assert list(second.hub.stream("s").engine.values.labels) == labels
+    finally:
+        second.close()
+
+
+def test_castle_holds_and_readers_get_it(server):
+    policy = feed_policy(method="castle", delta=20)
+    policy["policy"]["privacy"] = {"k": 3}
+    del policy["policy"]["stream"]["l"]
+    with server.client() as client:
+        client.post("/streams", json={"name": "held", **policy}).raise_for_status()
+        answers = [push(client, "held", lines(feed.generate(200, 7).slice(i * 50, 50)), f"k{i}") for i in range(4)]
+        assert {answer.status_code for answer in answers} == {202}
+        assert {push(client, "held", lines(feed.generate(200, 7).slice(0, 50)), "k0").status_code} == {202}
+        shown = [orjson.loads(line) for line in client.get("/streams/held/records").content.splitlines()]
+        status = client.get("/streams/held").json()
+    assert status["rows_in"] == 200
+    assert len(shown) == status["published"]
+    assert {record["type"] for record in shown} == {"record"}
+
+
+def test_killed_in_the_middle_nothing_is_lost_or_doubled(tmp_path):
+    """Feeds push while the server is killed and started again, twice; every record comes out once, with its answer."""
+    running = InProcess(tmp_path)
+    feeds, turns, size = 6, 12, 5
+    base = feed.generate(size, 8).to_pylist()
+    answers: dict[str, bytes] = {}
+    done = threading.Semaphore(0)
+
+    def body(key: str) -> bytes:
+        return b"\n".join(orjson.dumps(row | {"admitted": f"{key}/{n}"}) for n, row in enumerate(base))
+
+    def one_feed(number: int) -> None:
+        with httpx.Client(headers={"Authorization": f"Bearer {running.token}"}, timeout=30) as client:
+            for turn in range(turns):
+                key = f"{number}-{turn}"
+                while key not in answers:
+                    try:
+                        client.base_url = f"http://127.0.0.1:{running.port}/api/v1"
+                        answer = push(client, "s", body(key), key)
+                        answer.raise_for_status()
+                        answers[key] = answer.content
+                    except httpx.HTTPError:
+                        threading.Event().wait(0.05)
+                done.release()
+
+    try:
+        with running.client() as client:
+            client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
+        threads = [threading.Thread(target=one_feed, args=(i,)) for i in range(feeds)]
+        for thread in threads:
+            thread.start()
+        for _ in range(2):
+            for _ in range(feeds * turns // 3):
+                done.acquire()
+            running.kill()
+            running.start()
+        for thread in threads:
+            thread.join()
+        with running.client() as client:
+            whole, cursor = b"", "-1"
+            while True:
+                page = client.get("/streams/s/records", params={"cursor": cursor, "limit": 1000})
+                if page.headers["reticent-cursor"] == cursor:
+                    break
+                whole, cursor = whole + page.content, page.headers["reticent-cursor"]
+            again = push(client, "s", body("0-0"), "0-0")
+    finally:
+        running.close()
+    seen = Counter(record["plain"]["admitted"] for record in tuples(whole))
+    assert seen == Counter({f"{key}/{n}": 1 for key in answers for n in range(size)})
+    assert again.content == answers["0-0"]
+    released = set(whole.splitlines())
+    assert all(line in released for answer in answers.values() for line in answer.splitlines())
+    seqs = sorted(record["seq"] for record in tuples(whole))
+    assert seqs == list(range(feeds * turns * size))

@@ -1,0 +1,79 @@
+"""SQLite in and out: read-only, typed by content, and quiet about cells and passwords."""
+
+import sqlite3
+
+import pytest
+
+from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, write_release
+from reticent.datasets.omop import write_omop
+from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.policy import Policy
+from reticent.tables import anonymize
+
+
+@pytest.fixture
+def base(tmp_path):
+    path = tmp_path / "some.db"
+    with sqlite3.connect(path) as link:
+        link.execute("CREATE TABLE t (a INTEGER, b REAL, c TEXT)")
+        link.executemany("INSERT INTO t VALUES (?, ?, ?)", [(1, 0.5, "x"), (2, None, "07"), (None, 1.5, None)])
+    link.close()
+    return f"sqlite:///{path}"
+
+
+def test_rows_keep_their_types_and_nulls(base):
+    assert read_sql(f"{base}?table=t").to_pydict() == {"a": [1, 2, None], "b": [0.5, None, 1.5], "c": ["x", "07", None]}
+    assert read_sql(base, "SELECT c FROM t WHERE a = 2").to_pydict() == {"c": ["07"]}
+    assert read_sql(f"{base}?query=SELECT a FROM t").num_rows == 3
+    assert sum(batch.num_rows for batch in read_sql_batches(base, "SELECT * FROM t", batch_rows=2)) == 3
+
+
+def test_reading_cannot_write(base):
+    with pytest.raises(ConnectorError, match="refused"):
+        read_sql(base, "DELETE FROM t RETURNING a")
+    assert read_sql(f"{base}?table=t").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("SELECT nothing FROM t", ConnectorError),
+        ("SELECT a FROM t WHERE a > 99", DataError),
+        ("SELECT x'00ff' AS b", DataError),
+        ("SELECT a, a FROM t", DataError),
+        (None, PolicyError),
+    ],
+)
+def test_refusals(base, query, error):
+    with pytest.raises(error):
+        read_sql(base, query)
+
+
+def test_urls():
+    assert is_sql("postgresql://u:secret@h/db")
+    assert not is_sql("patients.csv")
+    source = parse("postgresql://u:secret@h/db?query=SELECT%201&sslmode=require")
+    assert source.query == "SELECT 1"
+    assert source.url == "postgresql://u:secret@h/db?sslmode=require"
+    assert "secret" not in repr(source)
+    for wrong in ("sqlite://file.db", "sqlite:///", "sqlite:///x.db?table=a;b", "sqlite:///x.db?table=a&query=b"):
+        with pytest.raises(PolicyError):
+            parse(wrong)
+
+
+def test_omop_database_to_release_to_tables(tmp_path):
+    file, policy_file = write_omop(tmp_path / "omop.db", 2000, 5)
+    policy = Policy.load(policy_file)
+    table = read_sql(f"sqlite:///{file}", policy.sql.statement)
+    assert table.num_rows == 2000
+    folder = tmp_path / "release"
+    release = anonymize(table, policy)
+    release.to_dir(folder, format="parquet")
+    out = f"sqlite:///{tmp_path / 'out.db'}"
+    assert write_release(folder, out, name="year") == ("year_qit", "year_st", "year_manifest")
+    assert read_sql(f"{out}?table=year_qit").num_rows == release.tables["qit"].num_rows
+    assert read_sql(f"{out}?query=SELECT SUM(count) AS n FROM year_st").to_pydict() == {"n": [2000]}
+    with pytest.raises(ConnectorError, match="exists"):
+        write_release(folder, out, name="year")
+    with pytest.raises(PolicyError):
+        write_release(folder, out, name="a b")
