@@ -41,7 +41,7 @@ def strategies(*, quick: bool) -> dict[str, Any]:
         found[strategy] = deletion(strategy, full)
     found["growth"] = {
         strategy: {n: deletion(strategy, n) for n in sizes}
-        for strategy, sizes in (("enc", small), ("eac", small), ("red", small[:2] if quick else small[:3]))
+        for strategy, sizes in (("enc", small), ("eac", small), ("red", small[:2]))
     }
     growth = found["growth"]
     found["ratios"] = {

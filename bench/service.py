@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -242,4 +241,4 @@ def _prior() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    print(orjson.dumps(run(quick="--quick" in os.sys.argv), option=orjson.OPT_INDENT_2).decode())
+    print(orjson.dumps(run(quick="--quick" in sys.argv), option=orjson.OPT_INDENT_2).decode())

@@ -215,7 +215,7 @@ def _end_to_end(folder: Path, n: int) -> dict[str, Any]:
             return runner.run(str(folder / "feed.csv")).counts.published
 
     figures: dict[str, Any] = _best(work, 2)
-    figures["output_bytes_per_record"] = os.path.getsize(folder / "out_0.ndjson") / n
+    figures["output_bytes_per_record"] = (folder / "out_0.ndjson").stat().st_size / n
     return figures
 
 

@@ -154,7 +154,7 @@ def command() -> dict[str, Any]:
     for name, privacy in POLICIES.items():
         with tempfile.TemporaryDirectory() as folder:
             policy = Path(folder) / "policy.json"
-            policy.write_text(json.dumps(adult_policy({**privacy, "suppression": 0.02}).plain()))
+            policy.write_text(json.dumps(adult_policy({**privacy, "suppression": 0.02}).to_dict()))
             data, out = str(ADULT / "adult_30162.csv"), str(Path(folder) / "out")
             runs = [
                 _cold([sys.executable, "-m", "reticent", "anonymize", data, "-p", str(policy), "-o", out + str(i)])

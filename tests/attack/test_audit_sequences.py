@@ -29,7 +29,6 @@ def run(strategy):
 
 def test_enc_is_reduced_to_single_candidates():
     outcome = subtraction(run("enc"))
-    print(outcome.figures)
     assert outcome.figures["one_candidate"] >= 0.25
     assert outcome.claim is None
     assert outcome.accuracy > 0.4

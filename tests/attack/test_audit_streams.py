@@ -75,27 +75,31 @@ def evidence(run, seed=1):
 
 
 def test_faithful_delay_free_is_broken_and_sealed_is_not(tmp_path):
-    right = {}
-    for method, more in (("delay-free", {"pool": "uniform"}), ("sealed", {})):
-        counts = []
-        for seed in range(3):
-            run = cases.stream(tmp_path, method=method, n=300, l=10, shares=FLAT, seed=seed, **more)
-            outcome = join_or_open(evidence(run), QUICK)
-            assert outcome.counted
-            assert not outcome.refuted
-            counts.append(outcome.right)
-        right[method] = sum(counts) / 900
-    print(right)
-    assert right["delay-free"] > 0.14  # 0.1 is chance; 0.14 is four deviations above
-    assert abs(right["sealed"] - 0.1) < 0.03
+    """The stated size: 1,000 tuples, 30 values, l = 10. Chance is 10%."""
+    sloping = 1 / (np.arange(30) + 8.0)
+    sloping /= sloping.sum()
+    effort = Effort(particles=300, chains=40, sweeps=16, burn=4)
+    run = cases.stream(tmp_path, method="delay-free", n=1000, l=10, shares=sloping, seed=0, pool="uniform")
+    broken = join_or_open(evidence(run), effort)
+    assert broken.counted
+    assert broken.accuracy >= 0.2
+    run = cases.stream(tmp_path, method="sealed", n=1000, l=10, shares=sloping, seed=0)
+    held = join_or_open(evidence(run), effort)
+    assert held.counted
+    assert abs(held.accuracy - 0.1) < 0.035
+    assert not held.refuted
 
 
-def test_a_sealed_stream_attacked_with_the_other_model_tells_nothing_either(tmp_path):
-    releases, policy, table = cases.stream(tmp_path, method="sealed", n=300, l=10, shares=FLAT, seed=4)
+def test_a_stream_that_only_says_it_is_sealed_is_refuted(tmp_path):
+    sloping = 1 / (np.arange(30) + 3.0)
+    releases, policy, table = cases.stream(
+        tmp_path, method="delay-free", n=600, l=10, shares=sloping / sloping.sum(), seed=4, pool="uniform"
+    )
     renamed = [published(release, "") for release in releases]
-    object.__setattr__(renamed[0], "method", "delay-free")
+    for release in renamed:
+        object.__setattr__(release, "method", "sealed")
     outcome = join_or_open(Evidence(tuple(renamed), policy, text_table(table), rng=np.random.default_rng(1)), QUICK)
-    assert outcome.interval[0] <= 0.1
+    assert outcome.refuted
 
 
 def test_averaging_finds_returning_patients_in_delay_free_only(tmp_path):

@@ -102,3 +102,58 @@ def test_the_adversary_notices_a_class_drawn_without_the_design(monkeypatch):
     }
     monkeypatch.setitem(globals(), "choices", lambda _: even)
     assert posterior(1, (), honest) > Fraction(1, M) or all(len(w) == 1 for w in even.values())
+
+
+# First values inside a component: newcomers have them with these probabilities.
+START = {0: (Fraction(1, 2), Fraction(1, 2)), 1: (Fraction(1, 3), Fraction(2, 3)), 2: (Fraction(1), Fraction(0))}
+
+
+def from_prior(component, _):
+    return START[component]
+
+
+def copied(component, newcomers):
+    """Planted: a counterfeit copies the value of some newcomer of its component."""
+    if not newcomers[component]:
+        return START[component]
+    ones = Fraction(sum(newcomers[component]), len(newcomers[component]))
+    return (1 - ones, ones)
+
+
+def posterior_at_first(people, counterfeit):
+    """The same for first values: one release, values shown at once."""
+    weight = defaultdict(lambda: defaultdict(Fraction))
+    for chance, components, drawn, classes in worlds(people):
+        seated = groups_of(components, drawn, classes)
+        places = [(slot, person) for group in seated for slot, person in group]
+        for outcome in product((0, 1), repeat=len(places)):
+            newcomers = {
+                c: [v for (slot, p), v in zip(places, outcome, strict=True) if slot == c and p is not None]
+                for c in PRIOR
+            }
+            p = chance
+            for (slot, person), value in zip(places, outcome, strict=True):
+                p *= (START[slot] if person is not None else counterfeit(slot, newcomers))[value]
+            if not p:
+                continue
+            shown, at = [], 0
+            for group in seated:
+                members = frozenset(person for _, person in group if person is not None)
+                shown.append((members, frozenset((slot, outcome[at + i]) for i, (slot, _) in enumerate(group))))
+                at += len(group)
+            weight[frozenset(shown)][components] += p
+    return max(
+        sum(p for world, p in left.items() if world[person] == component) / sum(left.values())
+        for left in weight.values()
+        for person in range(people)
+        for component in PRIOR
+    )
+
+
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_first_values_tell_nothing(people):
+    assert posterior_at_first(people, from_prior) == Fraction(1, M)
+
+
+def test_the_adversary_notices_counterfeits_copied_from_newcomers():
+    assert posterior_at_first(3, copied) > Fraction(1, M)

@@ -58,9 +58,9 @@ def crash(folder, kills, seed, *bug):
 
 def straight(folder, policy):
     """The same stream without a crash, read in other pieces."""
-    with Store.open(folder / "straight.db") as store:
-        with StreamRunner(policy, store, File(folder / "straight.ndjson"), seed=7) as runner:
-            runner.run(str(folder / "feed.csv"))
+    sink = File(folder / "straight.ndjson")
+    with Store.open(folder / "straight.db") as store, StreamRunner(policy, store, sink, seed=7) as runner:
+        runner.run(str(folder / "feed.csv"))
     return (folder / "straight.ndjson").read_bytes()
 
 

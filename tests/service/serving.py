@@ -72,7 +72,17 @@ class InProcess:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "reticent", "serve", "--store", self.store, "--no-studio", "--port", str(self.port)]
+        command = [
+            sys.executable,
+            "-m",
+            "reticent",
+            "serve",
+            "--store",
+            self.store,
+            "--no-studio",
+            "--port",
+            str(self.port),
+        ]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "serves at" in line:
@@ -83,7 +93,9 @@ class InProcess:
 
     def client(self) -> httpx.Client:
         return httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}/api/v1", headers={"Authorization": f"Bearer {self.token}"}, timeout=60
+            base_url=f"http://127.0.0.1:{self.port}/api/v1",
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=60,
         )
 
     def kill(self) -> None:

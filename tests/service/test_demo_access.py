@@ -24,7 +24,12 @@ def test_loopback_needs_no_token(demo):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "127.0.0.1.evil.example"}],
+    [
+        {"Host": "evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Host": "127.0.0.1.evil.example"},
+    ],
 )
 def test_other_sites_cannot_use_the_visitor(demo, headers):
     assert httpx.get(f"{demo.root}/api/v1/streams", headers=headers).status_code == 401

@@ -47,6 +47,10 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     audit = client.post("/audits", json={"releases": [done["release"]]}).json()
     assert audit["holds"]
     assert client.get(f"/audits/{audit['id']}").json() == audit
+    assert client.get(f"/audits/{audit['id']}/report").status_code == 404
+    attacked = client.post("/audits", json={"releases": [done["release"]], "report": True}).json()
+    assert attacked["holds"], attacked
+    assert client.get(f"/audits/{attacked['id']}/report").text.lstrip().lower().startswith("<!doctype html")
     assert client.delete(f"/tables/{table['id']}").status_code == 204
     assert client.get(f"/tables/{table['id']}").status_code == 404
 
@@ -138,7 +142,9 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs_module, "anonymize", slow)
     first = InThread(tmp_path)
     with first.client() as client:
-        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()["id"]
+        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()[
+            "id"
+        ]
         entered.wait()
         assert client.get(f"/jobs/{ident}").json()["state"] == "running"
         hold.set()

@@ -44,13 +44,15 @@ def test_no_call_breaks_the_server(filled):
         if operation.path.endswith("/events"):
             continue  # an endless answer; tests/service/test_streams_api.py reads it
 
-        @settings(max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        )
         @given(case=operation.as_strategy())
         def one(case):
             nonlocal tried
             tried += 1
             answer = case.call(headers=headers, timeout=30)
-            assert answer.status_code < 500, (operation.label, answer.status_code, answer.text)
+            assert answer.status_code < 500, (case.operation.label, answer.status_code, answer.text)
             if answer.status_code >= 400:
                 said = orjson.loads(answer.content)
                 assert set(said) == {"error"}
@@ -60,4 +62,3 @@ def test_no_call_breaks_the_server(filled):
 
         one()
     assert tried > 200
-

@@ -82,9 +82,10 @@ def test_cursor_and_events_tell_the_same(server, stream):
 
 def test_a_follower_hears_what_comes_later(server, stream):
     cursor = stream.get("/streams/s").json()["cursor"]
-    with server.client(Role.ANALYST) as reader, reader.stream(
-        "GET", "/streams/s/events", params={"cursor": cursor, "limit": 1}
-    ) as answer:
+    with (
+        server.client(Role.ANALYST) as reader,
+        reader.stream("GET", "/streams/s/events", params={"cursor": cursor, "limit": 1}) as answer,
+    ):
         found = answer.iter_lines()
         next(found)
         push(stream, "s", lines(feed.generate(3, 4)))

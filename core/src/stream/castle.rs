@@ -71,6 +71,9 @@ pub struct Castle {
     pub arrived: u64,
     /// Sums over published tuples: their number, loss of the quasi-identifiers, spread of the sensitive value.
     pub published_sums: (u64, f64, f64),
+    /// The position now, and how many positions published tuples have waited in all.
+    pub now: u64,
+    pub waited: u64,
     pub draw: Draw,
 }
 
@@ -109,6 +112,7 @@ impl Castle {
 
     pub fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
         self.draw.at(seq);
+        self.now = seq;
         self.space.see(&point);
         let chosen = self.select(&point);
         let number = self.spare.pop().unwrap_or_else(|| {
@@ -250,6 +254,11 @@ impl Castle {
         if cluster.members.is_empty() {
             self.clusters[tuple.cluster as usize] = None;
         }
+        self.waited += if region.is_some() {
+            self.now - tuple.seq
+        } else {
+            0
+        };
         out.push(Out {
             seq: tuple.seq,
             region,
@@ -290,6 +299,7 @@ impl Castle {
             for &member in &part.members {
                 let tuple = self.held[member as usize].take().expect("a member is held");
                 self.spare.push(member);
+                self.waited += self.now - tuple.seq;
                 out.push(Out {
                     seq: tuple.seq,
                     region: Some(part.region.clone()),

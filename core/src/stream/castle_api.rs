@@ -69,6 +69,8 @@ impl Castle {
             losses: VecDeque::new(),
             arrived: 0,
             published_sums: (0, 0.0, 0.0),
+            now: 0,
+            waited: 0,
             draw: Draw::new(key, u64::from(shard)),
         }))
     }
@@ -165,9 +167,10 @@ impl Castle {
         )
     }
 
-    /// Over the published tuples: their number, the loss of their quasi-identifiers, the spread of their values.
-    fn losses(&self) -> (u64, f64, f64) {
-        self.0.published_sums
+    /// Over the published tuples: their number, the loss of their quasi-identifiers, the spread of their values, their waits.
+    fn losses(&self) -> (u64, f64, f64, u64) {
+        let (tuples, loss, spread) = self.0.published_sums;
+        (tuples, loss, spread, self.0.waited)
     }
 
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -250,6 +253,8 @@ fn write(core: &Core, out: &mut Writer) {
     out.u64(tuples);
     out.f64(loss);
     out.f64(spread);
+    out.u64(core.now);
+    out.u64(core.waited);
     for &x in core.space.low.iter().chain(&core.space.high) {
         out.f64(x);
     }
@@ -300,6 +305,7 @@ fn write(core: &Core, out: &mut Writer) {
 fn read(core: &mut Core, input: &mut Reader) -> Read<()> {
     core.arrived = input.u64()?;
     core.published_sums = (input.u64()?, input.f64()?, input.f64()?);
+    (core.now, core.waited) = (input.u64()?, input.u64()?);
     for x in core.space.low.iter_mut().chain(&mut core.space.high) {
         *x = input.f64()?;
     }

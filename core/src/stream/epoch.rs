@@ -58,7 +58,7 @@ impl Seen {
 
     fn read(input: &mut Reader) -> Read<Self> {
         let size = input.u64()? as usize;
-        if size < LINE || size > 1 << 27 || !size.is_power_of_two() {
+        if !(LINE..=1 << 27).contains(&size) || !size.is_power_of_two() {
             return Err("the snapshot has a bad filter");
         }
         let mut words = vec![0; size];

@@ -104,12 +104,13 @@ pub struct Lines {
 impl Lines {
     fn object(&self, out: &mut Vec<u8>, columns: &[Column], from: usize, to: usize, row: usize) {
         out.push(b'{');
-        for i in from..to {
-            if i > from {
+        let fields = self.names.iter().zip(columns).zip(&self.numeric);
+        for (i, ((name, column), &numeric)) in fields.take(to).skip(from).enumerate() {
+            if i > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(&self.names[i]);
-            value(out, &columns[i].cell(row), self.numeric[i]);
+            out.extend_from_slice(name);
+            value(out, &column.cell(row), numeric);
         }
         out.push(b'}');
     }

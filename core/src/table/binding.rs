@@ -104,14 +104,16 @@ fn attribute(ladder: Ladder<'_>) -> PyResult<Attribute> {
 
 #[pymethods]
 impl Collapsed {
-    /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies.
+    /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies; `times` says how many
+    /// records each row stands for, where a cluster has counted them already.
     #[new]
-    #[pyo3(signature = (quasi, ladders, sensitive))]
+    #[pyo3(signature = (quasi, ladders, sensitive, *, times=None))]
     fn new(
         py: Python<'_>,
         quasi: Vec<Codes<'_>>,
         ladders: Vec<Ladder<'_>>,
         sensitive: Vec<(Codes<'_>, usize, Vec<Codes<'_>>)>,
+        times: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
         if quasi.len() != ladders.len() || quasi.is_empty() {
             return Err(refuse(
@@ -128,7 +130,12 @@ impl Collapsed {
             .map(|c| Ok(c.as_slice()?))
             .collect::<PyResult<Vec<_>>>()?;
         let rows = columns[0].len();
-        if rows >= MOST_ROWS {
+        let times = times.as_ref().map(|t| t.as_slice()).transpose()?;
+        if times.is_some_and(|times| times.len() != rows) {
+            return Err(refuse("the columns differ in length"));
+        }
+        let records = times.map_or(rows, |t| t.iter().map(|&n| n as usize).sum());
+        if records >= MOST_ROWS {
             return Err(refuse("the table has too many rows for one release"));
         }
         for (column, attribute) in columns.iter().zip(&space.attributes) {
@@ -152,9 +159,9 @@ impl Collapsed {
                 tree,
             });
         }
-        Ok(Self(
-            py.detach(|| collapse::collapse(space, &columns, guarded)),
-        ))
+        Ok(Self(py.detach(|| {
+            collapse::collapse(space, &columns, guarded, times)
+        })))
     }
 
     /// Number of distinct combinations.

@@ -23,7 +23,25 @@ pub struct SensitiveColumn<'a> {
     pub tree: Vec<Vec<u32>>,
 }
 
-pub fn collapse(space: Space, quasi: &[&[i32]], sensitive: Vec<SensitiveColumn<'_>>) -> Collapsed {
+/// A row stands for as many records as `times` says, for one where it says nothing.
+pub fn collapse(
+    space: Space,
+    quasi: &[&[i32]],
+    sensitive: Vec<SensitiveColumn<'_>>,
+    times: Option<&[u32]>,
+) -> Collapsed {
+    match times {
+        None => gather(space, quasi, sensitive, &|_| 1),
+        Some(times) => gather(space, quasi, sensitive, &|row| times[row]),
+    }
+}
+
+fn gather(
+    space: Space,
+    quasi: &[&[i32]],
+    sensitive: Vec<SensitiveColumn<'_>>,
+    records: &impl Fn(usize) -> u32,
+) -> Collapsed {
     let rows = quasi.first().map_or_else(
         || sensitive.first().map_or(0, |s| s.codes.len()),
         |c| c.len(),
@@ -33,15 +51,27 @@ pub fn collapse(space: Space, quasi: &[&[i32]], sensitive: Vec<SensitiveColumn<'
     let groups = scratch.assign(&space, &columns, rows, &space.bottom());
     let domain = sensitive.iter().map(|s| s.domain).sum();
     let base = if groups.saturating_mul(domain) <= DENSE_FLOOR + DENSE_PER_ROW * rows {
-        counted(&columns, &sensitive, &scratch.ids, groups, domain)
+        counted(
+            &columns,
+            &sensitive,
+            &scratch.ids,
+            (groups, domain),
+            records,
+        )
     } else {
         scratch.sort(groups);
-        distinct(&columns, &sensitive, &mut scratch, groups, domain)
+        distinct(
+            &columns,
+            &sensitive,
+            &mut scratch,
+            (groups, domain),
+            records,
+        )
     };
     let table = Table {
-        sensitive: totals(sensitive),
+        sensitive: totals(sensitive, records),
         domain,
-        rows: rows as u32,
+        rows: base.counts.iter().sum(),
         base: Arc::new(base),
         space,
     };
@@ -60,21 +90,21 @@ fn counted(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],
     ids: &[u32],
-    groups: usize,
-    domain: usize,
+    (groups, domain): (usize, usize),
+    records: &impl Fn(usize) -> u32,
 ) -> Grouping {
     let mut first = vec![0u32; groups];
     let mut counts = vec![0u32; groups];
     for (row, &id) in ids.iter().enumerate() {
         first[id as usize] = row as u32;
-        counts[id as usize] += 1;
+        counts[id as usize] += records(row);
     }
     let mut cells = vec![0u32; groups * domain];
     let mut start = 0;
     for s in sensitive {
-        ids.iter()
-            .zip(s.codes)
-            .for_each(|(&id, &code)| cells[id as usize * domain + start + code as usize] += 1);
+        for (row, (&id, &code)) in ids.iter().zip(s.codes).enumerate() {
+            cells[id as usize * domain + start + code as usize] += records(row);
+        }
         start += s.domain;
     }
     let mut made = Grouping {
@@ -115,8 +145,8 @@ fn distinct(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],
     scratch: &mut Scratch,
-    groups: usize,
-    domain: usize,
+    (groups, domain): (usize, usize),
+    records: &impl Fn(usize) -> u32,
 ) -> Grouping {
     let mut made = Grouping {
         starts: vec![0],
@@ -131,14 +161,16 @@ fn distinct(
     }
     for g in 0..groups {
         let range = scratch.offsets[g] as usize..scratch.offsets[g + 1] as usize;
-        made.counts.push(range.len() as u32);
+        let rows = &scratch.order[range.clone()];
+        made.counts
+            .push(rows.iter().map(|&row| records(row as usize)).sum());
         scratch.histogram.reset(domain);
         let mut start = 0;
         for s in sensitive {
             for &row in &scratch.order[range.clone()] {
                 scratch
                     .histogram
-                    .add(start + s.codes[row as usize] as u32, 1);
+                    .add(start + s.codes[row as usize] as u32, records(row as usize));
             }
             start += s.domain as u32;
         }
@@ -151,13 +183,15 @@ fn distinct(
     made
 }
 
-fn totals(sensitive: Vec<SensitiveColumn<'_>>) -> Vec<Sensitive> {
+fn totals(sensitive: Vec<SensitiveColumn<'_>>, records: &impl Fn(usize) -> u32) -> Vec<Sensitive> {
     let mut start = 0;
     sensitive
         .into_iter()
         .map(|s| {
             let mut totals = vec![0u32; s.domain];
-            s.codes.iter().for_each(|&code| totals[code as usize] += 1);
+            for (row, &code) in s.codes.iter().enumerate() {
+                totals[code as usize] += records(row);
+            }
             let made = Sensitive {
                 start,
                 totals,

@@ -48,7 +48,7 @@ impl Powers {
     fn multiply(&mut self, mut x: u64, power: i64) {
         let mut p = 2;
         while p * p <= x {
-            while x.is_multiple_of(p) {
+            while x % p == 0 {
                 *self.0.entry(p).or_default() += power;
                 x /= p;
             }

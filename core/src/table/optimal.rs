@@ -27,6 +27,8 @@ use super::witness;
 
 /// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
 const BATCH: usize = 4;
+/// Nodes checked side by side between two looks at the clock.
+const BLOCK: usize = 16;
 
 pub struct Task<'a> {
     pub table: &'a Table,
@@ -77,8 +79,12 @@ pub fn search(task: &Task<'_>) -> Answer {
         refuted: Vec::new(),
         floors: Vec::new(),
     };
-    if search.frontier.is_huge() {
+    if search.frontier.is_huge() || task.time.is_some() {
         search.descend();
+    }
+    if search.frontier.is_huge() {
+        search.pairs();
+        search.improve();
     }
     if task.limit == 0 && witness::affordable(task.table, task.model) {
         search.without_suppression()
@@ -275,33 +281,116 @@ impl Search<'_> {
         }
     }
 
-    /// A good answer first, for lattices that cannot be finished: from the top, always the best finer neighbour.
+    /// A good answer first, for searches that may not finish: from the top, always the best finer neighbour.
     fn descend(&mut self) {
-        let mut at = self.task.table.space.top();
-        let mut scratch = Scratch::default();
-        let tally = self.checker.check(&at, &mut scratch, |_| true);
-        self.record(&at, &tally);
+        let top = self.task.table.space.top();
+        let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
+        self.record(&top, &tally);
+        self.descend_from(top);
+    }
+
+    fn descend_from(&mut self, mut at: Levels) {
         while !self.late() {
             let finer = (0..at.len()).filter(|&j| at[j] > 0).map(|j| {
                 let mut next = at.clone();
                 next[j] -= 1;
                 next
             });
-            let fresh: Vec<Levels> = finer.filter(|next| !self.seen.contains_key(next)).collect();
-            let checked: Vec<(Levels, Tally)> = fresh
-                .into_par_iter()
-                .map_init(Scratch::default, |scratch, next| {
-                    let tally = self.checker.check(&next, scratch, |_| true);
-                    (next, tally)
-                })
-                .collect();
-            for (next, tally) in checked {
-                self.record(&next, &tally);
-                self.learn(next, &tally);
-            }
+            self.check_all(finer.collect());
             match &self.best {
                 Some(best) if best.levels != at => at.clone_from(&best.levels),
                 _ => return,
+            }
+        }
+    }
+
+    /// Checks all levels of every attribute and pair of attributes with the others at the top: they refute most of a
+    /// large lattice, and are cheap because their classes are few.
+    fn pairs(&mut self) {
+        let top = self.task.table.space.top();
+        let mut nodes = Vec::new();
+        for i in 0..top.len() {
+            for j in 0..=i {
+                for (a, b) in (0..top[i]).flat_map(|a| (0..top[j]).map(move |b| (a, b))) {
+                    let mut levels = top.clone();
+                    (levels[i], levels[j]) = (a, if i == j { a } else { b });
+                    nodes.push(levels);
+                }
+            }
+        }
+        self.check_all(nodes);
+        self.raise_bottom();
+    }
+
+    /// Starts above the levels that no feasible node can have, because the attribute alone already refutes them.
+    fn raise_bottom(&mut self) {
+        let (space, scorer) = (&self.task.table.space, self.task.scorer);
+        let top = space.top();
+        let mut bottom = space.bottom();
+        for j in 0..top.len() {
+            let refuted = |level: u8| {
+                let mut levels = top.clone();
+                levels[j] = level;
+                self.seen
+                    .get(&levels)
+                    .is_some_and(|&lost| lost > self.task.limit)
+            };
+            while bottom[j] < top[j] && refuted(bottom[j]) {
+                bottom[j] += 1;
+            }
+        }
+        self.frontier = Frontier::new(scorer, space, bottom);
+    }
+
+    /// Trades one level of an attribute for one of another as long as that helps and half of the time is left.
+    fn improve(&mut self) {
+        let start = Instant::now();
+        let half = self.task.time.map(|limit| limit / 2);
+        while let Some(at) = self.best.as_ref().map(|best| best.levels.clone()) {
+            let mut near = Vec::new();
+            for i in (0..at.len()).filter(|&i| at[i] > 0) {
+                for j in (0..at.len()).filter(|&j| j != i && at[j] < self.task.table.space.top()[j])
+                {
+                    let mut next = at.clone();
+                    (next[i], next[j]) = (at[i] - 1, at[j] + 1);
+                    near.push(next.clone());
+                    next[i] = at[i].saturating_sub(2);
+                    near.push(next);
+                }
+            }
+            near.retain(|next| !self.done(self.task.scorer.bound(next, 0)));
+            self.check_all(near);
+            self.descend_from(
+                self.best
+                    .as_ref()
+                    .map_or(at.clone(), |best| best.levels.clone()),
+            );
+            let stuck = self.best.as_ref().is_some_and(|best| best.levels == at);
+            if stuck || half.is_some_and(|half| start.elapsed() >= half) {
+                return;
+            }
+        }
+    }
+
+    /// Checks nodes side by side, in blocks short enough to notice the time limit.
+    fn check_all(&mut self, mut nodes: Vec<Levels>) {
+        nodes.retain(|levels| !self.seen.contains_key(levels));
+        for block in nodes.chunks(BLOCK) {
+            if self.late() {
+                return;
+            }
+            let checked: Vec<(Levels, Tally)> = block
+                .par_iter()
+                .map_init(Scratch::default, |scratch, levels| {
+                    (
+                        levels.clone(),
+                        self.checker.check(levels, scratch, |_| true),
+                    )
+                })
+                .collect();
+            for (levels, tally) in checked {
+                self.record(&levels, &tally);
+                self.learn(levels, &tally);
             }
         }
     }

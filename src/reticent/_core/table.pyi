@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,17 @@ class Model:
         t: tuple[str, int, int] | None = None,
     ) -> None: ...
 
-_Ladder = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
-_Sensitive = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]
+_Ladder: TypeAlias = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
+_Sensitive: TypeAlias = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]
 
 class Collapsed:
     def __init__(
-        self, quasi: list[npt.NDArray[np.int32]], ladders: list[_Ladder], sensitive: list[_Sensitive]
+        self,
+        quasi: list[npt.NDArray[np.int32]],
+        ladders: list[_Ladder],
+        sensitive: list[_Sensitive],
+        *,
+        times: npt.NDArray[np.uint32] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     @property

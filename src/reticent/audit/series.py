@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.generalised import check_columns, check_counts
+from reticent.audit.legal import illegal
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
 
@@ -57,12 +59,21 @@ def judge(release: Published, policy: Policy) -> Verdict:
     m = policy.series.m
     return Verdict(
         (
+            check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
+            *check_counts(release.counts, data.num_rows - sum(counts.values()), None),
+            *(_nodes(release, policy, name) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
             none_of("no group shows a value twice", doubled),
             none_of("a group has one generalisation", _mixed(release, policy, groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
         )
     )
+
+
+def _nodes(release: Published, policy: Policy, name: str) -> Finding:
+    shown = dict.fromkeys(release.tables["data"].column(name).to_pylist())
+    unknown = illegal(shown, policy, name, release.method)
+    return none_of("published values are nodes of the hierarchy or ranges", unknown, f"column '{name}'")
 
 
 def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:

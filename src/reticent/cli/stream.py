@@ -14,12 +14,15 @@ def stream(
     source: Annotated[
         str,
         typer.Argument(
-            help="CSV, NDJSON or HL7 v2: a file, - for standard input, or mllp://host:port.", show_default=False
+            help="CSV, NDJSON or HL7 v2: a file, - for standard input, mllp://host:port, or kafka://broker/topic.",
+            show_default=False,
         ),
     ],
     policy: PolicyFile,
     store: Annotated[str, typer.Option(help="The private side: a file or a database URL.", show_default=False)],
-    to: Annotated[str, typer.Option(help="Where released lines go: a file, or - for standard output.")] = "-",
+    to: Annotated[
+        str, typer.Option(help="Where released lines go: a file, - for standard output, or kafka://broker/topic.")
+    ] = "-",
     dead_letters: Annotated[
         Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
     ] = None,
@@ -27,6 +30,8 @@ def stream(
     replayed: Annotated[
         bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
     ] = False,
+    group: Annotated[str, typer.Option(help="Kafka: workers of one group share the partitions.")] = "reticent",
+    until_end: Annotated[bool, typer.Option(help="Kafka: stop when all that is there now has been released.")] = False,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -45,6 +50,11 @@ def stream(
     check(rules)
     if form not in {None, "csv", "ndjson", "hl7"}:
         raise PolicyError(f"--form: '{form}' is not known here.", hint="Write csv, ndjson or hl7.")
+    if source.startswith("kafka://") or to.startswith("kafka://"):
+        from reticent.cli.stream_kafka import stream_kafka
+
+        stream_kafka((source, to), rules, store, group=group, until_end=until_end, seed=seed, json=json)
+        return
     with Store.open(store) as private, StreamRunner(rules, private, open_sink(to), seed=seed) as runner:
         dead = DeadLetterFile(dead_letters, private, NAME) if dead_letters else None
         if dead is not None:

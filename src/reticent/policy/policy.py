@@ -173,8 +173,10 @@ class Policy(Section):
                 spec = getattr(column, part)
                 if spec is not None and spec.file is not None:
                     found[f"columns.{name}.{part}"] = self.path(spec.file)
-        if self.stream.prior is not None:
-            found["stream.prior"] = self.path(self.stream.prior.file)
+        for kind in ("evolving", "series", "stream"):
+            prior = getattr(getattr(self, kind), "prior", None)
+            if prior is not None:
+                found[f"{kind}.prior"] = self.path(prior.file)
         return found
 
     def to_dict(self) -> dict[str, Any]:

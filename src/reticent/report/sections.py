@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from reticent.report.audit import Audit
     from reticent.report.compare import Candidate
 
+_KEY_GONE = (
+    "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file."
+)
+_KEY_KEPT = (
+    "Pseudonyms follow from the seed and the row numbers of the original: made for tests, so keep this report inside."
+)
+
 
 def summary(audit: Audit) -> str:
     """The verdict and the figures that matter most."""
@@ -255,7 +262,7 @@ def repeat(audit: Audit, command: str) -> str:
     out = tag("pre", command) if command else ""
     lines = [
         f"Random choices of the auditor: seed {audit.seed}. With --seed {audit.seed} the sampled attacks come out the same.",
-        "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file.",
+        _KEY_KEPT if audit.material.seed is not None else _KEY_GONE,
         f"Made with {versions} on {audit.time}. Machine-readable twin: audit.json beside this file.",
     ]
     return out + bullets(lines)

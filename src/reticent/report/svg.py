@@ -93,6 +93,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
     span = WIDTH - left - 30
     x_top = max((point.x for point in points), default=0) * 1.15 or 1
     y_top = max((point.y for point in points), default=0) * 1.15 or 1
+    digits = 0 if y_top > 0.2 else 1 if y_top > 0.02 else 2
 
     def place(point: Point) -> tuple[float, float]:
         return left + span * point.x / x_top, bottom - (bottom - top) * point.y / y_top
@@ -101,25 +102,36 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
         f'<line class="grid" x1="{left + span * i / 4:.1f}" x2="{left + span * i / 4:.1f}" y1="{top}" y2="{bottom}"/>'
         f'<text class="tick" x="{left + span * i / 4:.1f}" y="{bottom + 16}" text-anchor="middle">{x_top * i / 4:.1%}</text>'
         f'<line class="grid" x1="{left}" x2="{left + span}" y1="{bottom - (bottom - top) * i / 4:.1f}" y2="{bottom - (bottom - top) * i / 4:.1f}"/>'
-        f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.0%}</text>'
+        f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.{digits}%}</text>'
         for i in range(5)
     )
     best = sorted(place(point) for point in points if point.mark)
     line = (
         f'<polyline class="front" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in best)}"/>' if len(best) > 1 else ""
     )
-    dots = ""
-    for number, point in enumerate(points, 1):
-        x, y = place(point)
-        dots += (
-            f'<circle class="{"dot" if point.mark else "dot dull"}" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-            f'<text class="value" x="{x:.1f}" y="{y - 10:.1f}" text-anchor="middle">{number}</text>'
-        )
+    places = [place(point) for point in points]
+    dots = "".join(
+        f'<circle class="{"dot" if point.mark else "dot dull"}" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        for point, (x, y) in zip(points, places, strict=True)
+    )
+    dots += "".join(
+        f'<text class="value" x="{x:.1f}" y="{y - 10:.1f}" text-anchor="middle">{", ".join(numbers)}</text>'
+        for (x, y), numbers in _together(places).items()
+    )
     axes = (
         f'<text class="tick" x="{left + span / 2:.0f}" y="{bottom + 36}" text-anchor="middle">{escape(x_name)}</text>'
         f'<text class="tick" x="14" y="{(bottom + top) / 2:.0f}" text-anchor="middle" transform="rotate(-90 14 {(bottom + top) / 2:.0f})">{escape(y_name)}</text>'
     )
     return _svg(title, ticks + line + dots + axes, bottom + 44)
+
+
+def _together(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
+    """Numbers of points so close that their labels would lie on each other share one label."""
+    found: dict[tuple[float, float], list[str]] = {}
+    for number, (x, y) in enumerate(places, 1):
+        near = next((at for at in found if abs(at[0] - x) < 28 and abs(at[1] - y) < 18), (x, y))
+        found.setdefault(near, []).append(str(number))
+    return found
 
 
 def _short(name: str, room: int) -> str:

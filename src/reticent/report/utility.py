@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from reticent.audit.attack.view import stream_view
 from reticent.report.classifier import classifier_scores
@@ -92,8 +93,8 @@ def _kept(beside: Spread, column: Column, rng: np.random.Generator) -> dict[str,
     """
     chosen = _some(len(column.label), rng)
     labels = column.within.shape[0]
-    after = np.zeros((labels, len(beside.values)))
-    np.add.at(after, column.label[chosen], beside.offered(chosen))
+    member = csr_array((np.ones(len(chosen)), (column.label[chosen], np.arange(len(chosen)))), (labels, len(chosen)))
+    after = (member @ beside.group_share[beside.group[chosen]]).toarray()
     members = _some(len(column.source), rng)
     home = column.home[column.source[members]]
     before = np.zeros_like(after)

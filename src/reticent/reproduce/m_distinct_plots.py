@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def draw(figures: dict[str, Curve], out: Path) -> None:
     """Writes `figure-<name>.png` for every figure."""
     for name, curves in figures.items():
         title, x_name, y_name = TITLES[name]
-        picture = Figure(figsize=(5.2, 3.4), layout="constrained")
+        picture = Figure(figsize=(6.4, 3.4), layout="constrained")
         axes = picture.subplots()
         for label, values in curves.items():
             if label in AXES:
@@ -48,7 +49,9 @@ def draw(figures: dict[str, Curve], out: Path) -> None:
         axes.set(title=f"Figure {name}: {title}", xlabel=x_name, ylabel=y_name)
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        if "theta" not in curves:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         picture.savefig(out / f"figure-{name}.png", dpi=120)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import socket
 import sys
 import tempfile
@@ -31,6 +32,8 @@ class Tls:
 
 def run(settings: Settings, tls: Tls | None = None) -> None:
     """Serves until it is told to stop."""
+    # uvicorn raises the signal again when it has shut down; what is left to clean up must not be cut off by it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with contextlib.ExitStack() as stack:
         if settings.demo and not is_loopback(settings.host):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Ids per query: well below what SQLite takes as parameters of one statement.
 _MANY = 500
+# Rows in memory at once while a large change is written.
+_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,10 +36,9 @@ class Row:
 
 def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
     """Adds records, or replaces those of the same number."""
-    tx.upsert(
-        publisher,
-        schema.evolving_records,
-        [
+    waiting = iter(rows)
+    while some := list(islice(waiting, _AT_ONCE)):
+        values = [
             {
                 "publisher": publisher,
                 "row": r.row,
@@ -46,9 +48,9 @@ def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
                 "class": r.group,
                 "seat": r.seat,
             }
-            for r in rows
-        ],
-    )
+            for r in some
+        ]
+        tx.upsert(publisher, schema.evolving_records, values)
 
 
 def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:

@@ -141,9 +141,7 @@ def test_a_refuted_claim_shows_in_red_and_in_the_result():
 
 
 def test_texts_from_outside_are_escaped():
-    rules = Policy.from_dict(
-        {"version": 1, "columns": {"<b>age": "quasi", "ill": "sensitive"}, "privacy": {"k": 2}}
-    )
+    rules = Policy.from_dict({"version": 1, "columns": {"<b>age": "quasi", "ill": "sensitive"}, "privacy": {"k": 2}})
     release = cases.generalised([("x", "y")] * 3, {"<script>": "<i>"}, quasi=("<b>age",))
     page = html(audit([release], rules), command="reticent audit '<script>'")
     assert "<script" not in page

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_TEXTS = re.compile(r"\[(.+?), (.+)\]")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 
 
@@ -62,15 +63,17 @@ def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tup
 
 
 def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
-    matches = [(place, match) for place, label in enumerate(labels) if (match := _RANGE.fullmatch(label or ""))]
-    if not matches:
-        return set()
+    """Ranges of numbers by size, of anything else (dates, codes) by their text."""
     numbers = np.array([_number(value) for value in values])
     found: set[tuple[int, int]] = set()
-    for place, match in matches:
-        low, high = float(match[1]), float(match[2])
-        below = numbers <= high if match[3] == "]" else numbers < high
-        found |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
+    for place, label in enumerate(labels):
+        if match := _RANGE.fullmatch(label or ""):
+            low, high = float(match[1]), float(match[2])
+            below = numbers <= high if match[3] == "]" else numbers < high
+            found |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
+        elif match := _TEXTS.fullmatch(label or ""):
+            inside = (row for row, value in enumerate(values) if value is not None and match[1] <= value <= match[2])
+            found |= {(row, place) for row in inside}
     return found
 
 

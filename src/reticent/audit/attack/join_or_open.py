@@ -86,13 +86,27 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     seen = transcript(streams, effort.tuples)
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None
-    policy = evidence.policy
-    sealed = (streams[0].method or policy.stream.method) == "sealed"
-    pool = "uniform" if sealed else getattr(policy.stream, "pool", "matched")
-    model = seen.by_class() if sealed else seen
-    known = rules(model.values, None if sealed else prior_counts(policy), policy.stream.l, pool)
-    found = infer(model, known, evidence.rng, effort)
-    return _outcome(evidence, model, found, claim=1 / policy.stream.l if sealed else None)
+    sealed = (streams[0].method or evidence.policy.stream.method) == "sealed"
+    if not sealed:
+        return _with_model(evidence, seen, effort, by_class=False, claim=None)
+    claim = 1 / evidence.policy.stream.l
+    careful = _with_model(evidence, seen, effort, by_class=True, claim=claim)
+    if _truth(evidence, seen) is None:
+        return careful
+    # Where guesses can be counted, a release is not believed to be sealed because it says so.
+    plain = _with_model(evidence, seen, effort, by_class=False, claim=claim)
+    return max(careful, plain, key=lambda outcome: outcome.right)
+
+
+def _with_model(
+    evidence: Evidence, seen: Transcript, effort: Effort, *, by_class: bool, claim: float | None
+) -> Outcome:
+    """Attack with one idea of which groups a tuple may join: those of its class, or all."""
+    stream = evidence.policy.stream
+    model = seen.by_class() if by_class else seen
+    counts = None if by_class else prior_counts(evidence.policy)
+    known = rules(model.values, counts, stream.l, "uniform" if by_class else getattr(stream, "pool", "matched"))
+    return _outcome(evidence, model, infer(model, known, evidence.rng, effort), claim)
 
 
 def _outcome(evidence: Evidence, seen: Transcript, found: Inference, claim: float | None) -> Outcome:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Z = 1.959963984540054  # two-sided 95%
+SURE = 5.0  # deviations before a claim counts as refuted; guesses within a group depend on each other
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
@@ -69,10 +70,15 @@ class Outcome:
 
     @property
     def refuted(self) -> bool:
-        """Whether the attack does better than the release claims, beyond chance."""
+        """Whether the attack does better than the release claims, far beyond chance.
+
+        An honest release must not be refused by bad luck, so the interval used here is much wider than the one shown.
+        """
         if self.claim is None or not self.tried:
             return False
-        return self.interval[0] > self.claim or (self.bounded and self.highest > self.claim + 1e-9)
+        return wilson(self.right, self.tried, SURE)[0] > self.claim or (
+            self.bounded and self.highest > self.claim + 1e-9
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -95,8 +101,8 @@ class Outcome:
         }
 
 
-def wilson(right: float, tried: int) -> tuple[float, float]:
-    """The 95% confidence interval of a share (Wilson 1927); it stays within 0 and 1.
+def wilson(right: float, tried: int, z: float = Z) -> tuple[float, float]:
+    """The confidence interval of a share (Wilson 1927), 95% by default; it stays within 0 and 1.
 
     >>> [round(x, 3) for x in wilson(10, 100)]
     [0.055, 0.174]
@@ -104,9 +110,9 @@ def wilson(right: float, tried: int) -> tuple[float, float]:
     if not tried:
         return 0.0, 1.0
     share = right / tried
-    middle = share + Z * Z / (2 * tried)
-    spread = Z * math.sqrt(share * (1 - share) / tried + Z * Z / (4 * tried * tried))
-    below = 1 + Z * Z / tried
+    middle = share + z * z / (2 * tried)
+    spread = z * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
+    below = 1 + z * z / tried
     return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from reticent.audit.published import text
 
@@ -79,6 +80,22 @@ def transcript(releases: Iterable[Published], limit: int) -> Transcript:
             seq.append(int(line["seq"]))
             qi.append(keys.setdefault(orjson.dumps(line["qi"], option=orjson.OPT_SORT_KEYS), len(keys)))
     return _assemble([offered.get(name, []) for name in numbers], group, seq, qi)
+
+
+def wire_table(release: Published) -> pa.Table:
+    """The quasi-identifiers and plain columns of a stream's JSON lines, a row per tuple or record, as text."""
+    columns: dict[str, list[str | None]] = {}
+    rows = 0
+    for line in _lines([release]):
+        if line.get("type") not in ("tuple", "record"):
+            continue
+        shown = {**line.get("qi", {}), **(line.get("plain") or {})}
+        for name, value in shown.items():
+            columns.setdefault(name, [None] * rows).append(text(value))
+        rows += 1
+        for values in columns.values():
+            values.extend([None] * (rows - len(values)))
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi: list[int]) -> Transcript:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack.cover import cover
-from reticent.audit.attack.transcript import transcript
+from reticent.audit.attack.transcript import wire_table
 from reticent.audit.groups import codes, numbered
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
@@ -68,7 +68,8 @@ def assess(
     release: Published, policy: Policy, *, population: pa.Table | int | None = None, threshold: float = THRESHOLD
 ) -> Assessment:
     """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
-    quasi = published_quasi(release, policy)
+    shown = _shown(release)
+    quasi = shown.select([name for name in policy.quasi if name in shown.column_names])
     rows, size = numbered(quasi, quasi.column_names)
     sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)
     people = population if isinstance(population, int) else population.num_rows if population is not None else 0
@@ -82,19 +83,17 @@ def assess(
         unique=sample_uniques(sizes),
         population_unique=population_uniques(sizes, people) if people else {},
         contributions=contributions(quasi),
-        safe_harbor=safe_harbor([table for name, table in release.tables.items() if name != "counterfeits"]),
+        safe_harbor=safe_harbor([shown]),
         exact=release.kind in ("anatomy", "stream") and "record" not in release.tables,
     )
 
 
-def published_quasi(release: Published, policy: Policy) -> pa.Table:
-    """The quasi-identifiers of every published record."""
+def _shown(release: Published) -> pa.Table:
+    """Everything that was published of single records."""
     for name in ("data", "qit", "tuple", "record"):
         if name in release.tables:
-            table = release.tables[name]
-            return table.select([column for column in policy.quasi if column in table.column_names])
-    seen = transcript([release], 1 << 40)
-    return pa.table({"all": pa.array(seen.qi).cast(pa.string())})
+            return release.tables[name]
+    return wire_table(release) if release.wire is not None else pa.table({})
 
 
 def _population_sizes(

@@ -84,7 +84,7 @@ def safe_harbor(tables: list[pa.Table]) -> list[Check]:
                 continue
             for sign, why in _signs(column, codes(table[column])[1], table.num_rows):
                 for identifier, signs in IDENTIFIERS.items():
-                    if any(mark in sign for mark in signs):
+                    if any(re.search(rf"\b{mark}\b", sign) for mark in signs):
                         found[identifier].append(f"{column}: {why}")
     return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in found.items()]
 

@@ -39,6 +39,12 @@ class Batch:
     bad: list[tuple[int, str, bytes]] = field(default_factory=list)
 
 
+def nothing(policy: Policy, total: int = 0, bad: list[tuple[int, str, bytes]] | None = None) -> Batch:
+    """A batch without a readable record."""
+    table = pa.table({name: pa.array([], pa.string()) for name in policy.columns})
+    return Batch(table, np.empty(0, dtype=np.int64), total, bad or [])
+
+
 class CsvLines:
     """CSV: complete records out of blocks of bytes."""
 
@@ -66,6 +72,8 @@ class CsvLines:
 
     def parse(self, data: bytes) -> Batch:
         """The records of some complete lines."""
+        if not data.strip():
+            return nothing(self._policy)
         try:
             return self._parse(data)
         except pa.ArrowInvalid:
@@ -101,6 +109,8 @@ class CsvLines:
         """The slow way, for a block with bytes that are not UTF-8: those lines are set aside."""
         lines = [line for line in data.splitlines(keepends=True) if line.strip()]
         good = [_is_text(line) for line in lines]
+        if not any(good):
+            return nothing(self._policy, len(lines), [(i, "not UTF-8", line) for i, line in enumerate(lines)])
         try:
             batch = self._parse(b"".join(line for line, fine in zip(lines, good, strict=True) if fine))
         except pa.ArrowInvalid:

@@ -25,7 +25,7 @@ class Feed:
     answers = False
     """Whether a sender waits to hear that what it sent is stored."""
 
-    def __init__(self, name: str, *, offset: int = 0, wake: int | None = None, block: int = BLOCK) -> None:
+    def __init__(self, name: str, *, wake: int | None = None, block: int = BLOCK) -> None:
         self.name = "standard input" if name == "-" else name
         self._wake, self._block = wake, block
         try:
@@ -35,15 +35,30 @@ class Feed:
             raise ConnectorError(
                 f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check the path."
             ) from None
-        if offset and self.regular:
-            os.lseek(self._fd, offset, os.SEEK_SET)
+        self._skip = 0
         if not self.regular:
             # A larger pipe lets the writer go on while a batch is committed.
             with contextlib.suppress(OSError, AttributeError):
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE)
 
+    def skip(self, offset: int) -> None:
+        """Leaves out what was read before; called before the first read."""
+        if self.regular:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+        else:
+            self._skip = offset
+
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
+        while True:
+            found = self._there()
+            if not found or not self._skip:
+                return found
+            left, self._skip = found[self._skip :], max(0, self._skip - len(found))
+            if left:
+                return left
+
+    def _there(self) -> bytes | None:
         if self.regular:
             return self._some(self._block)
         watched = [self._fd] if self._wake is None else [self._fd, self._wake]

@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from reticent.connectors.runner.batches import LONGEST, Batch, CsvLines, JsonLines, numeric_columns, screened
+from reticent.connectors.runner.batches import (
+    LONGEST,
+    Batch,
+    CsvLines,
+    JsonLines,
+    nothing,
+    numeric_columns,
+    screened,
+)
 from reticent.connectors.runner.feed import BLOCK, Feed
 from reticent.connectors.runner.progress import Progress
 from reticent.connectors.runner.wire import Wire, record_lines
@@ -63,6 +71,7 @@ class Position:
     numeric: list[str] | None = None
     header: list[str] | None = None
     delimiter: str = ","
+    form: str | None = None
 
     def text(self) -> str:
         """As the store keeps it."""
@@ -186,10 +195,11 @@ class StreamRunner:
             block: bytes to read at most at a time.
         """
         wake = self._wake[0] if self._wake else None
-        at = self.position.offset
-        with _open(source, offset=at, wake=wake, block=block) as feed:
-            skip = at if replayed and not feed.regular else 0
-            self._read(feed, form, fresh=not feed.regular and not skip, skip=skip)
+        with _open(source, wake=wake, block=block) as feed:
+            known = isinstance(feed, Feed) and (feed.regular or (replayed and self.position.offset > 0))
+            if isinstance(feed, Feed) and known:
+                feed.skip(self.position.offset)
+            self._read(feed, form, fresh=not known)
         if not self._stopping:
             self._close()
         self._settle()
@@ -197,33 +207,23 @@ class StreamRunner:
         self.progress.tick(self._metrics(), final=True)
         return self.summary()
 
-    def _read(self, feed: Feed | MllpFeed, form: str | None, *, fresh: bool, skip: int) -> None:
+    def _read(self, feed: Feed | MllpFeed, form: str | None, *, fresh: bool) -> None:
         lines: Lines | None = None
-        carry = b""
-        while not self._stopping:
-            block = self._next(feed)
+        carry, block = b"", b"-"
+        while block and not self._stopping:
+            found = self._next(feed)
             began = time.perf_counter()
-            if block is None:
+            if found is None:
                 return
-            if skip:
-                skip, block = max(0, skip - len(block)), block[skip:]
-                if not block and skip:
-                    continue
-            data = carry + block if carry else block
+            block, data = found, carry + found
             if lines is None and data:
                 lines = self._lines(form or _guess(feed.name, data))
             if lines is None:
                 return
             if isinstance(lines, CsvLines) and lines.header is None:
                 data = self._header(lines, data, fresh=fresh, last=not block)
-                if lines.header is None:
-                    carry = data
-                    if block:
-                        continue
-                    return
-            carry = self._take(lines, data, last=not block, began=began)
-            if not block:
-                return
+            ready = not isinstance(lines, CsvLines) or lines.header is not None
+            carry = self._take(lines, data, last=not block, began=began) if ready else data
 
     def _next(self, feed: Feed | MllpFeed) -> bytes | None:
         if feed.answers:  # whoever sent it may forget it only when it is stored
@@ -232,13 +232,13 @@ class StreamRunner:
         return feed.read()
 
     def _lines(self, form: str) -> Lines:
-        if form == "hl7":
+        """The reader of the form that the stream was begun in."""
+        self.position.form = self.position.form or form
+        if self.position.form == "hl7":
             from reticent.connectors.hl7 import Hl7Lines
 
             return Hl7Lines(self.policy)
-        if form == "ndjson":
-            return JsonLines(self.policy)
-        return CsvLines(self.policy)
+        return JsonLines(self.policy) if self.position.form == "ndjson" else CsvLines(self.policy)
 
     def _header(self, lines: CsvLines, data: bytes, *, fresh: bool, last: bool) -> bytes:
         """Takes the header off the data, or from the position when the file is read on from its middle."""
@@ -246,11 +246,10 @@ class StreamRunner:
             lines.header, lines.delimiter = self.position.header, self.position.delimiter
             return data
         end = data.find(b"\n") + 1 or (len(data) if last else 0)
-        if not end:
-            return data
-        lines.begin(data[:end])
-        self.position.header, self.position.delimiter = lines.header, lines.delimiter
-        self.position.offset += end
+        if end:
+            lines.begin(data[:end])
+            self.position.header, self.position.delimiter = lines.header, lines.delimiter
+            self.position.offset += end
         return data[end:]
 
     def _take(self, lines: Lines, data: bytes, *, last: bool, began: float) -> bytes:
@@ -263,9 +262,8 @@ class StreamRunner:
             elif last or len(data) > LONGEST:
                 # A quote that is never closed: its line is set aside, what follows may be fine.
                 end = data.find(b"\n") + 1 or len(data)
-                empty = lines.parse(b"\n").table if isinstance(lines, JsonLines) else lines.parse(b"").table
                 bad = [(0, "a quote is opened and never closed", data[:end])]
-                self._release(Batch(empty, np.empty(0, np.int64), 1, bad), end, began)
+                self._release(nothing(self.policy, 1, bad), end, began)
                 data = data[end:]
             else:
                 break
@@ -388,12 +386,12 @@ class StreamRunner:
         return Summary(counts, self.position.dead, seconds, guarantee, self._metrics())
 
 
-def _open(source: str, *, offset: int, wake: int | None, block: int) -> Feed | MllpFeed:
+def _open(source: str, *, wake: int | None, block: int) -> Feed | MllpFeed:
     if source.startswith("mllp://"):
         from reticent.connectors.hl7 import MllpFeed
 
         return MllpFeed(source, wake=wake)
-    return Feed(source, offset=offset, wake=wake, block=block)
+    return Feed(source, wake=wake, block=block)
 
 
 def _guess(name: str, data: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
@@ -71,7 +72,12 @@ class ClusterPublisher(EvolvingPublisher):
         return moved, Change(touched=touched, dissolved=dissolved, relocated=relocated, held=held)
 
     def _tuples(self, rows: Rows) -> npt.NDArray[np.int32]:
-        return np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
+        codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
+        if self.method == "eac":  # alone in asking how far values lie apart
+            for i, name in enumerate(self.policy.quasi):
+                if _scale(self.policy.columns[name].hierarchy):
+                    codes[:, i] = _numbers(self.records.words[name].values)[codes[:, i]]
+        return codes
 
     def _held(self) -> int:
         return self._kept_back
@@ -102,5 +108,18 @@ class ClusterPublisher(EvolvingPublisher):
 
 
 def _scale(spec: HierarchySpec | None) -> float:
-    """Codes of a numeric attribute have a width; codes of a categorical one do not (0)."""
-    return 0.01 if spec is not None and spec.intervals is not None else 0.0
+    """One over the widest interval for a numeric attribute; 0 for a categorical one, whose values have no distance."""
+    if spec is None or not spec.intervals:
+        return 0.0
+    widths = [max(step) - min(step) if isinstance(step, tuple) else step for step in spec.intervals]
+    return 1 / (max(widths) or 1.0)
+
+
+def _numbers(words: pa.Array) -> npt.NDArray[np.int32]:
+    """The values of a numeric column by code, rounded; a column that is not numeric after all keeps its codes."""
+    try:
+        values = words.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return np.arange(len(words), dtype=np.int32)
+    rounded: npt.NDArray[np.int32] = np.clip(np.rint(values), -(2**30), 2**30).astype(np.int32)
+    return rounded

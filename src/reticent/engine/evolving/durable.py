@@ -102,10 +102,8 @@ class EvolvingTable:
                 others, so that a small change to a large table is quick.
         """
         with Store.open(where, create=False) as store:
-            if NAME not in store.publishers():
-                raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
+            policy, seed = _about(store)  # for life, so it may be read before the lock
             with store.lock(NAME, wait=wait):
-                policy, seed = _about(store)
                 rng = Rng(store.key(NAME)) if seed is None else Rng.from_seed(seed)
                 yield cls(store, policy, _load(store, policy, rng, touching))
 
@@ -206,10 +204,10 @@ class EvolvingTable:
         records = self.engine.records
         fixed = np.concatenate([records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8)], axis=1)
         classes, seats = records.classes[rows].tolist(), records.seats[rows].tolist()
-        written = [
+        written = (
             rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i], seats[i])
             for i, row in enumerate(rows.tolist())
-        ]
+        )
         rows_of.write(tx, NAME, written)
         for name, words in records.words.items():
             if len(words) > self._known[name]:
@@ -246,6 +244,8 @@ def _engine(policy: Policy, rng: Rng) -> EvolvingPublisher:
 
 
 def _about(store: Store) -> tuple[Policy, int | None]:
+    if NAME not in store.publishers():
+        raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
     about = json.loads(store.get(NAME, NAME, "about") or b"{}")
     if not about:
         raise StateError(

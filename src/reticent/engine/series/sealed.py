@@ -111,7 +111,7 @@ class SealedSeries(SeriesPublisher):
         draws = self._draws("classes", len(new))
         chosen = np.array([_choose(ways[int(c)], u) for c, u in zip(component, draws, strict=True)], dtype=np.int64)
         order = spread(where[new])
-        first = _within(people.values[new], updates, self.prior)
+        first = _within(updates, self.prior)
         for number in np.unique(chosen):
             mine = order[chosen[order] == number]
             table = seat(component[mine], np.array(classes[number].values, dtype=np.int32))
@@ -217,14 +217,16 @@ def _moved(values: npt.NDArray[np.int32], updates: Updates, draws: Draws) -> npt
     return out.reshape(values.shape)
 
 
-def _within(values: npt.NDArray[np.int32], updates: Updates, prior: dict[str, int]) -> dict[int, Any]:
-    """Per component the values newcomers start with, and how often."""
-    counts = np.bincount(values, minlength=len(updates)).astype(np.float64)
+def _within(updates: Updates, prior: dict[str, int]) -> dict[int, Any]:
+    """Per component the values newcomers start with, and how often, by the design prior.
+
+    Never by the newcomers themselves: a counterfeit that copies one of them would mark the values that occur once as true.
+    """
     known = np.array([prior.get(str(value), 0) for value in updates.values], dtype=np.float64)
     out = {}
     for component in range(int(updates.components.max()) + 1):
         codes = np.flatnonzero(updates.components == component)
-        weights = counts[codes] if counts[codes].sum() else known[codes] + 1e-9
+        weights = known[codes] if known[codes].sum() else np.ones(len(codes))
         out[component] = (codes, np.cumsum(weights) / weights.sum())
     return out
 

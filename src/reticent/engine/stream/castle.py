@@ -210,12 +210,13 @@ class Castle(Publisher):
 
     def metrics(self) -> dict[str, float]:
         """Information loss by equations (5) and (7), held records and live clusters."""
-        tuples, loss, spread = self._core.losses()
+        tuples, loss, spread, waited = self._core.losses()
         _, held, clusters, reusable = self._core.totals()
         n = len(self.policy.quasi)
         figures: dict[str, float] = {"held": held, "clusters": clusters, "reusable_clusters": reusable}
         if tuples:
             figures |= {"loss": loss / tuples, "information_loss": (loss * n + spread) / tuples / (n + 1)}
+            figures["average_wait"] = waited / tuples
         return figures
 
     @property

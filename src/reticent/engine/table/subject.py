@@ -81,8 +81,11 @@ class Subject:
         return self.encoded.codes[name]
 
 
-def subject(policy: Policy, table: pa.Table) -> Subject:
-    """Encodes and collapses a table; refuses a policy that asks for nothing."""
+def subject(policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> Subject:
+    """Encodes and collapses a table; refuses a policy that asks for nothing.
+
+    Where `times` is given, a row stands for that many records: a cluster has counted them already.
+    """
     privacy = policy.privacy
     if privacy.k is None and privacy.l is None and privacy.t is None:
         raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
@@ -90,22 +93,29 @@ def subject(policy: Policy, table: pa.Table) -> Subject:
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
         raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
-    encoded = encode_table(table, [*policy.quasi, *policy.sensitive])
-    known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
     guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
+    # A frame that was counted elsewhere brings only the columns that the model looks at.
+    encoded = encode_table(table, [*policy.quasi, *(name for name in policy.sensitive if name in table.column_names)])
+    known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
     sensitive = [_sensitive(policy, encoded, name) for name in guarded]
-    collapsed = collapse(policy, encoded, known, sensitive)
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), table.num_rows, sensitive)
+    collapsed = collapse(policy, encoded, known, sensitive, times)
+    rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
+    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows, sensitive)
 
 
 def collapse(
-    policy: Policy, encoded: Encoded, known: dict[str, Ladder], sensitive: list[SensitiveColumn]
+    policy: Policy,
+    encoded: Encoded,
+    known: dict[str, Ladder],
+    sensitive: list[SensitiveColumn],
+    times: npt.NDArray[np.uint32] | None = None,
 ) -> _core.table.Collapsed:
     """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
     return _core.table.Collapsed(
         [encoded.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
         sensitive,
+        times=times,
     )
 
 

@@ -10,7 +10,8 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.service.audits import audit
-from reticent.service.pages.layout import BAD, MAIN, Visit, aside, card, page, trying, visit_of
+from reticent.service.pages.layout import LINE, LINE_3, Visit, axis, card, legend, page, trying, visit_of
+from reticent.service.routes.common import aside
 
 _WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series"}
 
@@ -55,10 +56,10 @@ def _one(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) 
             if release["kind"] == "table":
                 upto = [release["id"]]
             ui.button("Audit", icon="gavel", on_click=partial(_audit, visit, upto)).props("flat dense no-caps")
-        ui.button("CSV", icon="download", on_click=partial(_download, visit, release["id"], "csv")).props(
+        ui.button("CSV", icon="download", on_click=partial(download, visit, release["id"], "csv")).props(
             f'flat dense no-caps aria-label="Download release {release["number"]} as CSV"'
         )
-        ui.button("Parquet", icon="download", on_click=partial(_download, visit, release["id"], "parquet")).props(
+        ui.button("Parquet", icon="download", on_click=partial(download, visit, release["id"], "parquet")).props(
             "flat dense no-caps"
         )
 
@@ -79,11 +80,21 @@ async def _audit(visit: Visit, idents: list[str]) -> None:
                 ui.label(f"{finding['where']} {finding['claim']}{measured}".strip())
         for note in found["notes"]:
             ui.label(note).classes("r-muted text-sm")
-        ui.button("Close", on_click=dialog.close)
+        with ui.row():
+            ui.button("Close", on_click=dialog.close)
+            ui.button("Report", icon="description", on_click=partial(_report, visit, idents)).props("outline")
     dialog.open()
 
 
-async def _download(visit: Visit, ident: str, form: str) -> None:
+async def _report(visit: Visit, idents: list[str]) -> None:
+    ui.notify("Measuring and attacking the releases; the report follows.")
+    found = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
+    if found is not None:
+        ui.download(visit.hub.audits.blob(found["id"]), f"audit-{found['id']}.html", "text/html")
+
+
+async def download(visit: Visit, ident: str, form: str) -> None:
+    """Hands a release to the browser."""
     data = await trying(aside(lambda: visit.hub.releases.archive(ident, form)))
     if data is not None:
         ui.download(data, f"release-{ident}.zip", "application/zip")
@@ -94,36 +105,35 @@ def risk(release: dict[str, Any]) -> float:
     claims, metrics = release["guarantee"]["claims"], release["metrics"]
     if "max_risk" in metrics:
         return float(metrics["max_risk"])
-    l = claims.get("l") or {}
-    bounds = [1 / float(value) for value in l.values() if isinstance(value, int | float) and value > 0]
-    if isinstance(claims.get("k"), int | float):
-        bounds.append(1 / float(claims["k"]))
-    return min(bounds, default=1.0)
+    if "k" in claims:
+        return 1 / float(claims["k"])
+    bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
+    return max(bounds, default=1.0)
 
 
 def _chart(releases: list[dict[str, Any]]) -> dict[str, Any]:
     names = [f"release {doc['number']}" for doc in releases]
     return {
         "grid": {"left": 52, "right": 52, "top": 30, "bottom": 24},
-        "legend": {"data": ["records", "highest risk"], "textStyle": {"color": "#7b8a95"}},
+        "legend": legend("records", "highest risk"),
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
-        "xAxis": {"type": "category", "data": names},
-        "yAxis": [{"type": "value"}, {"type": "value", "min": 0, "max": 1}],
+        "xAxis": axis(type="category", data=names, splitLine={"show": False}),
+        "yAxis": [axis(), axis(min=0, max=1, splitLine={"show": False})],
         "series": [
             {
                 "name": "records",
                 "type": "bar",
                 "barMaxWidth": 48,
                 "data": [doc["counts"]["published"] for doc in releases],
-                "itemStyle": {"color": MAIN},
+                "itemStyle": {"color": LINE},
             },
             {
                 "name": "highest risk",
                 "type": "line",
                 "yAxisIndex": 1,
                 "data": [round(risk(doc), 3) for doc in releases],
-                "itemStyle": {"color": BAD},
+                "itemStyle": {"color": LINE_3},
             },
         ],
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nicegui import run, ui
+from nicegui import ui
 
 from reticent.service.problems import describe
 from reticent.service.tokens import Role, Token
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PAGES = {"Prepare": "/", "Release": "/release", "Live": "/live", "History": "/history"}
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
+# Lines and bars are seen on both grounds, so they take the middle.
+LINE, LINE_2, LINE_3, GREY = "#1f93ad", "#c77a12", "#d9541e", "#7b8a95"
 T = TypeVar("T")
 
 _STYLE = """
@@ -36,6 +38,9 @@ _STYLE = """
 .r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .r-scroll { overflow-x: auto; width: 100%; }
 .body--dark { background: #12181d; }
+.body--dark .q-card { background: #1c252c; }
+.body--dark .text-primary { color: #6fd3e8 !important; } .body--dark .text-positive { color: #5eead4 !important; }
+.body--dark .text-negative { color: #ffa07a !important; }
 :focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
 @media (max-width: 600px) { .r-nav { padding: .5rem .4rem; font-size: .9rem; } .r-figure { font-size: 1.3rem; } .r-wide { display: none; } }
 </style>
@@ -108,17 +113,24 @@ def card(title: str = "") -> ui.card:
     return made
 
 
+def axis(**more: Any) -> dict[str, Any]:
+    """An axis of a chart whose words and lines are readable on both grounds."""
+    line = {"lineStyle": {"color": "rgba(123,138,149,.35)"}}
+    words = {"axisLabel": {"color": GREY}, "nameTextStyle": {"color": GREY}, "splitLine": line}
+    return {"type": "value", **words, **more}
+
+
+def legend(*names: str) -> dict[str, Any]:
+    """The legend of a chart, above it."""
+    return {"data": list(names), "top": 0, "textStyle": {"color": GREY}}
+
+
 def figure(words: str, value: str = "-") -> ui.label:
     """A number with what it means below; returns the number."""
     with ui.column().classes("gap-0"):
         number = ui.label(value).classes("r-figure")
         ui.label(words).classes("r-muted text-sm")
     return number
-
-
-async def aside(work: Callable[[], T]) -> T:
-    """Runs something slow on a thread."""
-    return await run.io_bound(work)
 
 
 async def trying(work: Awaitable[T]) -> T | None:

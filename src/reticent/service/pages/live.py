@@ -9,7 +9,7 @@ import orjson
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.service.pages.layout import BAD, MAIN, SECOND, Visit, card, figure, page, visit_of
+from reticent.service.pages.layout import GREY, LINE, LINE_2, LINE_3, Visit, axis, card, figure, legend, page, visit_of
 
 _POINTS = 120
 
@@ -41,9 +41,9 @@ def _watch(visit: Visit, name: str) -> None:
             shown = {key: figure(words) for key, words in _FIGURES.items()}
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
-            rates = ui.echart(_chart(["records per second"], [MAIN])).classes("w-full h-56")
+            rates = ui.echart(_chart(["records per second"], [LINE])).classes("w-full h-56")
         with card("Counterfeit share (SAU) and its limit"):
-            shares = ui.echart(_chart(["SAU", "limit", "forced open"], [MAIN, SECOND, BAD])).classes("w-full h-56")
+            shares = ui.echart(_chart(["SAU", "limit", "forced open"], [LINE, LINE_2, LINE_3])).classes("w-full h-56")
     with card("Released just now"), ui.element("div").classes("r-scroll"):
         latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
     history: deque[tuple[float, float, float, float]] = deque(maxlen=_POINTS)
@@ -106,9 +106,14 @@ def _chart(names: list[str], colours: list[str]) -> dict[str, Any]:
     return {
         "animation": False,
         "grid": {"left": 48, "right": 12, "top": 28, "bottom": 20},
-        "legend": {"data": names, "top": 0, "textStyle": {"color": "#7b8a95"}} if len(names) > 1 else {"show": False},
-        "xAxis": {"type": "category", "data": list(range(-_POINTS + 1, 1)), "axisLabel": {"show": False}},
-        "yAxis": {"type": "value", "min": 0},
+        "legend": legend(*names) if len(names) > 1 else {"show": False},
+        "xAxis": {
+            "type": "category",
+            "data": list(range(-_POINTS + 1, 1)),
+            "axisLabel": {"show": False},
+            "axisLine": {"lineStyle": {"color": GREY}},
+        },
+        "yAxis": axis(min=0),
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "series": [

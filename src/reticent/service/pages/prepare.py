@@ -8,7 +8,8 @@ from nicegui import events, ui
 from starlette.requests import Request
 
 from reticent.service.pages.draft import METHODS, ColumnDraft, Draft, parse_spec, spec_text
-from reticent.service.pages.layout import Visit, aside, card, page, trying, visit_of
+from reticent.service.pages.layout import Visit, card, page, trying, visit_of
+from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
 
 _ROLES = {
@@ -79,10 +80,10 @@ def _columns(draft: Draft) -> None:
             "r-muted"
         )
         for column in draft.columns:
-            _one_column(draft, column)
+            _one_column(column)
 
 
-def _one_column(draft: Draft, column: ColumnDraft) -> None:
+def _one_column(column: ColumnDraft) -> None:
     with ui.row().classes("w-full items-center gap-2 q-py-xs"):
         with ui.column().classes("gap-0 col-12 col-sm-4"):
             ui.label(column.name).classes("font-medium")
@@ -93,7 +94,7 @@ def _one_column(draft: Draft, column: ColumnDraft) -> None:
         button = ui.button(_shown(column), icon="account_tree").props(
             f'flat dense no-caps aria-label="Hierarchy of {column.name}"'
         )
-        button.on_click(lambda: _edit(draft, column, button))
+        button.on_click(lambda: _edit(column, button))
 
 
 def _shown(column: ColumnDraft) -> str:
@@ -101,7 +102,7 @@ def _shown(column: ColumnDraft) -> str:
     return f"{_KINDS.get(kind, kind)} {text if kind in ('intervals', 'prefix') else ''}".strip()
 
 
-def _edit(_: Draft, column: ColumnDraft, button: ui.button) -> None:
+def _edit(column: ColumnDraft, button: ui.button) -> None:
     kind, text = spec_text(column.hierarchy)
     with ui.dialog() as dialog, ui.card().classes("w-full"):
         ui.label(f"Hierarchy of {column.name}").classes("text-lg")
@@ -109,24 +110,21 @@ def _edit(_: Draft, column: ColumnDraft, button: ui.button) -> None:
         typed = ui.textarea("Details", value=text).props("outlined autogrow").classes("w-full")
         shown = ui.column().classes("w-full gap-1")
 
-        def look() -> dict[str, Any] | None:
+        def look() -> bool:
             typed.props(f'hint="{_HELP.get(str(chosen.value), "")}"')
             typed.set_visibility(chosen.value in _HELP)
             shown.clear()
             with shown:
                 return _preview(column, str(chosen.value), str(typed.value or ""))
 
-        chosen.on_value_change(look)
-        typed.on_value_change(look)
-
         def take() -> None:
-            look()
-            if not column_error:
+            if look():
                 column.hierarchy = parse_spec(str(chosen.value), str(typed.value or ""))
                 button.set_text(_shown(column))
                 dialog.close()
 
-        column_error: list[str] = []
+        chosen.on_value_change(look)
+        typed.on_value_change(look)
         look()
         with ui.row():
             ui.button("Take it", on_click=take)
@@ -134,17 +132,17 @@ def _edit(_: Draft, column: ColumnDraft, button: ui.button) -> None:
     dialog.open()
 
 
-def _preview(column: ColumnDraft, kind: str, text: str) -> dict[str, Any] | None:
+def _preview(column: ColumnDraft, kind: str, text: str) -> bool:
+    """Shows what a hierarchy does; whether it fits the column."""
     try:
-        spec = parse_spec(kind, text)
-        rows = column.preview(spec)
-    except Exception as error:  # noqa: BLE001 - shown below the editor
+        rows = column.preview(parse_spec(kind, text))
+    except Exception as error:  # noqa: BLE001 - told below the editor
         ui.label(getattr(error, "message", "This hierarchy does not fit.")).classes("text-negative").props("role=alert")
-        return None
+        return False
     ui.label("What some values become, level by level:").classes("r-muted text-sm")
     for row in rows:
         ui.label(" → ".join(row)).classes("r-code")
-    return spec
+    return True
 
 
 def _models(visit: Visit, draft: Draft) -> None:
@@ -183,10 +181,10 @@ def _models(visit: Visit, draft: Draft) -> None:
         ui.button("Release it", icon="publish", on_click=go).props("size=lg")
 
 
-def _slider(draft: Draft, name: str, low: float, high: float, step: float, words: Any) -> None:  # noqa: PLR0913, PLR0917
+def _slider(draft: Draft, name: str, low: float, high: float, step: float, words: Any) -> None:
     label = ui.label(words(getattr(draft, name)))
 
-    def moved(event: events.ValueChangeEventArguments) -> None:
+    def moved(event: events.ValueChangeEventArguments[Any]) -> None:
         value = int(event.value) if isinstance(step, int) else float(event.value)
         setattr(draft, name, value)
         label.set_text(words(value))

@@ -14,8 +14,21 @@ from reticent.policy import Policy
 from reticent.service.bundle import Bundle
 from reticent.service.documents import OWNER
 from reticent.service.pages.alternatives import Neighbour, Point, frontier, neighbours
-from reticent.service.pages.history import _download, risk
-from reticent.service.pages.layout import BAD, MAIN, SECOND, Visit, aside, card, figure, page, trying, visit_of
+from reticent.service.pages.history import download, risk
+from reticent.service.pages.layout import (
+    LINE,
+    LINE_2,
+    LINE_3,
+    Visit,
+    axis,
+    card,
+    figure,
+    legend,
+    page,
+    trying,
+    visit_of,
+)
+from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
 
 _ROWS = 8
@@ -95,7 +108,7 @@ async def _done(visit: Visit, job: str, ident: str) -> None:
     if original is not None and document["form"] == "generalised":
         _neighbourhood(visit, request, policy, original, document)
     if original is not None:
-        _picture(visit, policy, original, document)
+        _picture(policy, original, document)
 
 
 def _original(visit: Visit, table: str) -> pa.Table | None:
@@ -125,9 +138,9 @@ def _summary(visit: Visit, document: dict[str, Any], policy: Policy, original: p
         if document["guarantee"]["not_covered"]:
             ui.label(f"Not covered: {'; '.join(document['guarantee']['not_covered'])}.").classes("r-muted text-sm")
         with ui.row():
-            ui.button("Download CSV", icon="download", on_click=partial(_download, visit, document["id"], "csv"))
+            ui.button("Download CSV", icon="download", on_click=partial(download, visit, document["id"], "csv"))
             ui.button(
-                "Download Parquet", icon="download", on_click=partial(_download, visit, document["id"], "parquet")
+                "Download Parquet", icon="download", on_click=partial(download, visit, document["id"], "parquet")
             ).props("outline")
 
 
@@ -202,7 +215,7 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
         if job is not None:
             ui.navigate.to(f"/release?job={job['id']}")
 
-    with ui.row().classes("w-full items-center gap-3"):
+    with ui.row().classes("w-full items-center gap-3 no-wrap"):
         ui.icon("check_circle" if one.fits else "block", color="positive" if one.fits else "negative").props(
             f'aria-label="{"would hold" if one.fits else "would not hold"}"'
         )
@@ -211,7 +224,7 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
             ui.button(f"Favour {one.column}", on_click=favour).props("flat dense no-caps")
 
 
-def _picture(visit: Visit, policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
+def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
     made = card("Risk and utility")
     with made:
         ui.label("The same table at other strengths: what risk remains, and what it costs.").classes("r-muted text-sm")
@@ -234,18 +247,24 @@ def _scatter(points: list[Point], document: dict[str, Any]) -> dict[str, Any]:
         "grid": {"left": 56, "right": 20, "top": 30, "bottom": 44},
         "tooltip": {"trigger": "item"},
         "aria": {"enabled": True},
-        "legend": {"data": ["other strengths", "this release"], "textStyle": {"color": "#7b8a95"}},
-        "xAxis": {"type": "value", "name": "highest risk", "nameLocation": "middle", "nameGap": 26, "min": 0},
-        "yAxis": {"type": "value", "name": "loss", "min": 0},
+        "legend": legend("other strengths", "this release"),
+        "xAxis": axis(name="highest risk", nameLocation="middle", nameGap=26, min=0),
+        "yAxis": axis(name="loss", min=0),
         "series": [
             {
                 "name": "other strengths",
                 "type": "line",
                 "data": [{"value": [round(p.risk, 3), round(p.loss, 3)], "name": p.name} for p in points],
-                "label": {"show": True, "formatter": "{b}", "position": "top", "color": SECOND},
-                "itemStyle": {"color": MAIN},
+                "label": {"show": True, "formatter": "{b}", "position": "top", "color": LINE_2},
+                "itemStyle": {"color": LINE},
                 "symbolSize": 9,
             },
-            {"name": "this release", "type": "scatter", "data": [here], "symbolSize": 18, "itemStyle": {"color": BAD}},
+            {
+                "name": "this release",
+                "type": "scatter",
+                "data": [here],
+                "symbolSize": 18,
+                "itemStyle": {"color": LINE_3},
+            },
         ],
     }

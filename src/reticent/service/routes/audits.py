@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from reticent.service.audits import audit
@@ -18,6 +18,7 @@ class NewAudit(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     releases: list[Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]] = Field(min_length=1, max_length=100)
+    report: bool = Field(default=False, description="Also measure the risk, attack the releases, and write the report.")
 
 
 class Audit(BaseModel):
@@ -26,6 +27,7 @@ class Audit(BaseModel):
     id: str
     created: str
     releases: list[str]
+    report: bool
     holds: bool
     findings: list[dict[str, Any]]
     notes: list[str]
@@ -35,7 +37,7 @@ class Audit(BaseModel):
 @router.post("", status_code=201, responses=errors(404))
 async def create(body: NewAudit, hub: TheHub) -> Audit:
     """Audits releases under the policy they were made under."""
-    return Audit(**await aside(lambda: audit(hub, body.releases)))
+    return Audit(**await aside(lambda: audit(hub, body.releases, report=body.report)))
 
 
 @router.get("", responses=errors())
@@ -48,3 +50,15 @@ async def every(hub: TheHub) -> list[Audit]:
 async def one(ident: Ident, hub: TheHub) -> Audit:
     """One audit."""
     return Audit(**await aside(lambda: hub.audits.get(ident)))
+
+
+@router.get(
+    "/{ident}/report",
+    responses={**errors(404), 200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+    response_class=Response,
+)
+async def report(ident: Ident, hub: TheHub) -> Response:
+    """The report of an audit that was asked for one."""
+    page = await aside(lambda: hub.audits.blob(ident))
+    headers = {"Content-Disposition": f'attachment; filename="audit-{ident}.html"'}
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)

@@ -34,8 +34,8 @@ Key = Annotated[
 ]
 
 
-def hub_of(request: Request) -> Hub:
-    """The hub behind an app."""
+async def hub_of(request: Request) -> Hub:
+    """The hub behind an app; async, for FastAPI runs anything else on a thread of its pool."""
     hub: Hub = request.app.state.hub
     return hub
 

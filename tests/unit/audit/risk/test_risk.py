@@ -81,7 +81,6 @@ def test_population_uniques_are_recovered_from_a_sample():
     sample = rng.choice(population, 4_000, replace=False)
     sizes = np.bincount(sample)
     estimate = population_uniques(sizes[sizes > 0], len(population))
-    print(truth, estimate)
     assert truth / 3 < estimate["chosen"] < truth * 3
     assert pitman(np.ones(50, dtype=np.int64), 1000) == 1000
     assert zayatz(np.array([2, 3]), 0.5) == 0
@@ -124,9 +123,26 @@ def test_safe_harbor_sees(columns, identifier):
     assert identifier in flagged(**columns)
 
 
+def test_a_postcode_is_not_taken_for_a_network_address():
+    assert flagged(zip=["12345"]) == {"Geographic units smaller than a state"}
+
+
 @pytest.mark.parametrize(
     "columns",
     [{"age": ["[80, 90)", "90+", "*"]}, {"zip": ["123**", "10***"]}, {"year": ["2024", "2025"]}, {"ill": ["flu"]}],
 )
 def test_safe_harbor_lets_pass(columns):
     assert flagged(**columns) == set()
+
+
+def test_a_stream_on_the_wire_is_assessed_too(tmp_path):
+    lines = [
+        '{"type":"group","group":"g","candidates":[["a",1],["b",1]]}',
+        '{"type":"tuple","group":"g","seq":0,"qi":{"age":91,"sex":"f"},"plain":{"mail":"x@y.org"}}',
+        '{"type":"tuple","group":"g","seq":1,"qi":{"age":30,"sex":"f"},"plain":{}}',
+    ]
+    (tmp_path / "out.ndjson").write_text("\n".join(lines) + "\n")
+    found = assess(Published("s", "stream", wire=tmp_path / "out.ndjson"), POLICY)
+    assert found.sizes.classes == 2
+    looked = {check.identifier for check in found.safe_harbor if not check.clear}
+    assert looked == {"E-mail addresses", "Dates other than the year; ages above 89"}

@@ -41,8 +41,7 @@ def read(placed):
     number = {int(g): i for i, g in enumerate(opened)}
     assert len(number) == len(opened), "a group id came twice"
     listed = [
-        [(int(c), int(n)) for c, n in zip(codes[a:b], counts[a:b], strict=True)]
-        for a, b in itertools.pairwise(offsets)
+        [(int(c), int(n)) for c, n in zip(codes[a:b], counts[a:b], strict=True)] for a, b in itertools.pairwise(offsets)
     ]
     assert list(at) == sorted(at)
     return [number[int(g)] for g in groups], listed

@@ -1,0 +1,44 @@
+"""`reticent stream kafka://broker/topic --to kafka://broker/topic`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reticent.errors import ConnectorError, PolicyError
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+
+
+def stream_kafka(
+    route: tuple[str, str], policy: Policy, store: str, *, group: str, until_end: bool, seed: int | None, json: bool
+) -> None:
+    """Works as one of a group, from topic to topic, until it is told to stop."""
+    from reticent.cli.output import emit, say
+    from reticent.store import Store
+
+    if not all(end.startswith("kafka://") for end in route):
+        raise PolicyError(
+            "A stream runs from topic to topic, or from file to file.",
+            hint="Write SOURCE and --to both as kafka://broker:9092/topic.",
+        )
+    try:
+        from reticent.connectors.kafka import Settings, run_kafka
+    except ImportError:
+        raise ConnectorError("Kafka needs the extra 'kafka'.", hint="pip install 'reticent[kafka]'") from None
+    with Store.open(store) as private:
+        done = run_kafka(*route, policy, private, settings=Settings(group=group), until_end=until_end, seed=seed)
+    say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
+    if json:
+        emit(
+            {
+                "rows_in": done.published + done.dead_letters,
+                "rows_out": done.published,
+                "held": 0,
+                "suppressed": 0,
+                "dead_letters": done.dead_letters,
+                "seconds": round(done.seconds, 4),
+                "guarantee": dict(done.claims),
+                "metrics": {},
+            }
+        )

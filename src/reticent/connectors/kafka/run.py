@@ -1,0 +1,125 @@
+"""`reticent stream kafka://broker/topic --to kafka://broker/topic`."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reticent.connectors.kafka.address import Address
+from reticent.connectors.kafka.state import StateTopic, topic_partitions
+from reticent.connectors.kafka.worker import DeadLetter, Settings, Worker
+from reticent.connectors.shards import Shard, sharded
+from reticent.engine.rng import Rng
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from reticent.policy import Policy
+    from reticent.store import Store
+
+_LOCK = 30.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a worker did: records published and set aside, how long it took, and what the stream claims."""
+
+    published: int
+    dead_letters: int
+    seconds: float
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_kafka(  # noqa: PLR0913 - the options of a command
+    source_url: str,
+    sink_url: str,
+    policy: Policy,
+    store: Store,
+    *,
+    settings: Settings | None = None,
+    until_end: bool = False,
+    going: Callable[[Worker], bool] | None = None,
+    seed: int | None = None,
+) -> Summary:
+    """Works on a stream from topic to topic until it is told to stop; run as many as there are partitions.
+
+    Args:
+        source_url: the topic of records, one JSON object per message, keyed by person.
+        sink_url: the topic of published lines; made where it does not exist. Its private state stands in a topic
+            of the same name with `.reticent-state` behind it.
+        policy: the policy of the stream.
+        store: holds the secret key and the dead letters; all workers of a stream share it.
+        settings: how the worker works.
+        until_end: stop when everything that was there at the start has been published.
+        going: asked before every batch; False ends the run. SIGTERM and SIGINT end it too.
+        seed: instead of the store's key, for tests only.
+    """
+    source, sink = Address.parse(source_url), Address.parse(sink_url)
+    settings = settings or Settings()
+    wanted = sharded(policy)
+    name = f"kafka {source.topic} {settings.group}"
+    store.register(name, policy_hash=wanted.hash)
+    rng = Rng(store.key(name)) if seed is None else Rng.from_seed(seed)
+    state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
+    state.prepare(source, sink)
+    worker = Worker((source, sink, state), wanted, rng, settings, lambda bad: bury(store, name, bad))
+    began = time.monotonic()
+    goals = _ends(source) if until_end else {}
+    with _signals() as stopped:
+
+        def on(worker: Worker) -> bool:
+            if stopped() or (going is not None and not going(worker)):
+                return False
+            return not until_end or not _reached(worker, goals)
+
+        worker.run(on)
+    claims = Shard(wanted, rng, 0).publisher.guarantee.claims
+    return Summary(worker.published, worker.dead, time.monotonic() - began, claims)
+
+
+def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:
+    """Keeps dead letters in the store, each once, however often its batch is tried."""
+    with store.lock(name, wait=_LOCK), store.transaction() as tx:
+        for position, reason, payload in bad:
+            if tx.get(name, "buried", position) is None:
+                tx.dead_letter(name, position, reason, payload)
+                tx.put(name, "buried", position, b"1")
+
+
+def _ends(source: Address) -> dict[int, int]:
+    """The end of every partition of the source now."""
+    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    partitions = topic_partitions(AdminClient(source.client), source.topic)
+    consumer = Consumer({**source.client, "group.id": "reticent-ends"})
+    try:
+        marks = {p: consumer.get_watermark_offsets(TopicPartition(source.topic, p), timeout=30) for p in partitions}
+    finally:
+        consumer.close()
+    return {p: high for p, (low, high) in marks.items() if high > low}
+
+
+def _reached(worker: Worker, goals: dict[int, int]) -> bool:
+    positions = worker.positions()
+    return all(positions.get(p, -1) >= goal for p, goal in goals.items())
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT end the run after the batch at hand; only the main thread can ask for that."""
+    seen: list[int] = []
+    before = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, lambda got, _: seen.append(got))
+    except ValueError:  # not the main thread
+        before = {}
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

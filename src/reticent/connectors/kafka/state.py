@@ -1,0 +1,185 @@
+"""The state of shards in a topic of its own: partition p holds what shard p has to remember.
+
+A snapshot, cut into chunks, then one journal entry per committed batch. Entries are written in the transaction that
+publishes the batch and moves the input position, so the three can never disagree. After a new snapshot everything before
+it is deleted. The topic is private: it holds the key of the stream.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reticent.errors import ConnectorError, StateError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from reticent.connectors.kafka.address import Address
+
+LOG = logging.getLogger(__name__)
+CHUNK = 700_000
+"""Bytes of a snapshot per message, below the default limit of brokers."""
+_WAIT = 30.0
+Headers = list[tuple[str, str | bytes | None]]
+
+
+@dataclass
+class Saved:
+    """What a state partition holds: a snapshot, the journal since, and the next input offset."""
+
+    snapshot: bytes | None = None
+    journal: list[bytes] = field(default_factory=list)
+    position: int | None = None
+    empty: bool = True
+
+
+class StateTopic:
+    """Reads, writes and prunes the state of shards."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._admin: Any = None
+
+    def prepare(self, source: Address, sink: Address) -> None:
+        """Makes sure that sink and state have a partition per shard."""
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+        admin = AdminClient(source.client)
+        shards = len(topic_partitions(admin, source.topic))
+        if not shards:
+            raise ConnectorError(f"{source!r} is not there.", hint="Create the topic, then start again.")
+        other = AdminClient(sink.client)
+        keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+        for topic, config in ((sink.topic, {}), (self.address.topic, keep)):
+            known = len(topic_partitions(other, topic))
+            if not known:
+                made = other.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
+                _settled(made[topic], "TOPIC_ALREADY_EXISTS")
+            elif known < shards and topic == self.address.topic:
+                grown = other.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
+                _settled(grown[topic], "INVALID_PARTITIONS")
+            elif known < shards:
+                raise ConnectorError(
+                    f"{sink!r} has {known} partitions for {shards} shards.",
+                    hint="Give the sink as many partitions as the source: each shard writes to its own.",
+                )
+
+    def load(self, partition: int, committed: int) -> Saved:
+        """The state that belongs to the committed input offset (-1: none); waits for it, refuses another."""
+        end = time.monotonic() + _WAIT
+        while True:
+            saved = self._read(partition)
+            if committed < 0 or (saved.position or 0) >= committed:
+                break
+            if time.monotonic() > end:
+                raise StateError(
+                    f"The state of shard {partition} ends before the committed offset {committed}.",
+                    hint="The state topic was lost or the group's offsets were moved; restore them. "
+                    "Going on without it would publish persons anew.",
+                )
+        if committed >= 0 and (saved.position or 0) > committed:
+            LOG.warning("shard %d: offsets were moved back; what was published is not published again", partition)
+        return saved
+
+    def _read(self, partition: int) -> Saved:
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+        settings = {
+            **self.address.client,
+            "group.id": "reticent-state",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+        reader = _Reader()
+        consumer = Consumer(settings)
+        try:
+            consumer.assign([TopicPartition(self.address.topic, partition, OFFSET_BEGINNING)])
+            end = time.monotonic() + _WAIT
+            while True:
+                for message in consumer.consume(1000, 0.2):
+                    error = message.error()
+                    if error is None:
+                        reader.read(message)
+                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                        return reader.saved
+                    elif not error.retriable() and time.monotonic() > end:
+                        raise ConnectorError(
+                            f"The state topic cannot be read: {error.name()}.", hint="Check the broker."
+                        )
+                if time.monotonic() > end + _WAIT:
+                    raise ConnectorError("The state topic cannot be read.", hint="Check the broker.")
+        finally:
+            consumer.close()
+
+    def prune(self, partition: int, offset: int) -> None:
+        """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import AdminClient
+
+        if self._admin is None:
+            self._admin = AdminClient(self.address.client)
+        self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
+
+
+class _Reader:
+    """Puts a partition's messages together; a snapshot counts from its last chunk on."""
+
+    def __init__(self) -> None:
+        self.saved = Saved()
+        self._chunks: list[bytes] = []
+
+    def read(self, message: Message) -> None:
+        told: Any = message.headers()
+        headers: dict[str, bytes] = dict(told or ())
+        self.saved.empty = False
+        value, number, total = message.value() or b"", int(headers["part"]), int(headers["of"])
+        if headers["kind"] == b"journal":
+            if value:
+                self.saved.journal.append(value)
+            self.saved.position = int(headers["next"])
+            return
+        self._chunks = [*self._chunks, value] if number else [value]
+        if number + 1 == total and len(self._chunks) == total:
+            self.saved = Saved(b"".join(self._chunks), [], int(headers["next"]), empty=False)
+
+
+def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]]:
+    """Messages of a journal entry or a snapshot: values and headers."""
+    parts = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] if kind == "snapshot" else [data]
+    plain = {"kind": kind, "next": str(position), "of": str(len(parts))}
+    return [
+        (part, [(name, text.encode()) for name, text in {**plain, "part": str(number)}.items()])
+        for number, part in enumerate(parts)
+    ]
+
+
+def topic_partitions(admin: object, topic: str) -> list[int]:
+    """The partitions of a topic; none when it does not exist."""
+    from confluent_kafka import KafkaException
+
+    end = time.monotonic() + _WAIT
+    while True:
+        try:
+            found = admin.list_topics(topic, timeout=10).topics.get(topic)  # type: ignore[attr-defined]
+        except KafkaException as error:
+            if time.monotonic() > end:
+                raise ConnectorError(f"The broker does not answer: {error.args[0].name()}.", hint="Check it.") from None
+            continue
+        return sorted(found.partitions) if found is not None and found.error is None else []
+
+
+def _settled(future: object, harmless: str) -> None:
+    """Waits for an administrative request; another worker may have been quicker."""
+    from confluent_kafka import KafkaException
+
+    try:
+        future.result(_WAIT)  # type: ignore[attr-defined]
+    except KafkaException as error:
+        if error.args[0].name() != harmless:
+            raise ConnectorError(f"A topic cannot be made: {error.args[0].name()}.", hint="Check rights.") from None

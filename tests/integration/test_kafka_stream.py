@@ -1,0 +1,240 @@
+"""Topic to topic on a real broker: every record once, in one group, whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import orjson
+import pytest
+import stream_feed
+
+from reticent.connectors.shards import shard_of
+from reticent.errors import ConnectorError, StateError
+from reticent.store import Store
+
+SERVICES = Path(stream_feed.__file__).parent
+LIMIT = 300.0
+
+
+class Topics:
+    """Fresh topics on the broker, and what a reader of committed data finds in them."""
+
+    def __init__(self, broker, partitions: int) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        self.broker, name = broker, uuid.uuid4().hex[:8]
+        self.source, self.sink = f"in-{name}", f"out-{name}"
+        self.partitions = partitions
+        self._admin = AdminClient({"bootstrap.servers": broker.address})
+        topics = [NewTopic(self.source, partitions, 1), NewTopic(self.sink, partitions, 1)]
+        for made in self._admin.create_topics(topics).values():
+            made.result(30)
+        self.given: dict[int, list[dict]] = {}
+        self._counter, self._count = None, 0
+
+    def url(self, topic: str) -> str:
+        return f"kafka://{self.broker.address}/{topic}"
+
+    def grow(self, partitions: int) -> None:
+        from confluent_kafka.admin import NewPartitions
+
+        topics = [NewPartitions(topic, partitions) for topic in (self.source, self.sink)]
+        for made in self._admin.create_partitions(topics).values():
+            made.result(30)
+        self.partitions = partitions
+
+    def send(self, records: list[dict], junk: tuple[bytes, ...] = ()) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.broker.address})
+        for record in records:
+            shard = shard_of(record["person"], self.partitions, b"any key")
+            producer.produce(self.source, orjson.dumps(record), partition=shard)
+            self.given.setdefault(shard, []).append(record)
+        for line in junk:
+            producer.produce(self.source, line, partition=0)
+        assert producer.flush(60) == 0
+
+    def read(self, topic: str | None = None) -> dict[int, list[dict]]:
+        """The committed lines of every partition."""
+        from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+
+        consumer = self._reader()
+        topic, found, ended = topic or self.sink, {}, set()
+        consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(self.partitions)])
+        while len(ended) < self.partitions:
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    found.setdefault(message.partition(), []).append(json.loads(message.value()))
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    ended.add(message.partition())
+        consumer.close()
+        return found
+
+    def check(self, wanted, folder: Path) -> None:
+        published = self.read()
+        assert published.keys() == self.given.keys()
+        for shard, given in self.given.items():
+            stream_feed.check(published[shard], given, wanted, folder, shard)
+
+    def published(self) -> int:
+        """How many records a reader of committed data has seen by now."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        if self._counter is None:
+            self._counter = self._reader()
+            self._counter.assign([TopicPartition(self.sink, p, OFFSET_BEGINNING) for p in range(self.partitions)])
+        for message in self._counter.consume(500, 0.3):
+            self._count += message.error() is None and b'"type":"tuple"' in message.value()
+        return self._count
+
+    def _reader(self):
+        from confluent_kafka import Consumer
+
+        settings = {"bootstrap.servers": self.broker.address, "group.id": uuid.uuid4().hex}
+        return Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+
+
+def work(topics: Topics, wanted, store, **more):
+    from reticent.connectors.kafka import Settings, run_kafka
+
+    settings = Settings(batch=50, linger=0.02, snapshot_every=120, session=3.0)
+    source, sink = topics.url(topics.source), topics.url(topics.sink)
+    return run_kafka(source, sink, wanted, store, settings=settings, until_end=True, **more)
+
+
+def test_every_record_once_and_on_from_there(kafka, tmp_path):
+    topics, wanted = Topics(kafka, 3), stream_feed.policy(tmp_path)
+    junk = (b"{", b"[1]", b'{"person": null, "age": 1}', b'{"person": "x", "name": "y"}')
+    topics.send(stream_feed.records(500), junk)
+    with Store.open(tmp_path / "store.db") as store:
+        first = work(topics, wanted, store)
+        assert (first.published, first.dead_letters) == (500, 4)
+        topics.check(wanted, tmp_path)
+        assert work(topics, wanted, store).published == 0
+        topics.send(stream_feed.records(400, 500), junk[:1])
+        assert work(topics, wanted, store).published == 400
+        topics.check(wanted, tmp_path)
+        (name,) = store.publishers()
+        letters = store.dead_letters(name)
+        assert [letter.payload for letter in letters] == [*junk, junk[0]]
+        assert all("null" not in letter.reason and "name" not in letter.reason.split() for letter in letters)
+
+
+def test_another_key_or_lost_state_is_refused(kafka, tmp_path, monkeypatch):
+    from confluent_kafka.admin import AdminClient
+
+    from reticent.connectors.kafka import state
+
+    topics, wanted = Topics(kafka, 1), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(200))
+    with Store.open(tmp_path / "store.db") as store:
+        work(topics, wanted, store)
+    topics.send(stream_feed.records(10, 200))
+    with Store.open(tmp_path / "other.db") as other, pytest.raises(StateError, match="another key"):
+        work(topics, wanted, other)
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    admin.delete_topics([f"{topics.sink}.reticent-state"])[f"{topics.sink}.reticent-state"].result(30)
+    monkeypatch.setattr(state, "_WAIT", 3.0)
+    with Store.open(tmp_path / "store.db") as store, pytest.raises((StateError, ConnectorError)):
+        work(topics, wanted, store)
+    assert sum(line["type"] == "tuple" for lines in topics.read().values() for line in lines) == 200
+
+
+def test_added_shards_publish_nobody_twice_and_keep_every_class(kafka, tmp_path):
+    topics, wanted = Topics(kafka, 2), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(701))
+    with Store.open(tmp_path / "store.db") as store:
+        work(topics, wanted, store)
+        topics.grow(4)
+        again = [dict(record, ward=record["ward"] + 701) for record in stream_feed.records(701)]
+        topics.send(again)
+        assert work(topics, wanted, store).published == 701
+    topics.check(wanted, tmp_path)
+    lines = [line for shard in topics.read().values() for line in shard]
+    classes = {line["group"]: json.dumps(line["candidates"]) for line in lines if line["type"] == "group"}
+    of = {line["plain"]["ward"]: classes[line["group"]] for line in lines if line["type"] == "tuple"}
+    assert all(of[i] == of[i + 701] for i in range(701)), "a person who moved was published under another class"
+
+
+class Crew:
+    """Worker processes that are killed and replaced."""
+
+    def __init__(self, topics: Topics, folder: Path) -> None:
+        self._command = [sys.executable, str(SERVICES / "kafka_worker.py"), topics.url(topics.source)]
+        self._command += [topics.url(topics.sink), str(folder)]
+        self._log, self.alive = (folder / "workers.log").open("ab"), []
+
+    def hire(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SERVICES)])}
+        self.alive.append(subprocess.Popen(self._command, stdout=self._log, stderr=self._log, env=environment))
+
+    def kill(self, place: int) -> None:
+        worker = self.alive.pop(place)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+
+    def dismiss(self) -> None:
+        while self.alive:
+            self.kill(0)
+        self._log.close()
+
+
+def until(topics: Topics, count: int, crew: Crew) -> None:
+    end = time.monotonic() + LIMIT
+    while topics.published() < count:
+        assert any(worker.poll() is None for worker in crew.alive), "every worker has died"
+        assert time.monotonic() < end, "the workers do not get on"
+
+
+def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice = random.Random(seed)
+    topics, wanted = Topics(kafka, 4), stream_feed.policy(tmp_path)
+    crew = Crew(topics, tmp_path)
+    try:
+        crew.hire()
+        crew.hire()
+        sent = 0
+        for step in range(4):
+            topics.send(stream_feed.records(600, sent))
+            sent += 600
+            until(topics, sent - 600 + dice.randrange(1, 500), crew)
+            if step == 2:
+                kafka.kill()
+                kafka.start()
+            else:
+                crew.kill(dice.randrange(2))
+                if step == 0:
+                    until(topics, sent, crew)  # one dies: the other takes its shards over, with their state
+                crew.hire()
+        until(topics, sent, crew)
+    finally:
+        crew.dismiss()
+    topics.check(wanted, tmp_path)
+
+
+def test_from_the_command_line(kafka, tmp_path):
+    from typer.testing import CliRunner
+
+    from reticent.cli import app
+
+    topics, wanted = Topics(kafka, 1), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(50))
+    (tmp_path / "policy.json").write_text(json.dumps(wanted.to_dict()))
+    words = ["stream", topics.url(topics.source), "-p", str(tmp_path / "policy.json"), "--store"]
+    words += [str(tmp_path / "store.db"), "--to", topics.url(topics.sink), "--until-end", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (told["rows_in"], told["rows_out"], told["held"]) == (50, 50, 0)
+    topics.check(wanted, tmp_path)

@@ -1,0 +1,117 @@
+"""Structured Streaming: every record once, in one group, also after a kill; shards may be added."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import orjson
+import spark_driver
+import stream_feed
+
+SERVICES = Path(stream_feed.__file__).parent
+LIMIT = 400.0
+
+
+def feed(folder: Path, records: list[dict], files: int) -> None:
+    (folder / "in").mkdir(exist_ok=True)
+    for at in range(files):
+        part = folder / "in" / f"{time.time_ns()}-{at}.json"
+        text = "".join(orjson.dumps(record).decode() + "\n" for record in records[at::files])
+        hidden = part.with_name(f".{part.name}")
+        hidden.write_text(text)
+        hidden.rename(part)
+
+
+def published(folder: Path) -> dict[int, list[dict]]:
+    """The lines of every shard, batch by batch."""
+    found: dict[int, list[dict]] = {}
+    for batch in sorted((folder / "out").glob("batch=*")):
+        for shard in batch.glob("shard=*"):
+            lines = found.setdefault(int(shard.name.removeprefix("shard=")), [])
+            for part in sorted(shard.glob("*.txt")):
+                lines += [json.loads(line) for line in part.read_text().splitlines()]
+    return found
+
+
+def check(folder: Path, given: list[dict]) -> dict[int, list[dict]]:
+    of = {record["ward"]: record for record in given}
+    found = published(folder)
+    seen = 0
+    for shard, lines in found.items():
+        mine = [of[line["plain"]["ward"]] for line in lines if line["type"] == "tuple"]
+        stream_feed.check(lines, mine, stream_feed.policy(folder), folder, shard)
+        seen += len(mine)
+    assert seen == len(given), "a record is missing, or was published twice"
+    everyone = {line["plain"]["ward"] for lines in found.values() for line in lines if line["type"] == "tuple"}
+    assert everyone == of.keys()
+    return found
+
+
+def test_every_record_once_and_shards_may_be_added(spark, tmp_path):
+    first = stream_feed.records(701)
+    feed(tmp_path, first, 3)
+    spark_driver.run(spark, tmp_path, 2)
+    check(tmp_path, first)
+    again = [dict(record, ward=record["ward"] + 701) for record in first]
+    feed(tmp_path, again, 1)
+    spark_driver.run(spark, tmp_path, 3)
+    found = check(tmp_path, first + again)
+    assert found.keys() == {0, 1, 2}
+    lines = [line for shard in found.values() for line in shard]
+    classes = {line["group"]: json.dumps(line["candidates"]) for line in lines if line["type"] == "group"}
+    of = {line["plain"]["ward"]: classes[line["group"]] for line in lines if line["type"] == "tuple"}
+    assert all(of[i] == of[i + 701] for i in range(701)), "a person who moved was published under another class"
+
+
+def test_from_kafka_with_dead_letters(spark, kafka, tmp_path):
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic, given = f"in-{uuid.uuid4().hex[:8]}", stream_feed.records(200)
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": kafka.address})
+    for record in given:
+        producer.produce(topic, orjson.dumps(record), key=record["person"])
+    producer.produce(topic, b"not JSON at all")
+    assert producer.flush(60) == 0
+    spark_driver.run(spark, tmp_path, 2, (kafka.address, topic))
+    check(tmp_path, given)
+    dead = [path.read_text() for path in tmp_path.glob("out.dead/batch=*/shard=*/*.txt")]
+    assert dead == ["not JSON\tnot JSON at all\n"]
+
+
+def test_kill_the_driver_at_random_moments(spark, tmp_path):
+    """The driver with its Java and Python workers dies; a new one ends the work from the checkpoint."""
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice = random.Random(seed)
+    given = stream_feed.records(1200)
+    feed(tmp_path, given, 8)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SERVICES)])}
+    for _ in range(int(os.environ.get("RETICENT_KILLS", "1"))):
+        with (tmp_path / "driver.log").open("ab") as log:
+            driver = subprocess.Popen(
+                [sys.executable, str(SERVICES / "spark_driver.py"), str(tmp_path), "3"],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        goal, end = dice.randrange(1, 4), time.monotonic() + LIMIT
+        while len(list((tmp_path / "out").glob("batch=*"))) < goal and driver.poll() is None:
+            assert time.monotonic() < end, (tmp_path / "driver.log").read_text()[-3000:]
+            time.sleep(dice.random() / 20)
+        assert driver.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
+        os.killpg(driver.pid, signal.SIGKILL)  # the process group that this test has made
+        driver.wait()
+    spark_driver.run(spark, tmp_path, 3)
+    check(tmp_path, given)

@@ -1,0 +1,40 @@
+"""A streaming query in a process of its own, to be killed: `spark_driver.py FOLDER SHARDS [BROKER TOPIC]`.
+
+Works on what is there (`availableNow`), in micro-batches of two files, and ends.
+"""
+
+import sys
+from pathlib import Path
+
+import stream_feed
+
+import services
+from reticent.connectors.spark import Stream, lines_to
+from reticent.store import Store
+
+
+def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) -> None:
+    with Store.open(folder / "store.db") as store:
+        stream = Stream(stream_feed.policy(folder), store, shards=shards)
+    if kafka is None:
+        schema = "person string, age int, zip string, ward int, illness string"
+        frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).json(str(folder / "in"))
+        lines = stream.lines(frame)
+    else:
+        source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka[0])
+        frame = source.option("subscribe", kafka[1]).option("startingOffsets", "earliest").load()
+        lines = stream.lines(frame, json="value")
+    query = (
+        lines.writeStream.foreachBatch(lines_to(str(folder / "out")))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    session = services.spark_session(folder)
+    run(session, folder, int(sys.argv[2]))
+    session.stop()

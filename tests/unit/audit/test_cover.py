@@ -1,0 +1,40 @@
+"""Which labels may stand for which values."""
+
+from reticent.audit.attack.cover import cover
+from reticent.policy import Policy
+
+COLUMNS = {
+    "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+    "zip": {"role": "quasi", "hierarchy": {"prefix": 5}},
+    "day": {"role": "quasi", "hierarchy": {"dates": ["day", "year"]}},
+    "town": "quasi",
+    "ill": "sensitive",
+}
+POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}})
+
+
+def covered(column, value, labels):
+    row = cover([value], labels, POLICY, column).toarray()[0]
+    return [label for label, inside in zip(labels, row, strict=True) if inside]
+
+
+def test_the_value_its_nodes_ranges_and_the_root():
+    labels = ["24", "[20, 30)", "[30, 40)", "[20, 24]", "[21, 23]", "*"]
+    assert covered("age", "24", labels) == ["24", "[20, 30)", "[20, 24]", "*"]
+    assert covered("zip", "12345", ["123**", "124**", "12345"]) == ["123**", "12345"]
+    assert covered("town", "rome", ["rome", "oslo", "*"]) == ["rome", "*"]
+
+
+def test_ranges_of_dates_and_texts():
+    labels = ["[2024-01-01, 2024-06-30]", "[2024-07-01, 2024-12-31]", "2024"]
+    assert covered("day", "2024-03-05", labels) == ["[2024-01-01, 2024-06-30]", "2024"]
+    assert covered("town", "oslo", ["[a, m]", "[n, z]"]) == ["[n, z]"]
+
+
+def test_a_stranger_spoils_nobody_else():
+    rows = cover(["24", "old"], ["[20, 30)", "*"], POLICY, "age").toarray().tolist()
+    assert rows == [[True, True], [False, True]]
+
+
+def test_a_missing_value_is_covered_by_itself_and_the_root():
+    assert cover([None], [None, "*", "rome"], POLICY, "town").toarray()[0].tolist() == [True, True, False]

@@ -1,0 +1,181 @@
+"""The runner: what it reads, what it sets aside, and that it goes on where it was."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import orjson
+import pytest
+
+from reticent.audit import verify
+from reticent.connectors.runner import StreamRunner
+from reticent.connectors.runner.batches import CsvLines, JsonLines, numeric_columns, screened
+from reticent.connectors.runner.feed import Feed
+from reticent.connectors.runner.sink import File
+from reticent.errors import ConnectorError, StateError
+from reticent.policy import Policy
+from reticent.store import Store
+
+RULES = {
+    "version": 1,
+    "person": "who",
+    "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
+    "stream": {"l": 2, "prior": {"file": "prior.csv"}},
+}
+
+
+@pytest.fixture
+def policy(tmp_path):
+    (tmp_path / "prior.csv").write_text("value,count\na,5\nb,5\nc,4\n")
+    (tmp_path / "policy.json").write_text(json.dumps(RULES))
+    return Policy.load(tmp_path / "policy.json")
+
+
+def rows(n, start=0):
+    return [f"p{i},{20 + i % 50},t{i % 7},x,{'abc'[i % 3]}" for i in range(start, start + n)]
+
+
+def release(policy, folder, source, sink="out.ndjson", **more):
+    settings = {name: more.pop(name) for name in ("form", "replayed", "block") if name in more}
+    with Store.open(folder / "store.db") as store, StreamRunner(policy, store, File(folder / sink), seed=1) as runner:
+        return runner.run(str(source), **settings)
+
+
+def lines(path):
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def seqs(path):
+    return [line["seq"] for line in lines(path) if line["type"] in ("tuple", "record")]
+
+
+def test_a_file_is_released_and_verifies(policy, tmp_path):
+    (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(300)) + "\n")
+    done = release(policy, tmp_path, tmp_path / "in.csv")
+    assert done.counts.published == 300
+    assert seqs(tmp_path / "out.ndjson") == list(range(300))
+    first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple")
+    assert first == first | {"qi": {"age": 20, "town": "t0"}, "plain": {"note": "x"}}
+    assert verify(str(tmp_path / "out.ndjson"), policy).holds
+
+
+def test_a_file_that_grows_is_read_on(policy, tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("who,age,town,note,ill\n" + "\n".join(rows(100)) + "\n")
+    release(policy, tmp_path, path)
+    with path.open("a") as file:
+        file.write("\n".join(rows(100, 100)) + "\n")
+    assert release(policy, tmp_path, path, block=300).counts.published == 200
+    assert seqs(tmp_path / "out.ndjson") == list(range(200))
+    assert release(policy, tmp_path, path).counts.published == 200, "nothing new, nothing released"
+
+
+def test_bad_lines_are_set_aside_with_a_reason(policy, tmp_path):
+    good = rows(8)
+    good[2] = "too,few"
+    good[4] = ",33,t1,x,a"
+    body = "\n".join([*good, "p8,38,t1,x,a", '"p9",40,"a\nb",x,b'])
+    (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + body + "\n\n")
+    done = release(policy, tmp_path, tmp_path / "in.csv")
+    assert done.dead_letters == 2
+    with Store.open(tmp_path / "store.db") as store:
+        found = [(letter.position, letter.reason) for letter in store.dead_letters("stream")]
+    assert found == [("2", "2 cells where the header has 5"), ("4", "no person")]
+    assert seqs(tmp_path / "out.ndjson") == [0, 1, 3, 5, 6, 7, 8, 9]
+
+
+def test_bytes_that_are_not_text_are_set_aside(policy):
+    parser = CsvLines(policy)
+    parser.begin(b"who,age,town,note,ill\n")
+    batch = parser.parse(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n")
+    assert [(number, why) for number, why, _ in batch.bad] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
+    assert batch.rows.tolist() == [0, 3]
+    assert batch.total == 4
+
+
+def test_an_open_quote_costs_its_line_only(policy, tmp_path):
+    text = "who,age,town,note,ill\n" + "\n".join([*rows(3), 'p3,"44,t1,x,a', *rows(3, 4)]) + "\n"
+    (tmp_path / "in.csv").write_text(text)
+    assert release(policy, tmp_path, tmp_path / "in.csv").dead_letters == 1
+    assert seqs(tmp_path / "out.ndjson") == [0, 1, 2, 4, 5, 6]
+
+
+def test_ndjson_is_read_line_by_line(policy):
+    parser = JsonLines(policy)
+    good = {"who": "p", "age": 30, "town": "t", "note": None, "ill": "a"}
+    bad = [b"{", b"[1]", orjson.dumps(good | {"extra": 1}), orjson.dumps(good | {"age": [1]})]
+    batch = parser.parse(b"\n".join([orjson.dumps(good), *bad, b"", orjson.dumps(good | {"age": 2.5})]) + b"\n")
+    assert batch.table.column("age").to_pylist() == ["30", "2.5"]
+    assert [number for number, _, _ in batch.bad] == [1, 2, 3, 4]
+    assert batch.rows.tolist() == [0, 5]
+    assert numeric_columns(batch.table, policy) == ["age"]
+    assert screened(batch, policy, ("town",)).total == 6
+    assert parser.end(b'{"a":1}\n{"b', last=False) == 8
+
+
+def test_postcodes_are_not_numbers(tmp_path, policy):
+    rules = RULES | {"columns": RULES["columns"] | {"age": {"role": "quasi", "hierarchy": {"prefix": 2}}}}
+    table = JsonLines(policy).parse(b'{"who":"p","age":30,"town":"1","note":"007"}').table
+    assert numeric_columns(table, Policy.from_dict(rules, base=tmp_path)) == ["town"]
+
+
+def cli(folder, *more, **options):
+    command = [sys.executable, "-m", "reticent", "stream", "-", "-p", str(folder / "policy.json")]
+    return subprocess.Popen([*command, "--store", str(folder / "s.db"), *more], **options)
+
+
+def test_a_pipe_is_released_at_once_and_ends_on_sigterm(policy, tmp_path):
+    """Each record comes out before the next one is written: nothing waits for more input."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with cli(tmp_path, "--dead-letters", str(tmp_path / "dead"), **pipes) as process:
+        process.stdin.write(b"who,age,town,note,ill\n")
+        for i, row in enumerate([*rows(2), "bad", *rows(1, 2)]):
+            process.stdin.write(row.encode() + b"\n")
+            process.stdin.flush()
+            while row != "bad" and (line := orjson.loads(process.stdout.readline()))["type"] != "tuple":
+                pass
+            assert row == "bad" or line["seq"] == i
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert [line["seq"] for line in lines(tmp_path / "dead")] == [2]
+    assert ((tmp_path / "dead").stat().st_mode & 0o777) == 0o600
+
+
+def test_a_replayed_pipe_is_skipped(policy, tmp_path):
+    text = "who,age,town,note,ill\n" + "\n".join(rows(50)) + "\n"
+    for part in (text, text + "\n".join(rows(50, 50)) + "\n"):
+        out = ("--to", str(tmp_path / "out.ndjson"), "--replayed", "--json")
+        with cli(tmp_path, *out, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            told, _ = process.communicate(part.encode())
+    assert orjson.loads(told.splitlines()[-1])["rows_out"] == 100
+    assert seqs(tmp_path / "out.ndjson") == list(range(100))
+
+
+def test_castle_holds_back_and_closes(tmp_path):
+    rules = RULES | {"privacy": {"k": 3}, "stream": {"method": "castle", "delta": 20}}
+    policy = Policy.from_dict(rules, base=tmp_path)
+    (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(200)) + "\n")
+    done = release(policy, tmp_path, tmp_path / "in.csv", block=500)
+    assert done.counts.held == 0
+    assert done.counts.published + done.counts.suppressed == 200
+    assert len(set(seqs(tmp_path / "out.ndjson"))) == done.counts.published
+    assert verify(str(tmp_path / "out.ndjson"), policy).holds
+
+
+def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
+    (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(20)) + "\n")
+    (tmp_path / "mine.txt").write_text("a letter")
+    with pytest.raises(ConnectorError, match="is there already"):
+        release(policy, tmp_path, tmp_path / "in.csv", sink="mine.txt")
+    assert (tmp_path / "mine.txt").read_text() == "a letter"
+    release(policy, tmp_path, tmp_path / "in.csv")
+    (tmp_path / "out.ndjson").write_bytes(b"")
+    with pytest.raises(StateError, match="bytes"):
+        release(policy, tmp_path, tmp_path / "in.csv")
+
+
+def test_a_missing_source_is_said_so():
+    with pytest.raises(ConnectorError, match="cannot be read"):
+        Feed("no such file")

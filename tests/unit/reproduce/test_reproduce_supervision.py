@@ -1,0 +1,56 @@
+"""The reproduction of utility supervision in the small: it runs, says what the paper said, and its limit is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reticent.reproduce.supervision import MARGINS, PAPER, SETTINGS, closeness_limit, report, study, synthetic
+from reticent.reproduce.supervision_plots import draw
+
+
+@pytest.fixture(scope="module")
+def found():
+    figures = study(synthetic(1500, 1), 120, 1, lambda _: None)
+    return {"paper": PAPER, "margins": MARGINS, "data": {"synthetic census": figures}}
+
+
+def test_every_release_of_the_papers_tables_is_scored(found):
+    figures = found["data"]["synthetic census"]
+    for setting in SETTINGS:
+        assert {"global", "global, supervised", "global, supervised, optimal", "local", "local, supervised"} <= set(
+            figures[setting]
+        )
+        for scores in figures[setting].values():
+            assert all(
+                0 <= scores[name] <= 1 for name in ("sensitivity", "specificity", "accuracy", "precision", "f_measure")
+            )
+
+
+def test_the_report_and_the_plot_are_made(found, tmp_path):
+    assert any("gain of supervision" in line for line in report(found))
+    draw(found, tmp_path)
+    assert (tmp_path / "supervision-synthetic-census.png").stat().st_size > 10_000
+
+
+def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity():
+    """Which is why the classes are drawn to equal size."""
+    for figures in PAPER.values():
+        sensitivity, specificity, accuracy, _, _ = figures["original"]
+        assert accuracy == pytest.approx((sensitivity + specificity) / 2, abs=0.003)
+
+
+def test_the_limit_of_t_closeness_holds_for_random_t_close_groups():
+    rng = np.random.default_rng(5)
+    goal = np.repeat([0, 1], [751, 249])
+    limit = closeness_limit(goal, 0.2)
+    p = 0.249
+    for _ in range(200):
+        shares = rng.uniform(p - 0.2, p + 0.2, 6)
+        sizes = rng.dirichlet(np.ones(6))
+        mean = float(shares @ sizes)
+        shares = np.clip(shares + p - mean, p - 0.2, p + 0.2)
+        if abs(float(shares @ sizes) - p) > 1e-9:
+            continue
+        reached = 0.5 + 0.25 * np.abs(sizes * shares / p - sizes * (1 - shares) / (1 - p)).sum()
+        assert reached <= limit + 1e-9
