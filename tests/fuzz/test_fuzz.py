@@ -63,8 +63,31 @@ def test_readers_of_damaged_files(magic, rest):
     tried(lambda: read_table(io.BytesIO(magic + rest)))
 
 
+elements = st.sampled_from(
+    [
+        "id",
+        "subject",
+        "encounter",
+        "reference",
+        "class",
+        "code",
+        "coding",
+        "period",
+        "start",
+        "end",
+        "address",
+        "birthDate",
+    ]
+)
+parts = st.recursive(
+    st.none() | st.integers() | words | st.just("2025-03-01"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(elements, inner, max_size=4),
+    max_leaves=10,
+)
+
+
 @FEW
-@given(st.lists(values, max_size=4))
+@given(st.lists(st.dictionaries(elements, parts, min_size=1, max_size=6) | values, max_size=4))
 def test_fhir(resources):
     lines = [
         resource | {"resourceType": kind} if isinstance(resource, dict) else resource

@@ -84,5 +84,14 @@ def claims_in_words(claims: Any) -> list[str]:
         f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
         for kind, number in claims.get("t", {}).items()
     ]
-    said += [f"{name}: {value}" for name, value in claims.items() if name not in ("k", "l", "t")]
+    others = {
+        "posterior": "whatever was released, each value of a person stays at a probability of at most {:.4g}, relative to the design prior",
+        "m-distinct": "every group shows at least {} different values, and no later release rules one of them out",
+        "m-distinct*": "every group shows at least {} values whose possible updates do not meet",
+        "m-invariance": "a person stands among the same {} values in every release",
+        "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
+        "sealed": "a person stands among the same {} classes of values in every release",
+    }
+    rest = {name: value for name, value in claims.items() if name not in ("k", "l", "t")}
+    said += [others[name].format(value) if name in others else f"{name}: {value}" for name, value in rest.items()]
     return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,20 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
 def _address(url: str) -> sa.URL:
     base = parse(url)
     if base.kind == "sqlite":
+        if not base.path.exists():
+            _private(base.path)
         return sa.URL.create("sqlite", database=base.url)
     return sa.make_url(base.url).set(drivername="postgresql+psycopg")
+
+
+def _private(path: Path) -> None:
+    """A new database belongs to its owner alone, as every file does that is written here."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise ConnectorError(
+            f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the folder and its permissions."
+        ) from None
 
 
 def _columns(data: pa.Table) -> list[sa.Column[Any]]:
