@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import stream_feed
+from pyspark.errors import StreamingQueryException
 
 import services
 from reticent.connectors.spark import Stream, lines_to
@@ -24,6 +25,18 @@ def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) 
         source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka[0])
         frame = source.option("subscribe", kafka[1]).option("startingOffsets", "earliest").load()
         lines = stream.lines(frame, json="value")
+    for attempt in range(3):
+        try:
+            _work(lines, folder)
+        except StreamingQueryException as error:
+            # Spark gives a Python worker ten seconds to start; a busy machine needs more. The checkpoint holds.
+            if "connect back" not in str(error) or attempt == 2:
+                raise
+        else:
+            return
+
+
+def _work(lines, folder: Path) -> None:
     query = (
         lines.writeStream.foreachBatch(lines_to(str(folder / "out")))
         .option("checkpointLocation", str(folder / "checkpoint"))

@@ -9,7 +9,7 @@ Guarantee: that of `reticent.connectors.shards`.
 Not covered: sinks that append instead of overwriting show a repeated batch twice (the same lines, not others).
 Cost: the state of every shard that a micro-batch touches is read and written whole: many shards, small states.
 Reference: ours; M. Armbrust et al., "Structured Streaming", SIGMOD 2018.
-Differences from Kafka: about a second per micro-batch. This is for scale, not for zero delay.
+Differences from Kafka: a micro-batch takes a second or more. This is for scale, not for zero delay.
 """
 
 from __future__ import annotations
