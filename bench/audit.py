@@ -92,7 +92,8 @@ def _evolving(strategy: str, rows: int) -> dict[str, float]:
     """Five publications, a tenth deleted and a tenth inserted between any two."""
     rng = np.random.default_rng(3)
     shares = 1 / (np.arange(40) + 8.0)
-    columns = {"id": "identifier", "zip": "quasi", "ill": "sensitive"}
+    age = {"role": "quasi", "hierarchy": {"intervals": [10, 20]}}
+    columns = {"id": "identifier", "age": age, "zip": "quasi", "ill": "sensitive"}
     policy = Policy.from_dict(
         {"version": 1, "person": "id", "columns": columns, "evolving": {"strategy": strategy, "l": L}}
     )
@@ -101,7 +102,8 @@ def _evolving(strategy: str, rows: int) -> dict[str, float]:
     def batch(first: int, many: int) -> pa.Table:
         ids = [str(i) for i in range(first, first + many)]
         ill = [f"v{v:02d}" for v in rng.choice(40, many, p=shares / shares.sum())]
-        return pa.table({"id": ids, "zip": ids, "ill": ill})
+        ages = [20 + i % 60 for i in range(first, first + many)]
+        return pa.table({"id": ids, "age": ages, "zip": ids, "ill": ill})
 
     engine.insert(batch(0, rows))
     live, following, releases = list(range(rows)), rows, []

@@ -1,7 +1,9 @@
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
-Change = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], tuple[int, int, int, int]]
+Change: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], tuple[int, int, int, int]]
 
 class CuckooFilter:
     def __init__(self, capacity: int) -> None: ...

@@ -39,6 +39,7 @@ _JOURNAL = 16 << 20
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
 _REMEMBERED = 100_000
 _SHOWN = 20
+_LOOK = 0.25
 
 
 @dataclass(repr=False)
@@ -83,6 +84,8 @@ class LiveStream:
         self._group: list[tuple[str | None, _Seen, bytes]] = []
         self._released: list[bytes] = []
         self._length = 0
+        self._figures: dict[str, float] = {}
+        self._looked = -_LOOK
         self._journalled = 0
         self._labels = 0
 
@@ -115,6 +118,7 @@ class LiveStream:
         self._wire = Wire(self.policy, ())
         self._group, self._released, self._length = [], [], 0
         self._keys = self._known_keys()
+        self._figures = engine.metrics() if engine.counts.rows_in else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return engine
 
@@ -194,6 +198,13 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
+        self._look()
+
+    def _look(self) -> None:
+        """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
+        now = time.monotonic()
+        if now - self._looked > _LOOK and self.engine.counts.rows_in:
+            self._figures, self._looked = self.engine.metrics(), now
 
     def _keep_state(self, tx: Transaction, journal: list[bytes]) -> None:
         engine, delta = self.engine, _join(journal)
@@ -234,7 +245,7 @@ class LiveStream:
             "held": counts.held if counts else 0,
             "suppressed": counts.suppressed if counts else 0,
             "cursor": self.cursor,
-            "metrics": engine.metrics() if engine is not None and counts and counts.rows_in else {},
+            "metrics": self._figures,
             "guarantee": dict(engine.guarantee.claims) if engine is not None else {},
             "against": engine.guarantee.against if engine is not None else "",
             "not_covered": list(engine.guarantee.not_covered) if engine is not None else [],

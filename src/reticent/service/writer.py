@@ -116,7 +116,7 @@ class Writer:
             if refused is not None:
                 _answer(future.set_exception, refused)
                 continue
-            step.settled()
+            _tell(step)
             _answer(future.set_result, value)
 
     def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
@@ -133,6 +133,13 @@ class Writer:
             for owner in owners.values():
                 owner.flush(tx)
         return done
+
+
+def _tell(step: Step) -> None:
+    try:
+        step.settled()
+    except Exception as error:  # noqa: BLE001 - a follower that has gone must not stop the writer
+        LOG.debug("a follower could not be told: %s", type(error).__name__)
 
 
 def _answer(give: Callable[[Any], None], value: Any) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.chains import Chains
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome, binned, design_effect, worst_of
 from reticent.audit.attack.particles import Particles
 from reticent.audit.attack.prior import prior_counts
 from reticent.audit.attack.rules import barred, rules
@@ -114,8 +114,12 @@ def _outcome(evidence: Evidence, seen: Transcript, found: Inference, claim: floa
     noise = evidence.rng.random(both.shape) * 1e-9  # equal candidates: guess any of them, not the first
     rows = np.arange(len(seen))
     truth = _truth(evidence, seen)
+    design = 1.0
     if truth is not None:
-        right, counted = float((truth == (both + noise).argmax(axis=1)).sum()), True
+        hits = truth == (both + noise).argmax(axis=1)
+        right, counted = float(hits.sum()), True
+        _, alike = np.unique(seen.slots, axis=0, return_inverse=True)
+        design = design_effect(hits, alike.reshape(-1)[seen.group])
     else:
         right, counted = float(found.judge[rows, (found.guess + noise).argmax(axis=1)].sum()), False
     highest = found.judge[rows, (found.guess + noise).argmax(axis=1)]
@@ -135,6 +139,7 @@ def _outcome(evidence: Evidence, seen: Transcript, found: Inference, claim: floa
         bounded=found.exact,
         notes=tuple(notes),
         figures={"expected_accuracy": float(highest.mean()), "exact": found.exact},
+        design=design,
     )
 
 

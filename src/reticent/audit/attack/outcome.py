@@ -42,6 +42,7 @@ class Outcome:
         worst: the persons worst off.
         bounded: whether every single posterior must keep to the claim, and is computed exactly.
         notes: what limits the attack.
+        design: design effect: how many guesses are worth one independent guess.
     """
 
     attack: str
@@ -57,6 +58,7 @@ class Outcome:
     bounded: bool = False
     notes: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
+    design: float = 1.0
 
     @property
     def accuracy(self) -> float:
@@ -66,7 +68,7 @@ class Outcome:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% confidence interval of the accuracy (Wilson)."""
-        return wilson(self.right, self.tried)
+        return wilson(self.right / self.design, self.tried / self.design)
 
     @property
     def refuted(self) -> bool:
@@ -76,7 +78,7 @@ class Outcome:
         """
         if self.claim is None or not self.tried:
             return False
-        return wilson(self.right, self.tried, SURE)[0] > self.claim or (
+        return wilson(self.right / self.design, self.tried / self.design, SURE)[0] > self.claim or (
             self.bounded and self.highest > self.claim + 1e-9
         )
 
@@ -101,7 +103,7 @@ class Outcome:
         }
 
 
-def wilson(right: float, tried: int, z: float = Z) -> tuple[float, float]:
+def wilson(right: float, tried: float, z: float = Z) -> tuple[float, float]:
     """The confidence interval of a share (Wilson 1927), 95% by default; it stays within 0 and 1.
 
     >>> [round(x, 3) for x in wilson(10, 100)]
@@ -114,6 +116,19 @@ def wilson(right: float, tried: int, z: float = Z) -> tuple[float, float]:
     spread = z * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
     below = 1 + z * z / tried
     return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
+
+
+def design_effect(hits: NDArray[np.bool_], cluster: NDArray[np.int64]) -> float:
+    """How much the variance of a share exceeds that of independent guesses, when guesses of a cluster hang together.
+
+    >>> design_effect(np.array([True, True, False, False]), np.array([0, 0, 1, 1]))
+    2.0
+    """
+    share = float(hits.mean())
+    if not 0 < share < 1:
+        return 1.0
+    extra = np.bincount(cluster, weights=hits - share)
+    return max(1.0, float((extra**2).sum()) / (len(hits) * share * (1 - share)))
 
 
 def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:

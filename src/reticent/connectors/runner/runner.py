@@ -34,7 +34,7 @@ from reticent.connectors.runner.batches import (
 )
 from reticent.connectors.runner.feed import BLOCK, Feed
 from reticent.connectors.runner.progress import Progress
-from reticent.connectors.runner.wire import Wire, record_lines
+from reticent.connectors.runner.wire import Wire, pack, record_lines, unpacked
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.stream.immediate import Immediate
@@ -177,11 +177,11 @@ class StreamRunner:
 
     def _resend(self) -> None:
         """Sends again, byte for byte, what was stored and perhaps not sent."""
-        left = list(self._store.unsent(NAME))
-        self._sink.resume(self.position.out - sum(len(entry.payload) for entry in left))
-        for entry in left:
-            self._sink.write(entry.payload)
-            self._unsent = entry.number
+        left = [(entry.number, unpacked(entry.kind, entry.payload)) for entry in self._store.unsent(NAME)]
+        self._sink.resume(self.position.out - sum(len(payload) for _, payload in left))
+        for number, payload in left:
+            self._sink.write(payload)
+            self._unsent = number
 
     # The loop
 
@@ -339,12 +339,13 @@ class StreamRunner:
 
     def _write(self, commit: _Commit) -> None:
         number = None
+        packed = pack(commit.payload)
         with self._store.transaction() as tx:
             if self._unsent >= 0:
                 tx.mark_sent(NAME, self._unsent)
                 tx.forget_sent(NAME, self._unsent)
             if commit.payload:
-                number = tx.put_outbox(NAME, "ndjson", commit.payload, position=commit.position.text())
+                number = tx.put_outbox(NAME, *packed, position=commit.position.text())
             else:
                 tx.set_position(NAME, commit.position.text())
             if commit.snapshot is not None:

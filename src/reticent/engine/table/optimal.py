@@ -81,7 +81,8 @@ def full_domain(given: Subject, found: dict[str, Any], method: str) -> Outcome:
         "nodes": {
             "lattice": given.collapsed.nodes,
             "checked": int(found["checked"]),
-            "pruned": given.collapsed.nodes - int(found["checked"]),
+            # An unfinished search has not refuted what it did not reach.
+            "pruned" if found["complete"] else "not_checked": given.collapsed.nodes - int(found["checked"]),
         },
         "optimal": bool(found["complete"]),
         "bound": found["bound"],

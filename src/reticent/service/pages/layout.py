@@ -39,8 +39,10 @@ _STYLE = """
 .r-scroll { overflow-x: auto; width: 100%; }
 .body--dark { background: #12181d; }
 .body--dark .q-card { background: #1c252c; }
-.body--dark .text-primary { color: #6fd3e8 !important; } .body--dark .text-positive { color: #5eead4 !important; }
-.body--dark .text-negative { color: #ffa07a !important; }
+.body--dark .q-table__card { background: transparent; }
+/* The colours of words, brighter on a dark ground; those of filled buttons stay. */
+.body--dark :is(.q-btn--flat, .q-btn--outline, .q-badge--outline, .q-icon, .q-slider, .text-positive, .text-negative) {
+  --q-primary: #6fd3e8; --q-positive: #5eead4; --q-negative: #ffa07a; }
 :focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
 @media (max-width: 600px) { .r-nav { padding: .5rem .4rem; font-size: .9rem; } .r-figure { font-size: 1.3rem; } .r-wide { display: none; } }
 </style>

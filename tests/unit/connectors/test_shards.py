@@ -1,0 +1,139 @@
+"""Shards: the same lines however the input is cut, after a replay, and after a restart."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import stream_feed
+
+from reticent import Rng
+from reticent.connectors.kafka.address import Address
+from reticent.connectors.kafka.state import CHUNK, _Reader, entries
+from reticent.connectors.shards import Form, Shard, shard_of, sharded
+from reticent.connectors.spark.parcel import Parcel
+from reticent.errors import PolicyError, StateError
+
+KEY = Rng.from_seed(5)
+
+
+def lines(shard: Shard, records: list[dict], sizes: list[int]) -> list[bytes]:
+    out, first = [], 0
+    for size in sizes:
+        part = records[first : first + size]
+        out += shard.take(part, np.arange(first, first + len(part), dtype=np.uint64)).lines
+        first += size
+    return out
+
+
+def test_batches_do_not_change_what_is_published(tmp_path):
+    policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
+    whole = lines(Shard(policy, KEY, 3), records, [300])
+    assert lines(Shard(policy, KEY, 3), records, [1, 99, 50, 150]) == whole
+    assert lines(Shard(policy, KEY, 4), records, [300]) != whole
+    stream_feed.check([json.loads(line) for line in whole], records, policy, tmp_path, 3)
+
+
+def test_values_of_any_type_are_read_alike_in_every_batch(tmp_path):
+    policy = sharded(stream_feed.policy(tmp_path))
+    records = [
+        dict(record, age=[record["age"], None, "x", 1.5][i % 4]) for i, record in enumerate(stream_feed.records(80))
+    ]
+    assert lines(Shard(policy, KEY, 0), records, [80]) == lines(Shard(policy, KEY, 0), records, [1] * 80)
+
+
+def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
+    policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
+    shard = Shard(policy, KEY, 1)
+    before = lines(shard, records[:100], [100])
+    snapshot = shard.snapshot()
+    taken = shard.take(records[100:200], np.arange(100, 200, dtype=np.uint64))
+    again = Shard(policy, KEY, 1, snapshot)
+    again.replay(taken.journal)
+    rest = again.take(records[200:], np.arange(200, 300, dtype=np.uint64)).lines
+    assert before + taken.lines + rest == lines(Shard(policy, KEY, 1), records, [300])
+    with pytest.raises(StateError, match="another key"):
+        Shard(policy, Rng.from_seed(6), 1, snapshot)
+    with pytest.raises(StateError, match="another key"):
+        Shard(policy, KEY, 2, snapshot)
+
+
+def test_shards_keep_one_design_and_refuse_to_hold_records(tmp_path):
+    assert sharded(stream_feed.policy(tmp_path, epochs="auto")).stream.epochs == "fixed"
+    with pytest.raises(PolicyError):
+        sharded(stream_feed.policy(tmp_path, method="castle"))
+
+
+def test_persons_are_spread_by_a_key():
+    spread = [shard_of(f"p{i}", 8, b"one") for i in range(800)]
+    assert min(np.bincount(spread, minlength=8)) > 60
+    assert spread != [shard_of(f"p{i}", 8, b"two") for i in range(800)]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"{", "not JSON"),
+        (None, "not a JSON object"),
+        (b"[1]", "not a JSON object"),
+        (b'{"person": "a", "name": "b"}', "1 fields without a role in the policy"),
+        (b'{"person": "a"}', "none of the policy's columns"),
+        (b'{"person": "a", "age": [1]}', "a field is not a single value"),
+        (b'{"age": 1}', "no 'person'"),
+    ],
+)
+def test_what_is_no_record_is_told_without_its_values(tmp_path, value, reason):
+    assert Form(stream_feed.policy(tmp_path)).read(value) == reason
+
+
+def test_addresses():
+    address = Address.parse("kafka://one:9092,two:9092/topic?security.protocol=SSL&sasl.password=secret")
+    assert address.client["bootstrap.servers"] == "one:9092,two:9092"
+    assert address.client["security.protocol"] == "SSL"
+    assert "secret" not in repr(address)
+    for wrong in ("kafka://one", "http://one/topic", "kafka:///topic", "kafka://one/a/b"):
+        with pytest.raises(PolicyError):
+            Address.parse(wrong)
+
+
+class Told:
+    """A message of the state topic."""
+
+    def __init__(self, value: bytes, headers: list) -> None:
+        self._value, self._headers = value, headers
+
+    def value(self) -> bytes:
+        return self._value
+
+    def headers(self) -> list:
+        return self._headers
+
+
+def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it():
+    reader, big = _Reader(), bytes(range(256)) * (CHUNK // 100)
+    parts = entries("snapshot", big, 7)
+    assert len(parts) > 2
+    for part in [*entries("journal", b"old", 5), *parts, *entries("journal", b"", 8), *entries("journal", b"new", 9)]:
+        reader.read(Told(*part))
+    assert (reader.saved.snapshot, reader.saved.journal, reader.saved.position) == (big, [b"new"], 9)
+    for part in parts[1:]:  # its first chunk is pruned: what is left of it is no snapshot
+        reader.read(Told(*part))
+    assert reader.saved.position == 9
+
+
+def test_a_policy_travels_with_its_files(tmp_path):
+    policy = stream_feed.policy(tmp_path)
+    parcel = Parcel.pack(policy)
+    (tmp_path / "prior.csv").unlink()
+    opened = parcel.open()
+    assert opened.base != tmp_path
+    assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert opened.hash == Parcel.pack(opened).open().hash
+    outside = policy.model_copy(update={"stream": policy.stream.model_copy(update={"prior": {"file": "../x.csv"}})})
+    with pytest.raises(PolicyError):
+        Parcel.pack(
+            type(policy).from_dict(
+                outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
+            )
+        )
