@@ -7,7 +7,7 @@ EXTRAS := server,kafka,spark,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test bench lint format docs serve clean
+.PHONY: setup demo test bench lint format docs screenshots serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -50,6 +50,9 @@ format: setup
 
 docs: setup
 	$(BIN)/mkdocs build --strict
+
+screenshots: setup
+	$(BIN)/python scripts/screenshots docs/images
 
 serve: setup
 	$(BIN)/reticent serve --demo
