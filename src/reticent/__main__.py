@@ -1,6 +1,6 @@
 """`python -m reticent` is the command line."""
 
-from reticent.cli import main
+from reticent.cli import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

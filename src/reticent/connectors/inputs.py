@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
 from reticent.connectors.files import read_batches, read_table
-from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches
 from reticent.policy.settings import FhirSettings
 from reticent.policy.settings.inputs import OMOP_VISITS
 
@@ -22,6 +21,15 @@ if TYPE_CHECKING:
 READY_FHIR = FhirSettings(mapping="encounters")
 
 
+def is_sql(data: str) -> bool:
+    """Whether the data is the URL of a database; the database layer is loaded only for what may be one."""
+    if "://" not in data:
+        return False
+    from reticent.connectors.sql import is_sql as known
+
+    return known(data)
+
+
 def read_input(data: str, policy: Policy | None = None) -> pa.Table:
     """The whole of the data as one table; `policy` says how resources and databases become one.
 
@@ -30,6 +38,8 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
         ConnectorError: a database refuses.
     """
     if is_sql(data):
+        from reticent.connectors.sql import read_sql
+
         return read_sql(data, _query(policy))
     if is_fhir(data):
         return read_fhir(data, _mapping(policy))
@@ -39,6 +49,8 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
 def read_input_head(data: str, rows: int) -> pa.Table:
     """The first rows, and little more of the source than that where it can be read in order."""
     if is_sql(data):
+        from reticent.connectors.sql import read_sql_batches
+
         return _first(read_sql_batches(data, OMOP_VISITS), rows)
     if is_fhir(data):
         return pa.Table.from_batches(list(islice(read_fhir_batches(data, READY_FHIR), 1))).slice(0, rows)
@@ -47,9 +59,11 @@ def read_input_head(data: str, rows: int) -> pa.Table:
 
 def section_for(data: str) -> str | None:
     """The line a guessed policy needs so that the data can be read again the same way."""
-    if is_sql(data) and parse(data).query is None:
-        return "sql: omop"
-    return "fhir: encounters" if not is_sql(data) and is_fhir(data) else None
+    if is_sql(data):
+        from reticent.connectors.sql import parse
+
+        return "sql: omop" if parse(data).query is None else None
+    return "fhir: encounters" if is_fhir(data) else None
 
 
 def _first(batches: Generator[pa.RecordBatch], rows: int) -> pa.Table:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 
 from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ladder
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
+    from scipy import sparse
 
     from reticent.policy.policy import Policy
 
@@ -79,6 +79,8 @@ class Updates:
     @cached_property
     def components(self) -> npt.NDArray[np.int32]:
         """The component of each value: values of different components have disjoint candidate update sets for ever."""
+        from scipy import sparse  # loaded where needed: few policies name updates
+
         _, labels = sparse.csgraph.connected_components(self.matrix, directed=False)
         found: npt.NDArray[np.int32] = labels.astype(np.int32)
         return found
@@ -217,6 +219,8 @@ def _compile(rows: Rows, seen: Iterable[Value]) -> Updates:
     domain = dict.fromkeys([*seen, *rows, *(after for row in rows.values() for after in row)])
     values = tuple(domain)
     code = {value: i for i, value in enumerate(values)}
+    from scipy import sparse
+
     matrix = sparse.lil_array((len(values), len(values)))
     stayed = 0
     for value, i in code.items():
@@ -244,6 +248,8 @@ def _closure(step: sparse.csr_array) -> sparse.csr_array:
 
 
 def _sorted(matrix: Any) -> sparse.csr_array:
+    from scipy import sparse
+
     found = sparse.csr_array(matrix)
     found.eliminate_zeros()
     found.sort_indices()
