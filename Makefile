@@ -7,7 +7,7 @@ EXTRAS := server,kafka,spark,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test bench lint format docs screenshots serve clean
+.PHONY: setup demo test bench lint format docs screenshots sbom serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -49,7 +49,11 @@ format: setup
 	cargo fmt --manifest-path core/Cargo.toml
 
 docs: setup
+	$(BIN)/python scripts/reference
 	$(BIN)/mkdocs build --strict
+
+sbom: setup
+	$(BIN)/python scripts/sbom > sbom.json
 
 screenshots: setup
 	$(BIN)/python scripts/screenshots docs/images

@@ -154,6 +154,8 @@ def _change(store: str, data: str, work: Callable[[EvolvingTable, pa.Table], Cha
         f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
         f"records relocated: {done['relocated']:,}; held back: {done['held']:,} of {status['records']:,}."
     )
+    if status["records"] and done["held"] == status["records"]:
+        say("  All of them wait for the first publication, which settles the design.")
     if json:
         counts = {"rows_in": batch.num_rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
         emit(

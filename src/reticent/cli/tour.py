@@ -19,7 +19,9 @@ def tour(folder: Path, rows: int) -> None:
     _evolving(folder, rows)
     _series(folder, rows)
     _feed(folder, rows)
+    _audit(folder)
     say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv")
+    say("To see it in a browser: make serve")
 
 
 def _title(number: int, text: str) -> None:
@@ -119,3 +121,11 @@ def _feed(folder: Path, rows: int) -> None:
         say("The first lines of the released stream:")
         for _ in range(3):
             say(f"  {next(lines).strip()[:150]}")
+
+
+def _audit(folder: Path) -> None:
+    _title(5, "Somebody tries to break it")
+    report = folder / "audit.html"
+    policy = folder / "general.policy.yaml"
+    _run("audit", folder / "general", "-p", policy, "--original", folder / "hospital.csv", "-o", report)
+    say(f"The report is one file for a browser: {report}")
