@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find core/src -name '*.rs') core/Cargo.toml core/Cargo.lock
-EXTRAS := server,kafka,spark,postgres,fhir
+EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -25,17 +25,23 @@ $(VENV)/.core: $(VENV)/.deps $(CORE)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
 	@touch $@
 
+# Half a gigabyte that only the tests and the linters need.
+$(VENV)/.spark: $(VENV)/.core
+	@test -f $@ || echo "fetching Spark for the tests (about 450 MB, once)"
+	$(BIN)/python -m pip install --quiet --group spark
+	@touch $@
+
 demo: setup
 	$(BIN)/reticent demo
 
-test: setup
+test: setup $(VENV)/.spark
 	scripts/install-test-services
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-bench: setup
+bench: setup $(VENV)/.spark
 	$(BIN)/python -m bench
 
-lint: setup
+lint: setup $(VENV)/.spark
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

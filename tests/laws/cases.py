@@ -111,6 +111,7 @@ CASES = [
             strategy,
             {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
             people,
+            cut=strategy == "sealed",
         )
         for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
     ),
@@ -134,7 +135,7 @@ def run(
         if restart:
             engine = case.type().restore(case.rules(), engine.snapshot())
         releases += engine.push(table.slice(start, end - start))
-        if case.cut:
+        if case.cut and end >= 40:  # a version of a handful of rows is refused, and rightly
             releases += engine.cut()
     if restart:
         engine = case.type().restore(case.rules(), engine.snapshot())
