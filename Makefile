@@ -26,7 +26,7 @@ $(VENV)/.core: $(VENV)/.deps $(CORE)
 	@touch $@
 
 # Half a gigabyte that only the tests and the linters need.
-$(VENV)/.spark: $(VENV)/.core
+$(VENV)/.spark: $(VENV)/.deps
 	@test -f $@ || echo "fetching Spark for the tests (about 450 MB, once)"
 	$(BIN)/python -m pip install --quiet --group spark
 	@touch $@
