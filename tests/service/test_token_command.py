@@ -57,7 +57,9 @@ def test_tls_by_certificate(tmp_path):
         address = next(line for line in process.stderr if "serves at" in line).split()[-1]
         assert address.startswith("https://")
         trust = ssl.create_default_context(cafile=str(certificate))
-        assert httpx.get(f"{address}/health", verify=trust).status_code == 200
+        # The address is printed a moment before the socket listens.
+        with httpx.Client(transport=httpx.HTTPTransport(verify=trust, retries=8)) as client:
+            assert client.get(f"{address}/health").status_code == 200
     finally:
         process.terminate()
         process.wait()
