@@ -123,6 +123,11 @@ class Worker:
             else:
                 return
 
+    @property
+    def _lease(self) -> float:
+        """Seconds a transaction may last: then the broker ends it, and insisting on it would only hold readers up."""
+        return max(10.0, self._settings.session)
+
     def positions(self) -> dict[int, int]:
         """The next input offset of every shard this worker has."""
         return {number: held.position for number, held in self._shards.items()}
@@ -152,7 +157,7 @@ class Worker:
             {
                 **self._sink.client,
                 "transactional.id": f"reticent-{self._settings.group}-{uuid.uuid4()}",
-                "transaction.timeout.ms": int(max(10.0, self._settings.session) * 1000),
+                "transaction.timeout.ms": int(self._lease * 1000),
                 "linger.ms": 2,
                 "compression.type": "lz4",
                 **self._settings.client,
@@ -233,8 +238,8 @@ class Worker:
                 prunes += self._release(producer, partition, messages)
             positions = [TopicPartition(self._source.topic, p, self._shards[p].position) for p in batches]
             metadata = consumer.consumer_group_metadata()
-            _insist(lambda: producer.send_offsets_to_transaction(positions, metadata, _ASK), self._settings.patience)
-            _insist(lambda: producer.commit_transaction(_ASK), self._settings.patience)
+            _insist(lambda: producer.send_offsets_to_transaction(positions, metadata, _ASK), self._lease)
+            _insist(lambda: producer.commit_transaction(_ASK), self._lease)
         except BaseException as error:
             # The state in memory is ahead of what is committed: it is thrown away with the session.
             if not isinstance(error, KafkaException) or error.args[0].txn_requires_abort():
@@ -304,11 +309,11 @@ def _send(
             return
 
 
-def _insist(step: Callable[[], None], patience: float) -> None:
-    """Repeats a step of a transaction while the broker asks to."""
+def _insist(step: Callable[[], None], lease: float) -> None:
+    """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
     from confluent_kafka import KafkaException
 
-    end = time.monotonic() + patience
+    end = time.monotonic() + lease
     while True:
         try:
             step()
