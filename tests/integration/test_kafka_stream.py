@@ -23,7 +23,7 @@ from reticent.store import Store
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 300.0
 # A worker may hang in its client after the broker was killed; a supervisor would restart it by then.
-STUCK = 60.0
+STUCK = 30.0
 
 
 class Topics:
