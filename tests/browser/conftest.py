@@ -74,7 +74,7 @@ def guarded(tmp_path_factory):
 def context(browser):
     """A fresh visitor whose pages are watched."""
     opened = browser.new_context(accept_downloads=True, reduced_motion="reduce")
-    opened.set_default_timeout(30_000)
+    opened.set_default_timeout(120_000)
     asked: list[str] = []
     said: list[str] = []
     opened.on("request", lambda request: asked.append(request.url))
