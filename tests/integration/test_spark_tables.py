@@ -116,7 +116,8 @@ def test_adult(spark):
     """The public Adult set, where the user has it."""
     from reticent.connectors import spark as on_spark
 
-    folder = Path(os.environ.get("RETICENT_ADULT", "."))
+    beside = Path(__file__).parents[3] / "shared" / "data" / "adult"
+    folder = Path(os.environ.get("RETICENT_ADULT", beside))
     if not (folder / "adult_30162.csv").is_file():
         pytest.skip("the Adult set cannot be shipped; set RETICENT_ADULT to its folder")
     table = adult.load(folder)
