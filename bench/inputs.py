@@ -20,6 +20,15 @@ for batch in read_fhir_batches(sys.argv[1], Policy.load(sys.argv[2]).fhir):
 print(json.dumps({"rows": rows, "seconds": time.perf_counter() - start, "cpu": time.process_time() - began,
                   "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 """
+_GENERATE = """
+import json, resource, sys, time
+from pathlib import Path
+from reticent.datasets.omop import write_omop
+start = time.perf_counter()
+write_omop(Path(sys.argv[1]), int(sys.argv[2]), 1)
+print(json.dumps({"seconds": time.perf_counter() - start,
+                  "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+"""
 _RELEASE = """
 import json, resource, sys, time
 from pathlib import Path
@@ -33,16 +42,16 @@ table = read_input(sys.argv[1], policy)
 read = time.perf_counter() - start
 anonymize(table, policy).to_dir(Path(sys.argv[3]))
 verdict = verify([Release.from_dir(Path(sys.argv[3]))], policy)
-print(json.dumps({"rows": table.num_rows, "holds": verdict.holds, "read_seconds": read, "seconds": time.perf_counter() - start,
+print(json.dumps({"rows": table.num_rows, "table_mb": table.nbytes / 1e6, "holds": verdict.holds, "read_seconds": read, "seconds": time.perf_counter() - start,
                   "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 """
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Measures a million resources, or a tenth of them."""
+    """Measures a million resources and a database of a million visits, or a tenth of them."""
     visits = 25_000 if quick else 250_000
     with tempfile.TemporaryDirectory() as folder:
-        return {"fhir": _fhir(Path(folder), visits), "omop": _omop(Path(folder), visits)}
+        return {"fhir": _fhir(Path(folder), visits), "omop": _omop(Path(folder), 4 * visits)}
 
 
 def _fhir(folder: Path, visits: int) -> dict[str, Any]:
@@ -65,11 +74,47 @@ def _fhir(folder: Path, visits: int) -> dict[str, Any]:
 
 
 def _omop(folder: Path, visits: int) -> dict[str, Any]:
-    from reticent.datasets.omop import write_omop
+    made = _step(_GENERATE, folder / "omop.db", visits)
+    policy = folder / "omop.policy.yaml"
+    found = {
+        "rows_of_the_database": 3 * visits,
+        "megabytes": (folder / "omop.db").stat().st_size / 1e6,
+        "generate": made,
+        "sqlite_to_verified_release": _step(_RELEASE, f"sqlite:///{folder / 'omop.db'}", policy, folder / "release"),
+    }
+    server = _postgres()
+    if server is None:
+        return found | {"postgresql_to_verified_release": "PostgreSQL is not installed"}
+    try:
+        server.start()
+        _fill_postgres(server.url(), visits)
+        return found | {"postgresql_to_verified_release": _step(_RELEASE, server.url(), policy, folder / "again")}
+    finally:
+        server.stop()
 
-    file, policy = write_omop(folder / "omop.db", visits, 1)
-    whole = _step(_RELEASE, f"sqlite:///{file}", policy, folder / "omop-release")
-    return {"rows_of_the_database": 3 * visits, "to_verified_release": whole}
+
+def _postgres() -> Any:
+    """The server that the tests start for themselves."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from conftest import Postgres, postgres_binaries
+
+    binaries = postgres_binaries()
+    return None if binaries is None else Postgres(binaries)
+
+
+def _fill_postgres(url: str, visits: int) -> None:
+    import psycopg
+
+    from reticent.datasets.omop import INDEX, TABLES, rows
+
+    with psycopg.connect(url) as link, link.cursor() as cursor:
+        for table, columns in TABLES.items():
+            cursor.execute(f"CREATE TABLE {table} ({columns})")
+        for table, values in rows(visits, 1):
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                for row in values:
+                    copy.write_row(row)
+        cursor.execute(INDEX)
 
 
 def _step(code: str, *arguments: object) -> dict[str, Any]:

@@ -19,13 +19,13 @@ settings.load_profile("reticent")
 _INSTALL = Path(__file__).parent.parent / "scripts" / "install-test-services"
 
 
-def _postgres_binaries() -> Path | None:
+def postgres_binaries() -> Path | None:
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     found = debian[-1] if debian else shutil.which("initdb")
     return Path(found).parent if found else None
 
 
-class _Postgres:
+class Postgres:
     """A server of its own in a temporary directory, on a free loopback port, with a password."""
 
     def __init__(self, binaries: Path) -> None:
@@ -75,13 +75,13 @@ class _Postgres:
 @pytest.fixture(scope="session")
 def postgres_server():
     """A running PostgreSQL, started when the first test asks for it; missing under CI, it is a failure and no skip."""
-    if _postgres_binaries() is None:
+    if postgres_binaries() is None:
         subprocess.run([_INSTALL], check=False)
-    binaries = _postgres_binaries()
+    binaries = postgres_binaries()
     if binaries is None:
         told = "PostgreSQL is not installed; scripts/install-test-services says how"
         pytest.fail(told) if os.environ.get("CI") == "true" else pytest.skip(told)
-    server = _Postgres(binaries)
+    server = Postgres(binaries)
     try:
         server.start()
         yield server

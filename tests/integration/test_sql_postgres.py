@@ -19,7 +19,7 @@ def omop(postgres_url):
     with psycopg.connect(postgres_url) as link, link.cursor() as cursor:
         for table, columns in TABLES.items():
             cursor.execute(f"CREATE TABLE {table} ({columns})")
-        for table, values in rows(5000, 2).items():
+        for table, values in rows(5000, 2):
             with cursor.copy(f"COPY {table} FROM STDIN") as copy:
                 for row in values:
                     copy.write_row(row)

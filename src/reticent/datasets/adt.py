@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from reticent.datasets import feed
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import write_csv, write_text
+from reticent.datasets.writers import private_file, write_csv, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +25,8 @@ _CLASS = {"emergency": "E", "outpatient clinic": "O"}
 
 def write_adt(folder: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None) -> tuple[Path, ...]:
     """Writes adt.hl7, prior.csv and policy.yaml into a folder; says which files."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = folder / "adt.hl7", folder / "prior.csv", folder / "policy.yaml"
-    with os.fdopen(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with private_file(paths[0]) as file:
         number = 0
         for table in feed.batches(n, seed):
             for row in table.to_pylist():

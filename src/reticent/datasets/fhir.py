@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any
 
 from reticent.datasets import hospital
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import write_text
+from reticent.datasets.writers import private_file, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +40,9 @@ def write_fhir(
     folder: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None
 ) -> tuple[Path, ...]:
     """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = {kind: folder / f"{kind}.ndjson" for kind in KINDS}
     with ExitStack() as stack:
-        files = {kind: stack.enter_context(_open(path)) for kind, path in paths.items()}
+        files = {kind: stack.enter_context(private_file(path)) for kind, path in paths.items()}
         for table in hospital.batches(n, seed, 32_768):
             _write(files, table.to_pydict())
             if on_rows:
@@ -53,11 +51,7 @@ def write_fhir(
     return (*paths.values(), folder / "policy.yaml")
 
 
-def _open(path: Path) -> IO[str]:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
-
-
-def _write(files: dict[str, IO[str]], rows: dict[str, list[Any]]) -> None:
+def _write(files: dict[str, IO[bytes]], rows: dict[str, list[Any]]) -> None:
     from datetime import timedelta
 
     ends = [day + timedelta(stay) for day, stay in zip(rows["admission_date"], rows["length_of_stay"], strict=True)]
@@ -65,10 +59,12 @@ def _write(files: dict[str, IO[str]], rows: dict[str, list[Any]]) -> None:
     classes = [_CLASS.get(route, "IMP") for route in rows["admission_route"]]
     people = zip(ids, names, ids, names, rows["sex"], rows["birth_date"], rows["region"], rows["postcode"], strict=True)
     visits = zip(ids, classes, ids, names, rows["admission_date"], ends, rows["ward"], strict=True)
-    files["Patient"].write("".join([_PATIENT % row for row in people]))
-    files["Encounter"].write("".join([_ENCOUNTER % row for row in visits]))
+    files["Patient"].write("".join([_PATIENT % row for row in people]).encode())
+    files["Encounter"].write("".join([_ENCOUNTER % row for row in visits]).encode())
     files["Condition"].write(
-        "".join([_CONDITION % row for row in zip(ids, ids, ids, rows["diagnosis"], names, strict=True)])
+        "".join([_CONDITION % row for row in zip(ids, ids, ids, rows["diagnosis"], names, strict=True)]).encode()
     )
     pressures = [100 + stay for stay in rows["length_of_stay"]]
-    files["Observation"].write("".join([_OBSERVATION % row for row in zip(ids, ids, ids, pressures, strict=True)]))
+    files["Observation"].write(
+        "".join([_OBSERVATION % row for row in zip(ids, ids, ids, pressures, strict=True)]).encode()
+    )

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from reticent.datasets import census, feed, hospital, series
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import TableFile, write, write_csv, write_text
+from reticent.datasets.writers import table_file, write, write_csv, write_text
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pyarrow as pa
 
     Heard = Callable[[int], None] | None
 
@@ -48,11 +50,11 @@ def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_r
     """
     paths = [folder / f"release_{number}.csv" for number in range(1, releases + 1)]
     with ExitStack() as stack:
-        open_files: dict[int, TableFile] = {}
+        append: dict[int, Callable[[pa.Table], None]] = {}
         for number, table in series.batches(n, releases, seed):
-            if number not in open_files:
-                open_files[number] = stack.enter_context(TableFile(paths[number - 1], table.schema))
-            open_files[number].write(table)
+            if number not in append:
+                append[number] = stack.enter_context(table_file(paths[number - 1], table.schema))
+            append[number](table)
             if on_rows:
                 on_rows(table.num_rows)
     write_csv([series.updates()], folder / "updates.csv")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from reticent.connectors.files import atomic_path
 from reticent.datasets import hospital, people
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import write_text
+from reticent.datasets.writers import make_folder, write_text
 from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TABLES = {
@@ -33,26 +35,39 @@ _GENDER = {"female": 8532, "male": 8507}
 _VISIT = {"emergency": 9203, "outpatient clinic": 9202}
 
 
-def rows(n: int, seed: int = 0) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of every table for n visits."""
-    from datetime import timedelta
-
-    found: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
-    found["concept"] = [(number, sex.upper()) for sex, number in _GENDER.items()]
+def rows(n: int, seed: int = 0) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """The rows for n visits, a table's name with some of its rows at a time, so that memory does not depend on n."""
+    yield "concept", [(number, sex.upper()) for sex, number in _GENDER.items()]
     places: dict[tuple[str, str], int] = {}
     at = 0
-    for batch in hospital.batches(n, seed):
-        for row in batch.to_pylist():
-            at += 1
-            place = places.setdefault((row["region"], row["postcode"]), len(places) + 1)
-            born, start = row["birth_date"], row["admission_date"]
-            gender, visit = _GENDER[row["sex"]], _VISIT.get(row["admission_route"], 9201)
-            end = start + timedelta(row["length_of_stay"])
-            found["person"].append((at, gender, born.year, born.month, born.day, place, row["patient_id"]))
-            found["visit_occurrence"].append((at, at, visit, start.isoformat(), end.isoformat()))
-            found["condition_occurrence"].append((at, at, at, 0, start.isoformat(), row["diagnosis"]))
-    found["location"] = [(number, *place) for place, number in places.items()]
-    return found
+    for batch in hospital.batches(n, seed, 32_768):
+        known = len(places)
+        yield from _rows(batch.to_pydict(), at, places).items()
+        yield "location", [(number, *place) for place, number in islice(places.items(), known, None)]
+        at += batch.num_rows
+
+
+def _rows(batch: dict[str, list[Any]], at: int, places: dict[tuple[str, str], int]) -> dict[str, list[tuple[Any, ...]]]:
+    ids = range(at + 1, at + 1 + len(batch["patient_id"]))
+    where = [
+        places.setdefault(place, len(places) + 1) for place in zip(batch["region"], batch["postcode"], strict=True)
+    ]
+    genders = [_GENDER[sex] for sex in batch["sex"]]
+    visits = [_VISIT.get(route, 9201) for route in batch["admission_route"]]
+    stays = zip(batch["admission_date"], batch["length_of_stay"], strict=True)
+    days = [(start.isoformat(), (start + timedelta(stay)).isoformat()) for start, stay in stays]
+    born = [(day.year, day.month, day.day) for day in batch["birth_date"]]
+    people = zip(ids, genders, born, where, batch["patient_id"], strict=True)
+    return {
+        "person": [(number, gender, *day, place, source) for number, gender, day, place, source in people],
+        "visit_occurrence": [
+            (number, number, visit, *period) for number, visit, period in zip(ids, visits, days, strict=True)
+        ],
+        "condition_occurrence": [
+            (number, number, number, 0, start, code)
+            for number, (start, _), code in zip(ids, days, batch["diagnosis"], strict=True)
+        ],
+    }
 
 
 def write_omop(path: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None) -> tuple[Path, ...]:
@@ -60,17 +75,26 @@ def write_omop(path: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], No
     assert len(people.SEXES) == len(_GENDER)  # noqa: S101 - a sex without a concept would be lost
     if path.exists():
         raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    with closing(sqlite3.connect(path)) as base, base:
-        for table, columns in TABLES.items():
-            base.execute(f"CREATE TABLE {table} ({columns})")
-        for table, values in rows(n, seed).items():
-            marks = ",".join("?" * len(values[0]))
-            base.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - our own names
-        base.execute(INDEX)
-    if on_rows:
-        on_rows(n)
+    make_folder(path.parent)
+    try:
+        with atomic_path(path) as draft, closing(sqlite3.connect(draft)) as base, base:
+            _fill(base, n, seed, on_rows)
+    except sqlite3.Error as error:
+        raise ConnectorError(
+            f"{path} cannot be written: {type(error).__name__}.", hint="Choose a folder that has room."
+        ) from None
     policy = path.with_suffix(".policy.yaml")
     write_text(policy_yaml("omop"), policy)
     return path, policy
+
+
+def _fill(base: sqlite3.Connection, n: int, seed: int, on_rows: Callable[[int], None] | None) -> None:
+    base.execute("PRAGMA journal_mode=MEMORY")  # the file appears when it is complete: nothing to roll back on disk
+    for table, columns in TABLES.items():
+        base.execute(f"CREATE TABLE {table} ({columns})")
+    for table, values in rows(n, seed):
+        marks = ",".join("?" * (TABLES[table].count(",") + 1))
+        base.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - our own names
+        if on_rows and table == "visit_occurrence":
+            on_rows(len(values))
+    base.execute(INDEX)

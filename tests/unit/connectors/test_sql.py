@@ -1,6 +1,7 @@
 """SQLite in and out: read-only, typed by content, and quiet about cells and passwords."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -8,6 +9,7 @@ from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, w
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
+from reticent.policy.settings.inputs import OMOP_VISITS
 from reticent.tables import anonymize
 
 
@@ -59,6 +61,14 @@ def test_urls():
     for wrong in ("sqlite://file.db", "sqlite:///", "sqlite:///x.db?table=a;b", "sqlite:///x.db?table=a&query=b"):
         with pytest.raises(PolicyError):
             parse(wrong)
+
+
+def test_the_ready_query_asks_no_table_visit_by_visit(tmp_path):
+    file, _ = write_omop(tmp_path / "omop.db", 100, 5)
+    with closing(sqlite3.connect(file)) as link:
+        plan = [row[3] for row in link.execute(f"EXPLAIN QUERY PLAN {OMOP_VISITS}")]
+    assert plan
+    assert not [step for step in plan if "CORRELATED" in step]
 
 
 def test_omop_database_to_release_to_tables(tmp_path):

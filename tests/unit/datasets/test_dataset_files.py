@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from reticent.datasets import census, feed, files, hospital, series
+from reticent.datasets import census, feed, files, hospital, omop, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_csv, write_text
 from reticent.errors import ConnectorError, PolicyError
@@ -149,8 +149,29 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, suffix):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        with pytest.raises(ConnectorError, match="Choose a folder"):
+        with pytest.raises(ConnectorError, match="has room"):
             files.write_hospital(tmp_path / f"a.{suffix}", 20_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_cannot_be_finished_leaves_nothing(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        with pytest.raises(ConnectorError, match="room"):
+            omop.write_omop(tmp_path / "a.db", 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_omop_rows_come_in_parts_and_every_place_is_known():
+    parts = list(omop.rows(40_000, 1))
+    assert max(len(values) for _, values in parts) < 40_000
+    whole = {table: [row for name, values in parts if name == table for row in values] for table in omop.TABLES}
+    assert [len(whole[name]) for name in ("person", "visit_occurrence", "condition_occurrence")] == [40_000] * 3
+    places = [row[0] for row in whole["location"]]
+    assert len(places) == len(set(places))
+    assert {row[5] for row in whole["person"]} <= set(places)

@@ -29,18 +29,31 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             return
         if path.is_dir():
             raise ConnectorError(f"{target} is a directory.", hint="Name a file in it.")
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-        try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                draft.unlink()
-            raise
-        _sync_directory(path.parent)
+        with _draft(path) as draft, draft.open("wb") as file:
+            yield file
+
+
+@contextlib.contextmanager
+def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the path of an empty file that another library fills; it appears at `target` as `atomic_file` says."""
+    with write_errors(str(target)), _draft(Path(target).resolve()) as draft:
+        yield draft
+
+
+@contextlib.contextmanager
+def _draft(path: Path) -> Iterator[Path]:
+    """A file of its owner's alone beside its place: renamed over it when it is on disk, gone if anything fails."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield draft
+        _sync(draft)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    _sync(path.parent)
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:
@@ -62,8 +75,8 @@ def write_errors(name: str) -> Iterator[None]:
         ) from None
 
 
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -21,6 +21,7 @@ from reticent.connectors.files.sniff import SUFFIXES, Kind
 from reticent.errors import PolicyError
 
 TargetLike = str | os.PathLike[str]
+Write = Callable[[pa.RecordBatch], object]
 
 
 def write_table(table: pa.Table, target: TargetLike, format: Kind | None = None) -> None:  # noqa: A002  # its name everywhere
@@ -40,10 +41,27 @@ def write_batches(
         PolicyError: the format is unknown.
         ConnectorError: the target cannot be written; nothing is left there.
     """
-    kind = _kind(target, format)
-    with _open(target) as file, _WRITERS[kind](_Counted(file), schema) as writer:
+    with open_table(target, schema, format) as write:
         for batch in batches:
-            writer(batch)
+            write(batch)
+
+
+@contextlib.contextmanager
+def open_table(
+    target: TargetLike,
+    schema: pa.Schema,
+    format: Kind | None = None,  # noqa: A002  # its name everywhere
+    *,
+    quotes: bool = True,
+) -> Iterator[Write]:
+    """Give a function that appends a batch, for whoever writes several files side by side; else as `write_batches`.
+
+    `quotes=False` leaves them out of CSV; values that need them are then an error.
+    """
+    kind = _kind(target, format)
+    writer = _bare_csv if kind == "csv" and not quotes else _WRITERS[kind]
+    with _open(target) as file, writer(_Counted(file), schema) as write:
+        yield write
 
 
 def _kind(target: TargetLike, kind: Kind | None) -> Kind:
@@ -101,14 +119,19 @@ class _Counted:
         """Leave closing to whoever opened it."""
 
 
-Write = Callable[[pa.RecordBatch], object]
-
-
 @contextlib.contextmanager
 def _csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
     plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
     with pacsv.CSVWriter(file, plain) as writer:
         yield lambda batch: writer.write_batch(batch.cast(plain))
+
+
+@contextlib.contextmanager
+def _bare_csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+    file.write((",".join(schema.names) + "\n").encode())
+    options = pacsv.WriteOptions(include_header=False, quoting_style="none")
+    with pacsv.CSVWriter(file, schema, write_options=options) as writer:
+        yield writer.write_batch
 
 
 @contextlib.contextmanager
