@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import os
 import struct
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,15 +21,17 @@ from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.errors import InternalError, StateError
-from reticent.release import Counts, Guarantee, LedgerEntry, Release
+from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
 from reticent.store import Store
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
+    import numpy as np
+    import numpy.typing as npt
+
     from reticent.policy import Policy
-    from reticent.store import OutboxEntry
+    from reticent.store import OutboxEntry, Snapshot
 
 NAME = "series"
 """The publisher's name in the store."""
@@ -57,19 +60,40 @@ def republish(
         GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
     """
     digest = _digest(table)
+    first = None if Store.exists(store) else _made(None, table, policy, seed)  # refused: not even a store is made
     with Store.open(store) as kept:
-        kept.register(NAME, policy_hash=policy.hash)
+        kept.register(NAME, policy_hash=policy.hash, secret=None if first is None else first.secret)
         with kept.lock(NAME):
             waiting = list(kept.unsent(NAME))
             if waiting:
                 release, number = _waiting(waiting[0], digest)
             else:
-                release, number = _next(kept, table, policy, digest, seed)
+                made = _still_first(kept, first) if first else _made(kept, table, policy, seed)
+                release, number = made.release, _keep(kept, made, digest)
             release.to_dir(folder, format=form)
             kept.mark_sent(NAME, number)
             with kept.transaction() as step:
                 step.forget_sent(NAME, number - 1)
     return release
+
+
+@dataclass(frozen=True, repr=False)
+class _Made:
+    """A verified release on its way into the store, and the history it belongs to."""
+
+    release: Release
+    payload: bytes
+    state: bytes
+    entry: LedgerEntry
+    persons: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int64]
+    secret: bytes
+
+
+def _still_first(kept: Store, first: _Made) -> _Made:
+    if kept.key(NAME) != first.secret or kept.snapshot(NAME) is not None:
+        raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
+    return first
 
 
 def _waiting(entry: OutboxEntry, digest: str) -> tuple[Release, int]:
@@ -82,12 +106,14 @@ def _waiting(entry: OutboxEntry, digest: str) -> tuple[Release, int]:
     return from_bytes(entry.payload), entry.number
 
 
-def _next(kept: Store, table: pa.Table, policy: Policy, digest: str, seed: int | None) -> tuple[Release, int]:
-    engine = _engine(kept, policy, seed)
-    before = next(iter(reversed([from_bytes(entry.payload) for entry in kept.outbox(NAME)])), None)
+def _made(kept: Store | None, table: pa.Table, policy: Policy, seed: int | None) -> _Made:
+    secret = os.urandom(32) if kept is None else kept.key(NAME)
+    state = None if kept is None else kept.snapshot(NAME)
+    engine = _engine(policy, state, Rng(secret) if seed is None else Rng.from_seed(seed))
+    earlier = [] if kept is None else [from_bytes(entry.payload) for entry in kept.outbox(NAME)]
     engine.push(table)
     (release,) = engine.cut()
-    ledger = kept.ledger(NAME)
+    ledger = Ledger() if kept is None else kept.ledger(NAME)
     payload = to_bytes(release)
     persons, groups = engine.history.members(engine.releases)
     entry = LedgerEntry(
@@ -99,24 +125,23 @@ def _next(kept: Store, table: pa.Table, policy: Policy, digest: str, seed: int |
         digest=hashlib.sha256(payload).hexdigest(),
     )
     ledger.record(entry, persons, groups)
-    verdict = verify([release] if before is None else [before, release], policy, ledger=ledger)
+    verdict = verify([*earlier[-1:], release], policy, ledger=ledger)
     if not verdict.holds:
         raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)}).")
+    return _Made(release, payload, engine.snapshot(), entry, persons, groups, secret)
+
+
+def _keep(kept: Store, made: _Made, digest: str) -> int:
     with kept.transaction() as step:
-        number = step.put_outbox(NAME, "release", payload, position=digest)
-        step.put_snapshot(NAME, engine.snapshot())
-        step.record_ledger(NAME, entry, persons, groups)
-    return release, number
+        number = step.put_outbox(NAME, "release", made.payload, position=digest)
+        step.put_snapshot(NAME, made.state)
+        step.record_ledger(NAME, made.entry, made.persons, made.groups)
+    return number
 
 
-def _engine(kept: Store, policy: Policy, seed: int | None) -> SeriesPublisher:
+def _engine(policy: Policy, state: Snapshot | None, rng: Rng) -> SeriesPublisher:
     kind = publisher_class(NAME, policy.series.model)
-    state = kept.snapshot(NAME)
-    if state is not None:
-        engine = kind.restore(policy, state.payload)
-    else:
-        rng = Rng(kept.key(NAME)) if seed is None else Rng.from_seed(seed)
-        engine = kind(policy, rng=rng)
+    engine = kind(policy, rng=rng) if state is None else kind.restore(policy, state.payload)
     if not isinstance(engine, SeriesPublisher):
         raise InternalError("A series model is not a series engine.")
     return engine

@@ -39,6 +39,7 @@ def stream(
     from reticent.cli.output import emit
     from reticent.connectors.runner import StreamRunner
     from reticent.connectors.runner.dead import DeadLetterFile
+    from reticent.connectors.runner.rehearse import rehearse
     from reticent.connectors.runner.runner import NAME
     from reticent.connectors.runner.sink import open_sink
     from reticent.errors import PolicyError
@@ -55,6 +56,8 @@ def stream(
 
         stream_kafka((source, to), rules, store, group=group, until_end=until_end, seed=seed, json=json)
         return
+    if not Store.exists(store):
+        rehearse(rules, source, form)
     with Store.open(store) as private, StreamRunner(rules, private, open_sink(to), seed=seed) as runner:
         dead = DeadLetterFile(dead_letters, private, NAME) if dead_letters else None
         if dead is not None:

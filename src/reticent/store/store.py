@@ -60,6 +60,15 @@ class Store:
             raise
         return store
 
+    @classmethod
+    def exists(cls, where: str | os.PathLike[str]) -> bool:
+        """Whether a store is there; looking makes nothing."""
+        try:
+            cls.open(where, create=False).close()
+        except StateError:
+            return False
+        return True
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
@@ -75,14 +84,25 @@ class Store:
 
     # Publishers
 
-    def register(self, publisher: str, *, policy_hash: str) -> None:
+    def register(self, publisher: str, *, policy_hash: str, secret: bytes | None = None) -> None:
         """Make a publisher known, with a secret key of its own; again under the same policy does nothing.
+
+        Args:
+            publisher: its name.
+            policy_hash: the policy it works under for life.
+            secret: its key, when its first release was made before the store; 32 random bytes otherwise.
 
         Raises:
             StateError: the publisher is known under another policy.
         """
         with self._writing() as connection:
-            fresh = {"owner": "", "position": None, "next_number": 0, "next_part": 0, "secret": os.urandom(32)}
+            fresh = {
+                "owner": "",
+                "position": None,
+                "next_number": 0,
+                "next_part": 0,
+                "secret": secret or os.urandom(32),
+            }
             write = database.insert(connection, schema.publishers)
             connection.execute(
                 write.values(publisher=publisher, policy_hash=policy_hash, **fresh).on_conflict_do_nothing()

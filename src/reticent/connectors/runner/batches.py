@@ -1,6 +1,7 @@
 """Lines of CSV or NDJSON as batches of text columns, the bad ones set aside with a reason.
 
-Every cell is text on its way through: a stream cannot wait to see whether a column of numbers stays one.
+Every cell is text on its way through: a stream cannot wait to see whether a column of numbers stays one. What JSON gave a type
+is published with that type.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 QUOTE = ord('"')
 # A record longer than this is taken for a quote that was never closed.
 LONGEST = 16 << 20
+# Digits that name something: no number, whatever a CSV file makes them look like.
+_CODES = re.compile(r"(zip|post_?code|postal|plz|code)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
@@ -37,6 +40,8 @@ class Batch:
     """Number of each record among all of this batch, good and bad."""
     total: int
     bad: list[tuple[int, str, bytes]] = field(default_factory=list)
+    typed: dict[str, pa.Array] = field(default_factory=dict)
+    """Published columns that came as numbers or booleans, as they came."""
 
 
 def nothing(policy: Policy, total: int = 0, bad: list[tuple[int, str, bytes]] | None = None) -> Batch:
@@ -128,6 +133,8 @@ class JsonLines:
 
     def __init__(self, policy: Policy) -> None:
         self._names = list(policy.columns)
+        self._known = frozenset(self._names)
+        self._published = (*policy.quasi, *policy.plain)
 
     def end(self, data: bytes, *, last: bool) -> int:
         """Where the last complete line ends."""
@@ -136,7 +143,7 @@ class JsonLines:
     def parse(self, data: bytes) -> Batch:
         """The records of some complete lines."""
         lines = [line for line in data.split(b"\n") if line.strip()]
-        columns: dict[str, list[str | None]] = {name: [] for name in self._names}
+        columns: dict[str, list[Any]] = {name: [] for name in self._names}
         rows, bad = [], []
         for number, line in enumerate(lines):
             record = self._record(line)
@@ -146,21 +153,22 @@ class JsonLines:
             rows.append(number)
             for name in self._names:
                 columns[name].append(record.get(name))
-        table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
-        return Batch(table, np.array(rows, dtype=np.int64), len(lines), bad)
+        table = pa.table({name: pa.array(map(_text, cells), pa.string()) for name, cells in columns.items()})
+        typed = {name: array for name in self._published if (array := _typed(columns[name])) is not None}
+        return Batch(table, np.array(rows, dtype=np.int64), len(lines), bad, typed)
 
-    def _record(self, line: bytes) -> dict[str, str | None] | str:
+    def _record(self, line: bytes) -> dict[str, Any] | str:
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError:
             return "not JSON"
         if not isinstance(record, dict):
             return "not an object"
-        if not record.keys() <= set(self._names):
+        if not record.keys() <= self._known:
             return "a field without a role in the policy"
         if any(isinstance(cell, dict | list) for cell in record.values()):
             return "a field that is not a single value"
-        return {name: _text(cell) for name, cell in record.items()}
+        return record
 
 
 def screened(batch: Batch, policy: Policy, numbers: tuple[str, ...]) -> Batch:
@@ -179,18 +187,20 @@ def screened(batch: Batch, policy: Policy, numbers: tuple[str, ...]) -> Batch:
         for i, record in zip(np.flatnonzero(~keep), dropped, strict=True)
     ]
     table = batch.table.filter(pa.array(keep)).combine_chunks()
-    return Batch(table, batch.rows[keep], batch.total, sorted(batch.bad + bad))
+    typed = {name: array.filter(pa.array(keep)) for name, array in batch.typed.items()}
+    return Batch(table, batch.rows[keep], batch.total, sorted(batch.bad + bad), typed)
 
 
 def numeric_columns(table: pa.Table, policy: Policy) -> list[str]:
-    """Columns whose first cells are all plain numbers: they are published as JSON numbers.
+    """Columns of text to publish as JSON numbers: those with intervals, or without a hierarchy and of plain numbers so far.
 
-    A column with a hierarchy of words, codes or dates is none, whatever its cells look like: postcodes have digits too.
+    A column with a hierarchy of words, codes or dates is none, whatever its cells look like, nor is one whose name says that
+    it is a code: postcodes have digits too.
     """
     found = []
     for name in policy.quasi + policy.plain:
         spec = policy.columns[name].hierarchy
-        if spec is not None and spec.kind != "intervals":
+        if (spec is not None and spec.kind != "intervals") or (spec is None and _CODES.search(name)):
             continue
         cells = [cell for cell in table.column(name).slice(0, 1000).to_pylist() if cell is not None]
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
@@ -225,3 +235,14 @@ def _is_text(line: bytes) -> bool:
 
 def _text(cell: Any) -> str | None:
     return cell if cell is None or isinstance(cell, str) else orjson.dumps(cell).decode()
+
+
+def _typed(cells: list[Any]) -> pa.Array | None:
+    """The cells as numbers or booleans, if that is what they are; None for text, and for what mixes with text."""
+    kinds = set(map(type, cells)) - {type(None)}
+    if not kinds or not (kinds <= {int, float} or kinds == {bool}):
+        return None
+    try:
+        return pa.array(cells, pa.float64() if float in kinds else None)
+    except (pa.ArrowException, OverflowError):
+        return None

@@ -96,3 +96,12 @@ class Feed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def guess_form(name: str, data: bytes) -> str:
+    """csv, ndjson or hl7, by how the input begins and what it is called."""
+    if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
+        return "hl7"
+    if name.endswith((".ndjson", ".jsonl", ".json")):
+        return "ndjson"
+    return "ndjson" if data.lstrip()[:1] == b"{" else "csv"

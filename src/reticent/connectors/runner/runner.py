@@ -32,7 +32,7 @@ from reticent.connectors.runner.batches import (
     numeric_columns,
     screened,
 )
-from reticent.connectors.runner.feed import BLOCK, Feed
+from reticent.connectors.runner.feed import BLOCK, Feed, guess_form
 from reticent.connectors.runner.progress import Progress
 from reticent.connectors.runner.wire import Wire, pack, record_lines, unpacked
 from reticent.engine import publisher_class
@@ -217,7 +217,7 @@ class StreamRunner:
                 return
             block, data = found, carry + found
             if lines is None and data:
-                lines = self._lines(form or _guess(feed.name, data))
+                lines = self._lines(form or guess_form(feed.name, data))
             if lines is None:
                 return
             if isinstance(lines, CsvLines) and lines.header is None:
@@ -275,7 +275,8 @@ class StreamRunner:
             return
         batch = screened(batch, self.policy, self._needed())
         if self.position.numeric is None and batch.table.num_rows:
-            self.position.numeric = numeric_columns(batch.table, self.policy)
+            typed = self.position.form == "ndjson"
+            self.position.numeric = list(batch.typed) if typed else numeric_columns(batch.table, self.policy)
         first = self.position.seq
         payload, journal, snapshot = self._place(batch, (batch.rows + first).astype(np.uint64))
         self.position.offset += size
@@ -302,9 +303,11 @@ class StreamRunner:
         if not batch.table.num_rows:
             return b"", None, None
         if self._wire is None:
-            self._wire = Wire(self.policy, numeric)
+            self._wire = Wire(self.policy, () if self.position.form == "ndjson" else numeric)
         records = self.publisher.read(batch.table, seqs)
-        payload = self._wire.lines(batch.table, records, self.publisher.place(records), self.publisher.values)
+        payload = self._wire.lines(
+            batch.table, records, self.publisher.place(records), self.publisher.values, batch.typed
+        )
         journal = records.to_bytes()
         self._journal += len(journal)
         if self._journal <= max(_JOURNAL, self._whole):
@@ -393,11 +396,3 @@ def _open(source: str, *, wake: int | None, block: int) -> Feed | MllpFeed:
 
         return MllpFeed(source, wake=wake)
     return Feed(source, wake=wake, block=block)
-
-
-def _guess(name: str, data: bytes) -> str:
-    if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
-        return "hl7"
-    if name.endswith((".ndjson", ".jsonl", ".json")):
-        return "ndjson"
-    return "ndjson" if data.lstrip()[:1] == b"{" else "csv"

@@ -12,7 +12,7 @@ from reticent.engine.stream.records import native
 from reticent.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from reticent.engine.stream.immediate import Placed
     from reticent.engine.stream.records import Records
@@ -52,12 +52,20 @@ class Wire:
         self._lines = _core.stream.Lines(self._names, [name in numbers for name in self._names], len(policy.quasi))
         self._labels = 0
 
-    def lines(self, table: pa.Table, records: Records, placed: Placed, values: Values) -> bytes:
-        """The lines of one placed batch, each group before its first record."""
+    def lines(
+        self,
+        table: pa.Table,
+        records: Records,
+        placed: Placed,
+        values: Values,
+        typed: Mapping[str, pa.Array] | None = None,
+    ) -> bytes:
+        """The lines of one placed batch, each group before its first record; `typed` columns go out with their types."""
         if len(values) > self._labels:
             self._lines.set_labels(values.json())
             self._labels = len(values)
-        columns = [native(table.column(name)).__arrow_c_array__() for name in self._names]
+        typed = typed or {}
+        columns = [native(typed.get(name, table.column(name))).__arrow_c_array__() for name in self._names]
         opened = (placed.opened, placed.at, placed.offsets, placed.codes, placed.counts)
         return self._lines.write(columns, records.seqs, placed.groups, opened)
 

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import orjson
+import pyarrow as pa
 import pytest
 
 from reticent.audit import verify
+from reticent.cli import main
 from reticent.connectors.runner import StreamRunner
 from reticent.connectors.runner.batches import CsvLines, JsonLines, numeric_columns, screened
 from reticent.connectors.runner.feed import Feed
@@ -109,7 +111,8 @@ def test_ndjson_is_read_line_by_line(policy):
     assert batch.table.column("age").to_pylist() == ["30", "2.5"]
     assert [number for number, _, _ in batch.bad] == [1, 2, 3, 4]
     assert batch.rows.tolist() == [0, 5]
-    assert numeric_columns(batch.table, policy) == ["age"]
+    assert batch.typed["age"].to_pylist() == [30, 2.5]
+    assert list(batch.typed) == ["age"]
     assert screened(batch, policy, ("town",)).total == 6
     assert parser.end(b'{"a":1}\n{"b', last=False) == 8
 
@@ -118,6 +121,58 @@ def test_postcodes_are_not_numbers(tmp_path, policy):
     rules = RULES | {"columns": RULES["columns"] | {"age": {"role": "quasi", "hierarchy": {"prefix": 2}}}}
     table = JsonLines(policy).parse(b'{"who":"p","age":30,"town":"1","note":"007"}').table
     assert numeric_columns(table, Policy.from_dict(rules, base=tmp_path)) == ["town"]
+    columns = {"who": "identifier", "postcode": "quasi", "unit_code": "plain", "age": "quasi", "ill": "sensitive"}
+    cells = {name: pa.array(["12345"]) for name in columns}
+    assert numeric_columns(pa.table(cells), Policy.from_dict(RULES | {"columns": columns}, base=tmp_path)) == ["age"]
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+def test_ndjson_keeps_its_types(policy, tmp_path, block):
+    cells = [("20", "01234", True), ("21", "99999", False), ("22", 7, True), (None, "8", 5)]
+    records = [
+        {"who": f"p{i}", "age": age, "town": town, "note": note, "ill": "abc"[i % 3]}
+        for i, (age, town, note) in enumerate(cells * 5)
+    ]
+    (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    release(policy, tmp_path, tmp_path / "in.ndjson", block=block)
+    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    assert [line["qi"]["age"] for line in found] == [record["age"] for record in records]
+    assert all(isinstance(line["qi"]["town"], str) for line in found if str(line["qi"]["town"]) != "7")
+    assert verify(str(tmp_path / "out.ndjson"), policy).holds
+
+
+def test_ndjson_numbers_stay_numbers(policy, tmp_path):
+    records = [{"who": i, "age": 20 + i, "town": 1.5, "note": i % 2 == 0, "ill": "abc"[i % 3]} for i in range(12)]
+    (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    release(policy, tmp_path, tmp_path / "in.ndjson")
+    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    assert [line["qi"] for line in found] == [{"age": 20 + i, "town": 1.5} for i in range(12)]
+    assert [line["plain"]["note"] for line in found] == [i % 2 == 0 for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("change", "source", "text"),
+    [
+        ({"stream": {"l": 9, "prior": {"file": "prior.csv"}}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"stream": {"l": 2}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({}, "in.csv", "who,age,town,note\np,1,t,x\n"),
+        ({}, "in.hl7", "MSH|^~\\&|A\r"),
+        ({}, "nowhere.csv", None),
+        ({}, "mllp://127.0.0.1:0", None),
+    ],
+)
+def test_a_refused_stream_leaves_nothing_behind(policy, tmp_path, capsys, change, source, text):
+    (tmp_path / "policy.json").write_text(json.dumps(RULES | change))
+    if text is not None:
+        (tmp_path / source).write_text(text)
+    there = sorted(path.name for path in tmp_path.iterdir())
+    at = source if "://" in source else str(tmp_path / source)
+    places = ["--store", str(tmp_path / "s.db"), "--to", str(tmp_path / "out.ndjson")]
+    with pytest.raises(SystemExit) as done:
+        main(["stream", at, "-p", str(tmp_path / "policy.json"), *places])
+    assert done.value.code in (2, 3, 4, 5)
+    assert capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
 def cli(folder, *more, **options):
