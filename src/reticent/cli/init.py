@@ -10,48 +10,69 @@ import typer
 from reticent.cli.options import Json
 
 if TYPE_CHECKING:
+    from reticent.cli.kinds import Kind
     from reticent.policy.guess import Guess
 
 
 def init(
     data: Annotated[
         str,
-        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
+        typer.Argument(
+            help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
+            show_default=False,
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file to write.")] = Path("policy.yaml"),
+    kind: Annotated[
+        str, typer.Option("--for", help="The kind of release: table, evolving, series or stream.")
+    ] = "table",
     json: Json = False,
 ) -> None:
-    """Look at the data, guess roles and hierarchies, explain each guess, and write a policy to correct."""
+    """Look at the data, guess roles and hierarchies, explain each guess, and write a policy to correct.
+
+    With --for stream it also counts the past into a prior, with --for series it proposes how values may change.
+    """
+    from reticent.cli.kinds import KINDS, kind_for
     from reticent.cli.output import emit, say
-    from reticent.connectors.files import atomic_file
-    from reticent.connectors.inputs import read_input_head, section_for
-    from reticent.errors import ConnectorError
+    from reticent.connectors.files import write_text
+    from reticent.connectors.inputs import is_hl7, read_input_head, section_for
+    from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_person
+    from reticent.policy.section import unknown
 
-    if output.exists():
-        raise ConnectorError(f"{output} exists.", hint="Give another file to --output.")
+    if kind not in KINDS:
+        raise PolicyError(f"--for: {unknown(kind, KINDS)}")
+    if is_hl7(data) and kind != "stream":
+        raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
     guesses = guess(read_input_head(data, SAMPLE))
     person = guess_person(guesses)
-    text = render(guesses, person, section_for(data))
-    with atomic_file(output) as file:
-        file.write(text.encode())
+    plan = kind_for(kind, data, output, guesses, person)
+    files = plan.files | {output: render(guesses, person, section_for(data), plan)}
+    for path in files:
+        if path.exists():
+            raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
+    for path, text in files.items():
+        write_text(path, text)
     Policy.load(output)
     width = max(len(g.column) for g in guesses)
     for g in guesses:
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
-    say(f"Written to {output}. Read it, correct it, then: reticent policy check {output}")
+    say(f"Written to {' and '.join(map(str, reversed(files)))}. Read and correct, then:")
+    for command in (f"reticent policy check {output}", *plan.then):
+        say(f"  {command}")
     if json:
         emit(
             {
                 "policy": str(output),
                 "person": person,
                 "columns": {g.column: {"role": g.role, "why": g.why} for g in guesses},
+                "files": [str(path) for path in files],
             }
         )
 
 
-def render(guesses: list[Guess], person: str | None, section: str | None = None) -> str:
+def render(guesses: list[Guess], person: str | None, section: str | None = None, plan: Kind | None = None) -> str:
     """The policy as text, each guess with its reason."""
     import json
 
@@ -65,8 +86,14 @@ def render(guesses: list[Guess], person: str | None, section: str | None = None)
         lines.append(f"{section}   # how the data becomes a table")
     lines.append("columns:")
     for g in guesses:
-        what = g.role if g.hierarchy is None else f"{{role: {g.role}, hierarchy: {json.dumps(g.hierarchy)}}}"
+        more = "" if g.hierarchy is None else f", hierarchy: {json.dumps(g.hierarchy)}"
+        if g.role == "sensitive" and plan is not None and plan.updates:
+            more += ", updates: any"
+        what = f"{{role: {g.role}{more}}}" if more else g.role
         lines.append(f"  {json.dumps(g.column)}: {what}   # {g.why}")
-    wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
-    lines.append(f"privacy: {{k: 5, {'l: 3, ' if wide else ''}suppression: 0.02}}")
+    if plan is not None and plan.lines:
+        lines += plan.lines
+    else:
+        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
+        lines.append(f"privacy: {{k: 5, {'l: 3, ' if wide else ''}suppression: 0.02}}")
     return "\n".join(lines) + "\n"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reticent.cli.options import Json
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
 
 app = typer.Typer(help="Check a policy, or print the schema of policies.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -21,11 +24,27 @@ def check(file: Annotated[Path, typer.Argument(help="The policy file.")], json: 
 
     policy = Policy.load(file)
     notes = check_policy(policy)
+    _try_engines(policy)
     say(f"{file}: the policy is sound.")
     for note in notes:
         say(f"  - {note}")
     if json:
         emit({"sound": True, "hash": policy.hash, "notes": notes})
+
+
+def _try_engines(policy: Policy) -> None:
+    """A section that is written must work: its engine is built, and refuses what it could not keep."""
+    from reticent.engine import publisher
+    from reticent.engine.rng import Rng
+
+    methods = {
+        "evolving": policy.evolving.strategy,
+        "series": policy.series.model,
+        "stream": policy.stream.method,
+    }
+    for kind, method in methods.items():
+        if kind in policy.model_fields_set:
+            publisher(policy, kind, method, rng=Rng.fresh())
 
 
 @app.command()

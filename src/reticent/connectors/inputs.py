@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
 from reticent.connectors.files import read_batches, read_table
+from reticent.errors import DataError
 from reticent.policy.settings import FhirSettings
-from reticent.policy.settings.inputs import OMOP_VISITS
+from reticent.policy.settings.inputs import OMOP_VISITS, Hl7Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from reticent.policy import Policy
 
@@ -46,8 +49,48 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
     return read_table(data)
 
 
+def is_hl7(data: str) -> bool:
+    """Whether the data is a file of HL7 v2 messages."""
+    path = Path(data)
+    if "://" in data or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16).lstrip(b"\x0b\r\n ").startswith(b"MSH")
+
+
+def count_values(data: str, column: str) -> dict[str | None, int]:
+    """How often each value of a column stands in the whole of the data."""
+    if is_sql(data) or is_fhir(data):
+        batches: Iterable[pa.RecordBatch] = read_input(data).to_batches()
+    else:
+        batches = read_hl7(data).to_batches() if is_hl7(data) else read_batches(data, columns=[column])
+    counts: Counter[str | None] = Counter()
+    for batch in batches:
+        found = batch.column(column).value_counts().to_pylist()
+        counts.update({_label(entry["values"]): entry["counts"] for entry in found})
+    return dict(counts)
+
+
+def _label(cell: object) -> str | None:
+    return None if cell is None else str(cell)
+
+
+def read_hl7(data: str) -> pa.Table:
+    """The records of a file of HL7 v2 messages by the ready mapping; what cannot be read is left out."""
+    from reticent.connectors.hl7 import Hl7Lines
+    from reticent.policy import Policy
+
+    columns = dict.fromkeys(Hl7Settings(mapping="adt").paths, "quasi")
+    batch = Hl7Lines(Policy.from_dict({"version": 1, "hl7": "adt", "columns": columns})).parse(Path(data).read_bytes())
+    if not batch.table.num_rows:
+        raise DataError(f"{data}: no message is an admission.", hint="Give a file of ADT^A01 or ADT^A04 messages.")
+    return batch.table
+
+
 def read_input_head(data: str, rows: int) -> pa.Table:
-    """The first rows, and little more of the source than that where it can be read in order."""
+    """The first rows, and little more of the source than that where it can be read in order; HL7 messages too."""
+    if is_hl7(data):
+        return read_hl7(data).slice(0, rows)
     if is_sql(data):
         from reticent.connectors.sql import read_sql_batches
 
@@ -63,6 +106,8 @@ def section_for(data: str) -> str | None:
         from reticent.connectors.sql import parse
 
         return "sql: omop" if parse(data).query is None else None
+    if is_hl7(data):
+        return "hl7: adt"
     return "fhir: encounters" if is_fhir(data) else None
 
 

@@ -34,13 +34,27 @@ def write_census(
 
 
 def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
-    """Writes a feed of admissions, ``prior.csv`` beside it and the policy; says which files were written."""
+    """Writes a feed of admissions, its prior beside it and the policy; says which files were written.
+
+    The prior is called ``prior.csv``; where another feed's lies there already, it is named after the feed.
+    """
     past = path.with_name("prior.csv")
     if path == past:
         raise PolicyError("prior.csv is the name of the file beside the feed.", hint="Give the feed another name.")
+    counts = feed.prior(seed)
+    if past.exists() and not _holds(past, counts):
+        past = path.with_suffix(".prior.csv")
     write(feed.batches(n, seed), path, on_rows=on_rows)
-    write_csv([feed.prior(seed)], past)
-    return path, past, _policy(path, "feed")
+    write_csv([counts], past)
+    policy = path.with_suffix(".policy.yaml")
+    write_text(policy_yaml("feed").replace("prior.csv", past.name), policy)
+    return path, past, policy
+
+
+def _holds(file: Path, counts: pa.Table) -> bool:
+    """Whether a file holds exactly these counts."""
+    lines = ["value,count", *(f"{row['value']},{row['count']}" for row in counts.to_pylist())]
+    return file.read_bytes() == ("\n".join(lines) + "\n").encode()
 
 
 def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:

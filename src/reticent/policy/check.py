@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
@@ -76,16 +76,34 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     if privacy.k:
         notes.append(f"k = {privacy.k}: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
     if privacy.l:
-        notes.append(f"l = {privacy.l.plain()}: every group keeps several sensitive values possible")
+        notes.append(f"l = {_number(privacy.l.plain())}: every group keeps several sensitive values possible")
     if privacy.t:
         notes.append(
-            f"t = {privacy.t.plain()}: a group tells little more about the sensitive value than the whole table"
+            f"t = {_number(privacy.t.plain())}: a group tells little more about the sensitive value than the whole table"
         )
+    notes += _kinds(policy)
     if not (privacy.k or privacy.l or privacy.t):
         notes.append("privacy is empty: a table can be released only with k, l or t")
     if privacy.suppression:
         notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
     return notes
+
+
+def _number(plain: dict[str, Any]) -> str:
+    """`3 (distinct)` out of the form of the policy."""
+    ((kind, number),) = plain.items()
+    return f"{number} ({kind})"
+
+
+def _kinds(policy: Policy) -> list[str]:
+    """What the sections of the other kinds of release say, where they are written."""
+    evolving, series, stream = policy.evolving, policy.series, policy.stream
+    said = {
+        "evolving": f"evolving: {evolving.strategy}, l = {evolving.l}",
+        "series": f"series: {series.model}, m = {series.m}, no risk above {series.limit:g}",
+        "stream": f"stream: {stream.method}, " + ("k of privacy" if stream.method == "castle" else f"l = {stream.l}"),
+    }
+    return [text for name, text in said.items() if name in policy.model_fields_set]
 
 
 def _identifiers(policy: Policy) -> list[str]:

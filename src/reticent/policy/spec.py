@@ -74,16 +74,25 @@ class HierarchySpec(Section):
 
 
 class UpdatesSpec(Section):
-    """How a sensitive value may change between releases: `file` with value, next and probability, or a tree distance, or a diameter."""
+    """How a sensitive value may change between releases: `any`, `file` with value, next and probability, a tree distance, or a diameter.
 
+    `updates: any` is short for `{any: true}`: readers know nothing of how values change.
+    """
+
+    any: bool = Field(default=False, description="every value may become every other")
     file: str | None = None
     tree: int | None = Field(default=None, ge=1)
     diameter: int | None = Field(default=None, ge=1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        return {"any": True} if value == "any" else value
+
     @model_validator(mode="after")
     def _exactly_one(self) -> UpdatesSpec:
-        if sum(v is not None for v in (self.file, self.tree, self.diameter)) != 1:
-            raise PydanticCustomError("one", "write exactly one of: file, tree, diameter.")
+        if self.any + sum(v is not None for v in (self.file, self.tree, self.diameter)) != 1:
+            raise PydanticCustomError("one", "write exactly one of: any, file, tree, diameter.")
         return self
 
 

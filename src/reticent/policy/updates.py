@@ -1,10 +1,11 @@
 """Update knowledge: which sensitive values a value may become by the next release, and how likely.
 
-The candidate update set CUS(s) of a value s is what the public takes to be possible. Three ways to write it:
+The candidate update set CUS(s) of a value s is what the public takes to be possible. Four ways to write it:
 
 - `updates: {file: progression.csv}`: value;next;probability per line (or commas, a header line is allowed, the probability may be left out:
   equal). A value the file does not name never changes.
 - `updates: {tree: d}`: any value under the same ancestor d levels up, all equally likely; needs a hierarchy.
+- `updates: any`: every value seen so far, all equally likely; for readers who know nothing of how values change.
 - `updates: {diameter: d}`: runs of d neighbouring leaves of the hierarchy (or whole numbers), all equally likely.
 
 Two things are made to hold, and counted so that a release can say so. A value may always stay as it is: where the file does not say
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from reticent.policy.policy import Policy
+    from reticent.policy.spec import UpdatesSpec
 
 Value = str | None
 Rows = dict[Value, dict[Value, float]]
@@ -108,14 +110,21 @@ def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still
     if spec is None:
         raise PolicyError(
             f"columns.{column}: a series with changing values needs to know how they may change.",
-            hint="Add updates: {file: ...}, {tree: d} or {diameter: d}, or use series: {model: m-invariance}.",
+            hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {model: m-invariance}.",
         )
     if spec.file is not None:
         return _compile(read_updates(policy.path(spec.file), column=column), seen)
-    blocks = (
-        _by_tree(policy, column, seen, spec.tree) if spec.tree else _by_run(policy, column, seen, spec.diameter or 1)
-    )
+    blocks = _blocks(policy, column, seen, spec)
     return _compile({v: dict.fromkeys(block, 1 / len(block)) for block in blocks for v in block}, seen)
+
+
+def _blocks(policy: Policy, column: str, seen: Iterable[Value], spec: UpdatesSpec) -> list[list[Value]]:
+    """Values that may become one another."""
+    if spec.any:
+        return [list(dict.fromkeys(seen))]
+    if spec.tree:
+        return _by_tree(policy, column, seen, spec.tree)
+    return _by_run(policy, column, seen, spec.diameter or 1)
 
 
 def read_updates(path: Path, *, column: str) -> Rows:

@@ -59,6 +59,15 @@ def test_feed_with_prior(tmp_path):
         files.write_feed(tmp_path / "prior.csv", 1)
 
 
+def test_two_feeds_in_one_folder_keep_their_priors(tmp_path):
+    files.write_feed(tmp_path / "a.csv", 100, seed=1)
+    first = (tmp_path / "prior.csv").read_bytes()
+    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 100, seed=2)][1] == "b.prior.csv"
+    assert [path.name for path in files.write_feed(tmp_path / "c.csv", 50, seed=1)][1] == "prior.csv"
+    assert (tmp_path / "prior.csv").read_bytes() == first
+    assert Policy.load(tmp_path / "b.policy.yaml").stream.prior.file == "b.prior.csv"
+
+
 def test_series_as_a_folder(tmp_path):
     files.write_series(tmp_path / "s", 200, seed=1, releases=3)
     names = sorted(path.name for path in (tmp_path / "s").iterdir())

@@ -106,3 +106,13 @@ def test_what_is_missing_is_said(tmp_path):
         known(tmp_path, updates={"diameter": 3}, seen=["flu"])
     with pytest.raises(DataError, match="1 values"):
         known(tmp_path, **TREE, updates={"diameter": 2}, seen=["stranger"])
+
+
+def test_any_value_may_become_any_other(tmp_path):
+    for spec in ("any", {"any": True}):
+        updates = known(tmp_path, updates=spec, seen=["a", "b", None, "a"])
+        assert cus(updates, "a") == cus(updates, None) == {"a": 0.333333, "b": 0.333333, None: 0.333333}
+    with pytest.raises(PolicyError, match="exactly one"):
+        known(tmp_path, updates={"any": True, "tree": 1})
+    with pytest.raises(PolicyError, match="exactly one"):
+        known(tmp_path, updates={"any": False})

@@ -1,0 +1,79 @@
+"""`reticent init` for every kind: what it writes works with the commands it prints."""
+
+import shlex
+
+import pytest
+
+from reticent.cli import main
+from reticent.datasets.adt import write_adt
+from reticent.datasets.files import write_feed, write_hospital
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as done:
+        main(list(words))
+    return done.value.code or 0
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["table", "evolving", "series", "stream"])
+def test_the_printed_commands_work(folder, capsys, kind):
+    write_hospital(folder / "patients.csv", 600, seed=1)
+    assert run("init", "patients.csv", "--for", kind, "-o", "policy.yaml") == 0
+    printed = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  reticent ")]
+    assert len(printed) >= 2
+    for line in printed:
+        assert run(*shlex.split(line)[1:]) == 0, line
+
+
+def test_messages_become_a_stream(folder, capsys):
+    write_adt(folder / "adt", 300, seed=1)
+    assert run("init", "adt/adt.hl7") == 2
+    assert "--for stream" in capsys.readouterr().err
+    assert run("init", "adt/adt.hl7", "--for", "stream", "-o", "p.yaml") == 0
+    assert run("stream", "adt/adt.hl7", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson") == 0
+    assert (folder / "out.ndjson").read_bytes().count(b'"tuple"') == 300
+
+
+def test_the_prior_counts_the_whole_file(folder):
+    write_feed(folder / "feed.csv", 70_000, seed=1)
+    assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 0
+    lines = (folder / "p.prior.csv").read_text().splitlines()
+    assert lines[0] == "value,count"
+    assert sum(int(line.rpartition(",")[2]) for line in lines[1:]) == 70_000
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("patient_id,diagnosis\n" + "".join(f"p{i},flu\n" for i in range(40)) + "q,cold\n", 2, "more than half"),
+        ("patient_id,town\n" + "".join(f"p{i},a{i % 3}\n" for i in range(40)), 3, "sensitive"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_written(folder, capsys, text, code, told):
+    (folder / "data.csv").write_text(text)
+    assert run("init", "data.csv", "--for", "stream", "-o", "p.yaml") == code
+    assert told in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["data.csv"]
+
+
+def test_an_existing_prior_is_not_overwritten(folder, capsys):
+    write_feed(folder / "feed.csv", 500, seed=1)
+    (folder / "p.prior.csv").write_text("mine")
+    assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 5
+    assert "p.prior.csv exists" in capsys.readouterr().err
+    assert not (folder / "p.yaml").exists()
+
+
+def test_a_policy_whose_section_cannot_work_is_not_sound(folder, capsys):
+    (folder / "prior.csv").write_text("value,count\na,9\nb,1\n")
+    (folder / "p.yaml").write_text(
+        "version: 1\ncolumns: {age: quasi, ill: sensitive}\nstream: {l: 3, prior: {file: prior.csv}}\n"
+    )
+    assert run("policy", "check", "p.yaml") == 4
+    assert "cannot be met" in capsys.readouterr().err
