@@ -11,8 +11,12 @@ import os
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -27,8 +31,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NO_CODE = ("text", "mermaid")
-# These run until they are stopped, or for minutes: only that they exist is looked at; their work is tested elsewhere.
-ENDLESS = re.compile(r"reticent (serve|reproduce|stream (mllp|kafka)://)")
+# These wait for the world: only that they exist is looked at; their work is tested with real senders and brokers.
+ENDLESS = re.compile(r"reticent stream (mllp|kafka)://")
 
 
 def blocks(page):
@@ -64,9 +68,42 @@ def run(command, wanted):
     if ENDLESS.match(command):
         words = [*words[:2], "--help"]
         command = shlex.join(words)
+    if command.startswith("reticent serve"):
+        serve(words[1:])
+        return
+    if command.startswith("reticent reproduce"):  # the whole takes minutes
+        words.append("--quick")
     simple = words[0] == "reticent" and words[1] != "stream" and not re.search(r"[|<>&;$]", command)
     code = in_process(words[1:]) if simple else in_shell(command)
     assert code == wanted, f"{command}: exit {code}"
+
+
+def serve(words):
+    """Starts the server on a free loopback port, asks how it is, and ends it."""
+    words = [*words, "--host", "127.0.0.1", "--port", "0"]
+    process = subprocess.Popen([sys.executable, "-m", "reticent", *words], stderr=subprocess.PIPE, text=True)
+    with process:
+        try:
+            address = re.search(r"serves at (\S+)", process.stderr.readline())[1]
+            trusting = ssl.create_default_context(cafile="cert.pem" if Path("cert.pem").exists() else None)
+            trusting.check_hostname = False
+            assert answer(f"{address}/api/v1/health", trusting, process) == 200
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+def answer(address, trusting, process):
+    """The status of a page, asked again until somebody listens."""
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(address, context=trusting, timeout=60) as page:  # noqa: S310
+                return page.status
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionRefusedError):
+                raise
+            threading.Event().wait(0.05)
+    return None
 
 
 def in_process(words):
@@ -112,11 +149,33 @@ def test_page(page, tmp_path, monkeypatch):
             assert kind in NO_CODE, f"{page.name}: a block in '{kind or 'no language'}' that no test can run"
 
 
+def anchors(page):
+    """The names of a page's headings, as the site gives them."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    seen = {}
+    for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", words).strip().lower())
+        seen[name] = seen.get(name, -1) + 1
+        yield name if not seen[name] else f"{name}_{seen[name]}"
+
+
 def test_links_lead_somewhere():
+    names = {page.resolve(): set(anchors(page)) for page in PAGES}
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if not target.startswith(("http://", "https://", "mailto:")):
-                assert (page.parent / target).exists(), f"{page.relative_to(TOP)}: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+            if target.startswith(("http://", "https://", "mailto:")):
+                continue
+            to = (page.parent / target).resolve() if target else page.resolve()
+            assert to.exists(), f"{page.relative_to(TOP)}: {target}"
+            assert not anchor or anchor in names[to], f"{page.relative_to(TOP)}: {target}#{anchor}"
+
+
+def test_every_feature_we_claim_leads_to_a_page():
+    rows = (TOP / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
+    table = [row.split("|")[1:3] for row in rows if row.startswith("| ") and not row.startswith("| |")]
+    assert len(table) > 20
+    assert not [feature for feature, ours in table if "](" not in ours]
 
 
 def test_files_that_pages_name_are_there():

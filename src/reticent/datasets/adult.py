@@ -6,7 +6,8 @@ original: commas, no header, ``?`` for a missing value).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,15 @@ import pyarrow.csv
 
 from reticent.errors import DataError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_BESIDE = Path("../shared/data")
+"""Where the data of several projects may lie together."""
+
+
+def folder(file: str) -> Path | None:
+    """The folder ``adult`` with this file in it: of the folder that ``RETICENT_DATA`` names, or of one beside the project."""
+    found = Path(os.environ.get("RETICENT_DATA", _BESIDE)) / "adult"
+    return found if (found / file).is_file() else None
+
 
 COLUMNS = (
     "sex",

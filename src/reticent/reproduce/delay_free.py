@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import tempfile
 import time
 from collections import Counter
@@ -120,7 +119,7 @@ def run(
         out: the folder to write to.
         quick: smaller sizes, to see that everything runs.
         seed: makes it repeatable.
-        data: the folder of the Adult set; by default `adult` in the folder that RETICENT_DATA names.
+        data: the folder of the Adult set; by default where `datasets.adult.folder` finds it.
         say: told of every figure as it is done.
     """
     from reticent.reproduce.delay_free_plots import draw
@@ -143,9 +142,9 @@ def run(
 
 
 def _streams(data: Path | None, *, quick: bool, seed: int) -> list[Stream]:
-    where = data or (Path(os.environ["RETICENT_DATA"]) / "adult" if "RETICENT_DATA" in os.environ else None)
+    where = data or adult.folder("adult.data")
     found = [medical(5_000 if quick else 117_047, seed)]
-    if where is not None and (where / "adult.data").is_file():
+    if where is not None:
         found.insert(0, demographic(where, 5_000 if quick else 32_561))
     return found
 

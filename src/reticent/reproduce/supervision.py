@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.datasets import adult as adult_set
 from reticent.datasets import census
 from reticent.engine.rng import Rng
 from reticent.engine.table.generalised import Outcome
@@ -30,7 +31,6 @@ from reticent.engine.table.supervision import Critic, critic_of, generalise, opt
 from reticent.engine.table.utility_tree import utility_tree
 from reticent.policy import Policy
 
-HERE = Path("../shared/data/adult")
 SETTINGS: dict[str, dict[str, Any]] = {
     "k-anonymity": {"k": 4},
     "l-diversity": {"k": 4, "l": 2},
@@ -115,10 +115,10 @@ def run(
     """Runs both tables and the figure, writes `supervision.json` and the plots into `out`, and returns the figures."""
     from reticent.reproduce.supervision_plots import draw
 
-    folder = data or (HERE if (HERE / "adult_30162.csv").exists() else None)
+    where = data or adult_set.folder("adult_30162.csv")
     sets = [synthetic(4_000 if quick else 30_000, seed)]
-    if folder is not None:
-        sets.insert(0, adult(folder))
+    if where is not None:
+        sets.insert(0, adult(where))
     found: dict[str, Any] = {"paper": PAPER, "margins": MARGINS, "data": {}}
     for each in sets:
         say(f"{each.name}: {each.table.num_rows:,} records")
