@@ -32,6 +32,8 @@ def init(
 
     With --for stream it also counts the past into a prior, with --for series it proposes how values may change.
     """
+    import shlex
+
     from reticent.cli.kinds import KINDS, kind_for
     from reticent.cli.output import emit, say
     from reticent.connectors.files import write_text
@@ -59,7 +61,7 @@ def init(
     for g in guesses:
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
     say(f"Written to {' and '.join(map(str, reversed(files)))}. Read and correct, then:")
-    for command in (f"reticent policy check {output}", *plan.then):
+    for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
         say(f"  {command}")
     if json:
         emit(

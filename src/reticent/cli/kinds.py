@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def kind_for(name: str, data: str, output: Path, guesses: list[Guess], person: s
         DataError: the data lacks what the kind cannot do without.
     """
     if name == "table":
-        return Kind((f"reticent anonymize {data} -p {output} -o release",))
+        return Kind((_command("anonymize", data, "-p", output, "-o", "release"),))
     sensitive = next((g.column for g in guesses if g.role == "sensitive"), None)
     if sensitive is None:
         raise DataError(
@@ -54,9 +55,9 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
     l = _possible(_counts(data, sensitive), sensitive)
     return Kind(
         (
-            f"reticent evolve init private.db -p {output}",
-            f"reticent evolve insert private.db {data}",
-            "reticent evolve publish private.db -o release-1",
+            _command("evolve", "init", "private.db", "-p", output),
+            _command("evolve", "insert", "private.db", data),
+            _command("evolve", "publish", "private.db", "-o", "release-1"),
         ),
         (
             f"privacy: {{l: {l}}}",
@@ -68,7 +69,7 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
 def _series(data: str, output: Path, sensitive: str) -> Kind:
     m = min(4, _possible(_counts(data, sensitive), sensitive))
     return Kind(
-        (f"reticent republish {data} -p {output} --store private.db -o release-1",),
+        (_command("republish", data, "-p", output, "--store", "private.db", "-o", "release-1"),),
         (
             "# updates: any says that readers know nothing of how values change. If they know that some changes never happen,",
             "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
@@ -85,7 +86,7 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
     prior = output.with_suffix(".prior.csv")
     l = _possible(counts, sensitive)
     return Kind(
-        (f"reticent stream {data} -p {output} --store private.db --to released.ndjson",),
+        (_command("stream", data, "-p", output, "--store", "private.db", "--to", "released.ndjson"),),
         (
             f"# {prior.name} counts the values of the data that init was given. It shapes the groups, and readers can guess it from them:",
             "# it should come from the past, not from the feed that is to be released. A value that may come but has not yet: count 0.",
@@ -94,6 +95,10 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
         ),
         files={prior: _csv(counts)},
     )
+
+
+def _command(*words: object) -> str:
+    return shlex.join(["reticent", *map(str, words)])
 
 
 def _counts(data: str, column: str) -> dict[str | None, int]:

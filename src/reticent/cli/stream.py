@@ -57,7 +57,7 @@ def stream(
         stream_kafka((source, to), rules, store, group=group, until_end=until_end, seed=seed, json=json)
         return
     if not Store.exists(store):
-        rehearse(rules, source, form)
+        rehearse(rules, source, to, form)
     with Store.open(store) as private, StreamRunner(rules, private, open_sink(to), seed=seed) as runner:
         dead = DeadLetterFile(dead_letters, private, NAME) if dead_letters else None
         if dead is not None:

@@ -65,7 +65,7 @@ def guess_person(guesses: Sequence[Guess]) -> str | None:
         if re.search(r"(patient|person|subject|member|mrn|nhs|insur)", n, re.IGNORECASE)
         and not re.search("name", n, re.IGNORECASE)
     ]
-    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$", n, re.IGNORECASE)]
+    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", n, re.IGNORECASE)]
     return next(iter(strong + weak), None)
 
 
@@ -75,7 +75,7 @@ def _column(name: str, data: pa.ChunkedArray) -> _Column:
 
 
 def _guess_column(c: _Column) -> Guess:
-    rules = (_direct, _date, _icd, _postcode, _sensitive, _near_unique, _number, _text)
+    rules = (_direct, _date, _local_date, _icd, _postcode, _sensitive, _near_unique, _number, _text)
     for rule in rules:
         found = rule(c)
         if found is not None:
@@ -105,6 +105,12 @@ def _direct(c: _Column) -> Found:
 def _date(c: _Column) -> Found:
     if len(c.distinct) > 1 and c.share("date") > 0.95:
         return "quasi", "dates of a person's life are known to others", {"dates": ["day", "month", "quarter", "year"]}
+    return None
+
+
+def _local_date(c: _Column) -> Found:
+    if len(c.distinct) > 1 and c.share("local date") > 0.95:
+        return "identifier", "dates written this way cannot be generalised: write 1980-12-31 to release them", None
     return None
 
 

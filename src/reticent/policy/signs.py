@@ -11,6 +11,7 @@ import re
 IDENTIFYING_NAMES: dict[str, str] = {
     r"(^|_)(first|last|middle|sur|given|family|full|maiden|patient|user)?_?name(s)?($|_)": "a person's name",
     r"(^|_)(patient|person|subject|member|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|number|key|uuid|guid)$": "a number given to a person or a record",
+    r"^(patient|person|subject|participant|member|insured|client)s?$": "a person",
     r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
     r"(^|_)(ssn|social_security)": "a social security number",
     r"(^|_)(mrn|medical_record)": "a medical record number",
@@ -44,6 +45,7 @@ _PATTERNS = {
     "phone": re.compile(r"^\+?\(?\d{2,4}\)?[ /-]\d[\d /-]{4,}\d$"),
     "icd10": re.compile(r"^[A-Z]\d[0-9A-Z](\.[0-9A-Z]{1,4})?$"),
     "number": re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
+    "local date": re.compile(r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d$"),
     "whole": re.compile(r"^\d+$"),
 }
 

@@ -109,7 +109,10 @@ def _prepare_file(path: Path, *, create: bool) -> None:
     if path.exists():
         return
     if not create:
-        raise StateError(f"Store {path}: there is no such file.", hint="Check the path, or create the store first.")
+        raise StateError(
+            f"Store {path}: there is no such file.",
+            hint="Check the path. `reticent evolve init` makes a table's store; stream, republish and serve make their own.",
+        )
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:

@@ -100,5 +100,12 @@ def test_reasons_quote_no_value():
     Policy.from_dict(__import__("yaml").safe_load(text))
 
 
+def test_a_column_called_patient_is_never_released():
+    found = columns(patient=[f"p{i % 7}" for i in range(N)], admitted=[f"{i % 28 + 1:02d}.03.2024" for i in range(N)])
+    assert found["patient"].role == "identifier"
+    assert found["admitted"].role == "identifier"
+    assert "1980-12-31" in found["admitted"].why
+
+
 def test_nice_numbers():
     assert [nice(x) for x in (0, 0.3, 1, 3, 7, 11)] == [1, 0.5, 1, 5, 10, 20]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reticent.connectors.runner.batches import CsvLines
 from reticent.connectors.runner.feed import Feed, guess_form
+from reticent.connectors.runner.sink import taken
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 
@@ -14,12 +16,15 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-def rehearse(policy: Policy, source: str, form: str | None = None) -> None:
+def rehearse(policy: Policy, source: str, target: str, form: str | None = None) -> None:
     """Builds the engine, opens the source and looks at its beginning, and makes nothing.
 
     Raises:
-        ReticentError: as the stream itself would: the policy cannot be met, or the source is not what the policy describes.
+        ReticentError: as the stream itself would: the policy cannot be met, or the source is not what the policy describes,
+            or the target holds something already.
     """
+    if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
+        raise taken(path)
     publisher(policy, "stream", policy.stream.method, rng=Rng.fresh())
     if source.startswith("mllp://"):
         from reticent.connectors.hl7 import Hl7Lines, MllpFeed

@@ -178,7 +178,8 @@ class StreamRunner:
     def _resend(self) -> None:
         """Sends again, byte for byte, what was stored and perhaps not sent."""
         left = [(entry.number, unpacked(entry.kind, entry.payload)) for entry in self._store.unsent(NAME)]
-        self._sink.resume(self.position.out - sum(len(payload) for _, payload in left))
+        waiting = sum(len(payload) for _, payload in left)
+        self._sink.resume(self.position.out - waiting, waiting)
         for number, payload in left:
             self._sink.write(payload)
             self._unsent = number

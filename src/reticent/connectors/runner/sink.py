@@ -13,8 +13,8 @@ from reticent.errors import ConnectorError, StateError
 class Sink(Protocol):
     """Takes released bytes in order."""
 
-    def resume(self, sent: int) -> None:
-        """Called once: the sinks have confirmed this many bytes so far."""
+    def resume(self, sent: int, waiting: int) -> None:
+        """Called once: the sinks have confirmed `sent` bytes so far, and `waiting` more are stored and come again."""
 
     def write(self, payload: bytes) -> None:
         """Takes one batch; when it returns, the batch is safe."""
@@ -38,16 +38,16 @@ class File:
         except OSError as error:
             raise _failed(str(path), error) from None
 
-    def resume(self, sent: int) -> None:
-        """Cuts off what was written and never confirmed."""
+    def resume(self, sent: int, waiting: int) -> None:
+        """Cuts off what was written and never confirmed; it is stored, so more than that is not ours to cut."""
         size = os.fstat(self._fd).st_size
         if size < sent:
             raise StateError(
                 f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
                 hint="Put the file back, or begin with a new store and a new file.",
             )
-        if sent == 0 and size > 0 and not self._ours():
-            raise ConnectorError(f"{self._path} is there already.", hint="Name a new file for a new stream.")
+        if size > sent + waiting or (sent == 0 and not self._ours()):
+            raise taken(self._path)
         os.ftruncate(self._fd, sent)
         os.lseek(self._fd, sent, os.SEEK_SET)
 
@@ -68,10 +68,18 @@ class File:
         os.close(self._fd)
 
 
+def taken(path: Path) -> ConnectorError:
+    """The file holds something else: another stream's lines, perhaps."""
+    return ConnectorError(
+        f"{path} is there already and holds what this store did not release.",
+        hint="Name a new file for a new stream, or go on with the store the file was begun with.",
+    )
+
+
 class Standard:
     """Standard output; after a crash the last batch may come twice, byte for byte the same."""
 
-    def resume(self, sent: int) -> None:
+    def resume(self, sent: int, waiting: int) -> None:
         """A pipe cannot be cut back."""
 
     def write(self, payload: bytes) -> None:

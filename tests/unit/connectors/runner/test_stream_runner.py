@@ -219,6 +219,21 @@ def test_castle_holds_back_and_closes(tmp_path):
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
 
+def test_the_output_of_another_stream_is_not_written_over(policy, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(30)) + "\n")
+    release(policy, tmp_path, tmp_path / "in.csv")
+    before = (tmp_path / "out.ndjson").read_bytes()
+    with pytest.raises(ConnectorError, match="is there already"), Store.open(tmp_path / "new.db") as store:
+        StreamRunner(policy, store, File(tmp_path / "out.ndjson"), seed=1).__enter__()
+    places = ["--store", str(tmp_path / "newer.db"), "--to", str(tmp_path / "out.ndjson")]
+    with pytest.raises(SystemExit) as done:
+        main(["stream", str(tmp_path / "in.csv"), "-p", str(tmp_path / "policy.json"), *places])
+    assert done.value.code == 5
+    assert "is there already" in capsys.readouterr().err
+    assert not (tmp_path / "newer.db").exists()
+    assert (tmp_path / "out.ndjson").read_bytes() == before
+
+
 def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(20)) + "\n")
     (tmp_path / "mine.txt").write_text("a letter")
