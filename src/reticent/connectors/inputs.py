@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
 from reticent.connectors.files import read_batches, read_table
-from reticent.errors import DataError
+from reticent.errors import ConnectorError, DataError
 from reticent.policy.settings import FhirSettings
 from reticent.policy.settings.inputs import OMOP_VISITS, Hl7Settings
 
@@ -46,6 +46,8 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
         return read_sql(data, _query(policy))
     if is_fhir(data):
         return read_fhir(data, _mapping(policy))
+    if is_hl7(data):
+        raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
     return read_table(data)
 
 
@@ -92,12 +94,25 @@ def read_input_head(data: str, rows: int) -> pa.Table:
     if is_hl7(data):
         return read_hl7(data).slice(0, rows)
     if is_sql(data):
-        from reticent.connectors.sql import read_sql_batches
-
-        return _first(read_sql_batches(data, OMOP_VISITS), rows)
+        return _sql_head(data, rows)
     if is_fhir(data):
         return pa.Table.from_batches(list(islice(read_fhir_batches(data, READY_FHIR), 1))).slice(0, rows)
     return _first(read_batches(data), rows)
+
+
+def _sql_head(data: str, rows: int) -> pa.Table:
+    from reticent.connectors.sql import parse, read_sql_batches
+
+    source = parse(data)
+    try:
+        return _first(read_sql_batches(data, OMOP_VISITS), rows)
+    except ConnectorError:
+        if source.query is not None:
+            raise
+        raise ConnectorError(
+            f"{source.name}: the database cannot be reached, or is no OMOP database.",
+            hint="Add ?table=NAME or ?query=SELECT... to the URL to say what to read.",
+        ) from None
 
 
 def section_for(data: str) -> str | None:

@@ -77,6 +77,13 @@ def test_missing_parts_are_null(tmp_path):
     assert table.column("sex").null_count == 2
 
 
+def test_a_kind_that_is_missing_altogether_is_said(tmp_path, caplog):
+    write_fhir(tmp_path / "export", 50, 1)
+    (tmp_path / "export" / "Condition.ndjson").unlink()
+    read_fhir(tmp_path / "export", ENCOUNTERS)
+    assert "no Condition: the columns diagnosis are empty" in caplog.text
+
+
 def test_fhirpath_where_a_path_needs_it(tmp_path):
     def pressure(code, value):
         more = {"code": {"coding": [{"code": code}]}, "valueQuantity": {"value": value}}

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from reticent.connectors.inputs import read_input_head
 from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, write_release
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
@@ -61,6 +62,12 @@ def test_urls():
     for wrong in ("sqlite://file.db", "sqlite:///", "sqlite:///x.db?table=a;b", "sqlite:///x.db?table=a&query=b"):
         with pytest.raises(PolicyError):
             parse(wrong)
+
+
+def test_a_database_that_is_not_omop_needs_a_table(base):
+    with pytest.raises(ConnectorError, match=r"\?table=NAME"):
+        read_input_head(base, 10)
+    assert read_input_head(f"{base}?table=t", 2).num_rows == 2
 
 
 def test_the_ready_query_asks_no_table_visit_by_visit(tmp_path):

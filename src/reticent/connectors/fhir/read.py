@@ -6,6 +6,7 @@ observation the first with a value. An encounter without a patient or a conditio
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Bytes of NDJSON per part: the text cells kept of them are a small share of this.
 _PART = 128 << 20
 _MOST_PARTS = 64
+LOG = logging.getLogger(__name__)
 Row = tuple[str | None, ...]
 
 
@@ -77,6 +79,8 @@ def read_fhir_batches(
         take = {kind: [getter(paths[name]) for name in kinds[kind]] for kind in spills}
         for file in files:
             _spread(file, spills, take, many)
+        for kind in (kind for kind, spill in spills.items() if spill.empty and kind != "Encounter"):
+            LOG.warning("%s has no %s: the columns %s are empty.", source, kind, ", ".join(kinds[kind]))
         seen = 0
         for part in range(many):
             rows = _joined({kind: spill.rows(part) for kind, spill in spills.items()}, kinds, list(paths))

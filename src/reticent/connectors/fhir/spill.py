@@ -23,6 +23,8 @@ class Spill:
 
     def __init__(self, width: int, parts: int) -> None:
         self._stack = ExitStack()
+        self.empty = True
+        """Whether no row has come yet."""
         self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
         self._held: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
         self._files = [self._file() for _ in range(parts)] if parts > 1 else []
@@ -33,6 +35,7 @@ class Spill:
 
     def add(self, part: int, row: tuple[str | None, ...]) -> None:
         """Puts a row to its part."""
+        self.empty = False
         held = self._held[part]
         held.append(row)
         if self._files and len(held) >= _ROWS:

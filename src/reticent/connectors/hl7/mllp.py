@@ -32,16 +32,14 @@ class MllpFeed:
     answers = True
 
     def __init__(self, address: str, *, wake: int | None = None) -> None:
-        parts = urlsplit(address)
-        if parts.hostname is None or parts.port is None:
-            raise PolicyError("An MLLP source is written as mllp://127.0.0.1:2575.")
-        self.name = f"mllp://{parts.hostname}:{parts.port}"
+        host, port = _place(address)
+        self.name = f"mllp://{host}:{port}"
         self._wake = wake
         self._buffers: dict[socket.socket, bytes] = {}
         self._unanswered: list[tuple[socket.socket, bytes]] = []
         self._watch = selectors.DefaultSelector()
         try:
-            self._door = socket.create_server((parts.hostname, parts.port))
+            self._door = socket.create_server((host, port))
         except OSError:
             raise ConnectorError(f"{self.name}: cannot listen there.", hint="Choose a free port.") from None
         self._watch.register(self._door, selectors.EVENT_READ)
@@ -127,3 +125,14 @@ def _answer(frame: bytes) -> bytes:
     kind = f"ACK^{event}" if event else "ACK"
     text = f"MSH|^~\\&|RETICENT||||{now}||{kind}|{control}|P|2.5\rMSA|{code}|{control}\r"
     return START + text.encode() + END
+
+
+def _place(address: str) -> tuple[str, int]:
+    parts = urlsplit(address)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or port is None:
+        raise PolicyError("The MLLP source needs a host and a port.", hint="Write mllp://127.0.0.1:2575.")
+    return host, port

@@ -30,11 +30,15 @@ class Feed:
         self._wake, self._block = wake, block
         try:
             self._fd = os.dup(sys.stdin.fileno()) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-            self.regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+            kind = os.fstat(self._fd).st_mode
+            self.regular = stat.S_ISREG(kind)
         except OSError as error:
             raise ConnectorError(
                 f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check the path."
             ) from None
+        if stat.S_ISDIR(kind):
+            os.close(self._fd)
+            raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
         self._skip = 0
         if not self.regular:
             # A larger pipe lets the writer go on while a batch is committed.

@@ -25,7 +25,6 @@ def rehearse(policy: Policy, source: str, target: str, form: str | None = None) 
     """
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
         raise taken(path)
-    publisher(policy, "stream", policy.stream.method, rng=Rng.fresh())
     if source.startswith("mllp://"):
         from reticent.connectors.hl7 import Hl7Lines, MllpFeed
 
@@ -35,6 +34,7 @@ def rehearse(policy: Policy, source: str, target: str, form: str | None = None) 
         with closing(Feed(source)) as feed:
             if feed.regular:
                 _begin(policy, feed, form)
+    publisher(policy, "stream", policy.stream.method, rng=Rng.fresh())
 
 
 def _begin(policy: Policy, feed: Feed, form: str | None) -> None:

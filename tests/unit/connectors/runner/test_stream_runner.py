@@ -159,6 +159,7 @@ def test_ndjson_numbers_stay_numbers(policy, tmp_path):
         ({}, "in.hl7", "MSH|^~\\&|A\r"),
         ({}, "nowhere.csv", None),
         ({}, "mllp://127.0.0.1:0", None),
+        ({"hl7": "adt"}, "mllp://127.0.0.1:99999", None),
     ],
 )
 def test_a_refused_stream_leaves_nothing_behind(policy, tmp_path, capsys, change, source, text):
@@ -249,3 +250,5 @@ def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
 def test_a_missing_source_is_said_so():
     with pytest.raises(ConnectorError, match="cannot be read"):
         Feed("no such file")
+    with pytest.raises(ConnectorError, match="is a folder"):
+        Feed(".")
