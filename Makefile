@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test bench lint format docs screenshots sbom serve clean
+.PHONY: setup demo test bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -31,10 +31,15 @@ $(VENV)/.spark: $(VENV)/.deps
 	$(BIN)/python -m pip install --quiet --group spark
 	@touch $@
 
+# Only where it installs: the tests that need it are skipped elsewhere.
+$(VENV)/.fuzz: $(VENV)/.deps
+	$(BIN)/python -m pip install --quiet --only-binary :all: --group fuzz || echo "atheris does not install here: fuzzing is left to hypothesis"
+	@touch $@
+
 demo: setup
 	$(BIN)/reticent demo
 
-test: setup $(VENV)/.spark
+test: setup $(VENV)/.spark $(VENV)/.fuzz
 	scripts/install-test-services
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
@@ -57,6 +62,11 @@ format: setup
 docs: setup
 	$(BIN)/python scripts/reference
 	$(BIN)/mkdocs build --strict
+
+# Asks a vulnerability service, so it needs the network; a package that cannot be looked up is a failure.
+vulnerabilities: setup
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 sbom: setup
 	$(BIN)/python scripts/sbom > sbom.json

@@ -79,6 +79,8 @@ class CsvLines:
         """The records of some complete lines."""
         if not data.strip():
             return nothing(self._policy)
+        if not data.isascii() and not _is_text(data):
+            return self._without_bad_bytes(data)  # the parser would print bytes of lines it cannot read
         try:
             return self._parse(data)
         except pa.ArrowInvalid:

@@ -96,6 +96,15 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
     assert batch.total == 4
 
 
+def test_a_short_line_with_bad_bytes_is_set_aside_in_silence(policy, capfd):
+    reader = CsvLines(policy)
+    reader.begin(b"who,age,town,note,ill\n")
+    batch = reader.parse(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n")
+    assert [why for _, why, _ in batch.bad] == ["not UTF-8"]
+    assert batch.rows.tolist() == [0, 2]
+    assert capfd.readouterr().err == ""
+
+
 def test_an_open_quote_costs_its_line_only(policy, tmp_path):
     text = "who,age,town,note,ill\n" + "\n".join([*rows(3), 'p3,"44,t1,x,a', *rows(3, 4)]) + "\n"
     (tmp_path / "in.csv").write_text(text)
