@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,19 +25,12 @@ def anonymize(
     json: Json = False,
 ) -> None:
     """Release one table, once: meet the policy, verify, then write; or write nothing and say why."""
+    from reticent.cli.begin import begin
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.connectors.inputs import read_input
-    from reticent.policy import Policy
-    from reticent.policy.check import check
-    from reticent.release.folder import refuse_taken
     from reticent.tables import anonymize as release_table
 
     start = time.perf_counter()
-    rules = Policy.load(policy)
-    check(rules)
-    refuse_taken(Path(output))
-    with working("Reading"):
-        table = read_input(data, rules)
+    table, rules = begin(data, policy, output)
     with working("Searching for the release"):
         release = release_table(table, rules, method=method, seed=seed)
     del table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,19 +22,12 @@ def republish(
     json: Json = False,
 ) -> None:
     """Release the same persons again: no candidate ruled out, no risk above the limit; or write nothing and say why."""
+    from reticent.cli.begin import begin
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.connectors.inputs import read_input
-    from reticent.policy import Policy
-    from reticent.policy.check import check
-    from reticent.release.folder import refuse_taken
     from reticent.series import republish as next_release
 
     start = time.perf_counter()
-    rules = Policy.load(policy)
-    check(rules)
-    refuse_taken(Path(output))
-    with working("Reading"):
-        table = read_input(data, rules)
+    table, rules = begin(data, policy, output)
     with working("Grouping"):
         release = next_release(table, rules, store, output, seed=seed, form=form)
     seconds = time.perf_counter() - start

@@ -44,7 +44,7 @@ def write(release: Release, path: Path, form: str, now: dt.datetime | None) -> P
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
         draft.rename(path)
-        _sync(path.parent)
+        sync(path.parent)
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ConnectorError(
@@ -80,7 +80,7 @@ def _fill(draft: Path, release: Release, form: str, now: dt.datetime | None) -> 
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    _sync(draft)
+    sync(draft)
 
 
 def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
@@ -155,8 +155,9 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Waits until the disk has a file, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

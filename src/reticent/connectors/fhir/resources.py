@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from reticent.connectors.files.guard import Guard
+from reticent.connectors.files.ndjson_read import lines
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import opened
 from reticent.errors import DataError
@@ -15,7 +15,6 @@ from reticent.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BLOCK = 4 << 20
 _SUFFIXES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
 # Records withdrawn by whoever wrote them; they must not count as facts about a patient.
 _WITHDRAWN = b'"entered-in-error"'
@@ -54,13 +53,4 @@ def resources(source: str | Path) -> Iterator[dict[str, Any]]:
 def _lines(source: str | Path) -> Iterator[tuple[int, bytes]]:
     with opened(source) as there:
         bom = 3 if there.head.startswith(b"\xef\xbb\xbf") else 0
-        guard = Guard(there, Format("ndjson", bom=bom))
-        number, rest = 0, b""
-        while block := guard.read(_BLOCK):
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                number += 1
-                if line and not line.isspace():
-                    yield number, line
-        if rest.strip():
-            yield number + 1, rest
+        yield from lines(there, Format("ndjson", bom=bom))

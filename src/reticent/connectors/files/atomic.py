@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from reticent.errors import ConnectorError
+from reticent.release.folder import sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,13 +48,13 @@ def _draft(path: Path) -> Iterator[Path]:
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield draft
-        _sync(draft)
+        sync(draft)
         draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:
@@ -73,11 +74,3 @@ def write_errors(name: str) -> Iterator[None]:
             f"{name} cannot be written: {reason}. Nothing was left there.",
             hint="Choose a directory that exists, may be written and has room.",
         ) from None
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

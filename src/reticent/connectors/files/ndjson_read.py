@@ -91,23 +91,24 @@ def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int
 
 def _chunks(source: Opened, form: Format, rows: int) -> Iterator[_Chunk]:
     numbers: list[int] = []
-    lines: list[bytes] = []
-    for number, line in _lines(source, form):
+    held: list[bytes] = []
+    for number, line in lines(source, form):
         numbers.append(number)
-        lines.append(line)
-        if len(lines) >= rows:
-            yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
-            numbers, lines = [], []
-    if lines:
-        yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
+        held.append(line)
+        if len(held) >= rows:
+            yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
+            numbers, held = [], []
+    if held:
+        yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
 
 
-def _lines(source: Opened, form: Format) -> Iterator[tuple[int, bytes]]:
+def lines(source: Opened, form: Format) -> Iterator[tuple[int, bytes]]:
+    """Every line that is not blank, with its number."""
     guard = Guard(source, form)
     number, rest = 0, b""
     while block := guard.read(_BLOCK):
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
             number += 1
             if line and not line.isspace():
                 yield number, line

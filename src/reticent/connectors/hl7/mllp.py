@@ -10,15 +10,11 @@ import datetime as dt
 import selectors
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from reticent.connectors.hl7.lines import END, START
 from reticent.connectors.hl7.message import Message
 from reticent.errors import ConnectorError, PolicyError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _CHUNK = 1 << 16
 # A sender whose message never ends is cut off.
@@ -104,14 +100,6 @@ class MllpFeed:
             self._leave(link)
         self._watch.close()
         self._door.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _answer(frame: bytes) -> bytes:

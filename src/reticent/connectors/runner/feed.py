@@ -8,12 +8,8 @@ import os
 import select
 import stat
 import sys
-from typing import TYPE_CHECKING, Self
 
 from reticent.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 BLOCK = 4 << 20
 _PIPE = 1 << 20
@@ -92,14 +88,6 @@ class Feed:
     def close(self) -> None:
         """Closes the file."""
         os.close(self._fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def guess_form(name: str, data: bytes) -> str:

@@ -17,7 +17,7 @@ import os
 import signal
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -196,7 +196,7 @@ class StreamRunner:
             block: bytes to read at most at a time.
         """
         wake = self._wake[0] if self._wake else None
-        with _open(source, wake=wake, block=block) as feed:
+        with closing(_open(source, wake=wake, block=block)) as feed:
             known = isinstance(feed, Feed) and (feed.regular or (replayed and self.position.offset > 0))
             if isinstance(feed, Feed) and known:
                 feed.skip(self.position.offset)
