@@ -136,7 +136,7 @@ class Hub:
         policy = self.shelf.policy(Bundle.from_bytes(data))
         if kind == "stream":
             stream = LiveStream(name, policy, self.store)
-            stream.engine  # noqa: B018 - a damaged store is found at the start, not at the first record
+            self.write(stream.begin)  # a damaged store is found at the start, not at the first record
             self.streams[name] = stream
         elif kind == "evolving":
             self.evolving[name] = Maintained(name, policy, self)

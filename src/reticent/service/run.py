@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -11,6 +12,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import uvicorn
 
 from reticent.errors import ConnectorError, PolicyError
@@ -50,8 +52,19 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
             from reticent.service.demo import Demo
 
             stack.enter_context(Demo(app.state.hub))
+        served = config(app, tls)
+        served.load()
+        _warm()
         _say(address, settings, app.state.hub.tokens.all() == [])
-        uvicorn.Server(config(app, tls)).run(sockets=[listening])
+        uvicorn.Server(served).run(sockets=[listening])
+
+
+def _warm() -> None:
+    """Does before the first batch what would keep it waiting, and every so often some later one."""
+    pa.array([None])  # where pandas is installed, the first array imports it
+    # What is in memory now stays; without this the garbage collector would look through all of it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def config(app: object, tls: Tls | None = None) -> uvicorn.Config:
