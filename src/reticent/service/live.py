@@ -24,6 +24,7 @@ from reticent.engine.stream.immediate import Immediate
 from reticent.engine.stream.records import Records
 from reticent.errors import StateError
 from reticent.service import wire
+from reticent.service.keeping import Keeping
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
 from reticent.store import Rewriting
@@ -70,11 +71,12 @@ class _Seen:
 class LiveStream:
     """One stream; all methods but the readers run on the writer's thread."""
 
-    def __init__(self, name: str, policy: Policy, store: Store) -> None:
+    def __init__(self, name: str, policy: Policy, store: Store, *, keep_days: float | None = None) -> None:
         self.name = name
         self.policy = policy
         self.publisher = f"stream:{name}"
         self.meter = Meter()
+        self.keeping = Keeping(self.publisher, keep_days)
         self.latest: deque[bytes] = deque(maxlen=_SHOWN)
         self.heard: list[Callable[[], None]] = []
         self.cursor = -1
@@ -124,6 +126,7 @@ class LiveStream:
         self._wire = Wire(self.policy, ())
         self._group, self._released, self._length = [], [], 0
         self._keys = self._known_keys()
+        self.keeping.load(self._store)
         self._figures = engine.metrics() if engine.counts.rows_in else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return engine
@@ -212,6 +215,7 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
+        self.keeping.note(tx, number)
         self._look()
 
     def _look(self) -> None:
@@ -268,6 +272,7 @@ class LiveStream:
             "held": counts.held if counts else 0,
             "suppressed": counts.suppressed if counts else 0,
             "cursor": self.cursor,
+            "oldest": self.keeping.oldest,
             "metrics": self._figures,
             "guarantee": dict(engine.guarantee.claims) if engine is not None else {},
             "against": engine.guarantee.against if engine is not None else "",

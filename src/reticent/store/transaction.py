@@ -103,6 +103,12 @@ class Transaction:
             sa.delete(schema.outbox).where(table.publisher == publisher, table.sent.is_(True), table.number <= number)
         )
 
+    def forget_outbox(self, publisher: str, below: int) -> None:
+        """Drop all batches with a number below this one, sent or not."""
+        self._row(publisher)
+        table = schema.outbox.c
+        self._connection.execute(sa.delete(schema.outbox).where(table.publisher == publisher, table.number < below))
+
     def set_position(self, publisher: str, position: str) -> None:
         """Note where the input stands."""
         self._row(publisher).position = position
