@@ -12,7 +12,6 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
 import uvicorn
 
 from reticent.errors import ConnectorError, PolicyError
@@ -54,15 +53,13 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
             stack.enter_context(Demo(app.state.hub))
         served = config(app, tls)
         served.load()
-        _warm()
+        _settle()
         _say(address, settings, app.state.hub.tokens.all() == [])
         uvicorn.Server(served).run(sockets=[listening])
 
 
-def _warm() -> None:
-    """Does before the first batch what would keep it waiting, and every so often some later one."""
-    pa.array([None])  # where pandas is installed, the first array imports it
-    # What is in memory now stays; without this the garbage collector would look through all of it again and again.
+def _settle() -> None:
+    """Sets aside what is in memory now, for it stays: a full garbage collection would stop everyone to look through it."""
     gc.collect()
     gc.freeze()
 
