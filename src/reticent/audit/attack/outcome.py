@@ -118,19 +118,6 @@ def wilson(right: float, tried: float, z: float = Z) -> tuple[float, float]:
     return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
 
 
-def design_effect(hits: NDArray[np.bool_], cluster: NDArray[np.int64]) -> float:
-    """How much the variance of a share exceeds that of independent guesses, when guesses of a cluster hang together.
-
-    >>> design_effect(np.array([True, True, False, False]), np.array([0, 0, 1, 1]))
-    2.0
-    """
-    share = float(hits.mean())
-    if not 0 < share < 1:
-        return 1.0
-    extra = np.bincount(cluster, weights=hits - share)
-    return max(1.0, float((extra**2).sum()) / (len(hits) * share * (1 - share)))
-
-
 def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:
     """Keyed hashes of row numbers: the custodian can tell who it is, a reader of the report cannot."""
     return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
