@@ -167,4 +167,4 @@ def test_averaging_finds_returning_patients_in_delay_free_only(tmp_path):
     assert found["sealed"].claim == pytest.approx(0.2)
     assert not found["sealed"].refuted
     assert found["sealed"].highest == pytest.approx(0.2)
-    assert found["sealed"].interval[0] <= 0.2 <= found["sealed"].interval[1] + 0.1
+    assert found["sealed"].interval[0] <= 0.2 <= found["sealed"].interval[1]
