@@ -153,7 +153,7 @@ def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     builder = (
-        SparkSession.builder.master(f"local[{cores}]")
+        SparkSession.builder.master(f"local[{cores},4]")  # a task may fail three times, as on a cluster
         .appName("reticent-tests")
         .config("spark.driver.memory", memory)
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -173,6 +173,22 @@ def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: 
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def python_workers() -> list[int]:
+    """The Python workers that Spark's daemon has forked below this process."""
+    parents, daemons = {}, set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            number = int(place.name)
+            parents[number] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"pyspark.daemon" in (place / "cmdline").read_bytes():
+                daemons.add(number)
+
+    def mine(number: int) -> bool:
+        return number == os.getpid() or (number in parents and mine(parents[number]))
+
+    return sorted(number for number in daemons if parents[number] in daemons and mine(number))
 
 
 @pytest.fixture(scope="session")
