@@ -236,36 +236,65 @@ def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
     topics.check(wanted, tmp_path)
 
 
-class Hanging:
-    """A producer whose first call of a kind never returns, as librdkafka's may when a broker was lost."""
+class Odd:
+    """A producer whose first call of a kind goes another way."""
 
-    def __init__(self, producer, kind: str, pending: list[str], free: threading.Event) -> None:
-        self._producer, self._kind, self._pending, self._free = producer, kind, pending, free
+    def __init__(self, producer, kind: str, instead: list) -> None:
+        self._producer, self._kind, self._instead = producer, kind, instead
 
     def __getattr__(self, name: str):
         call = getattr(self._producer, name)
-        if name == self._kind and self._pending:
-            self._pending.pop()
-            return lambda *_: self._free.wait()
-        return call
+        return self._instead.pop() if name == self._kind and self._instead else call
+
+
+@pytest.fixture
+def odd(monkeypatch):
+    """Makes the first call of a kind go another way; counts the sessions that a worker needs."""
+    from reticent.connectors.kafka import client, session
+
+    opened, sessions = session.Session._open_producer, []
+
+    def make(kind: str, instead) -> list[str]:
+        pending = [instead]
+
+        def open_(self, name: str):
+            sessions.append(name)
+            return Odd(opened(self, name), kind, pending)
+
+        monkeypatch.setattr(session.Session, "_open_producer", open_)
+        monkeypatch.setattr(client, "_DEADLINE", 2.0)
+        return sessions
+
+    return make
 
 
 @pytest.mark.parametrize("kind", ["send_offsets_to_transaction", "commit_transaction"])
-def test_a_call_that_never_returns_is_survived(kafka, tmp_path, monkeypatch, kind):
-    from reticent.connectors.kafka import client, session
-
+def test_a_call_that_never_returns_is_survived(kafka, tmp_path, odd, kind):
+    """As in librdkafka when a broker was lost: a new session, under the same name, ends what was left open."""
     topics, wanted, free = Topics(kafka, 2), stream_feed.policy(tmp_path), threading.Event()
     topics.send(stream_feed.records(120))
-    opened, pending = session.Session._open_producer, [kind]
-    monkeypatch.setattr(client, "_DEADLINE", 2.0)
-    monkeypatch.setattr(
-        session.Session, "_open_producer", lambda self, name: Hanging(opened(self, name), kind, pending, free)
-    )
+    sessions = odd(kind, lambda *_: free.wait())
     with Store.open(tmp_path / "store.db") as store:
         assert work(topics, wanted, store).published == 120
-    assert not pending
+    assert len(sessions) == 2
+    assert len(set(sessions)) == 1
     topics.check(wanted, tmp_path)
     free.set()
+
+
+def test_a_transaction_that_a_rebalance_overtakes_is_repeated(kafka, tmp_path, odd):
+    from confluent_kafka import KafkaError, KafkaException
+
+    def overtaken(*_) -> None:
+        raise KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION, txn_requires_abort=True))
+
+    topics, wanted = Topics(kafka, 2), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(120))
+    sessions = odd("send_offsets_to_transaction", overtaken)
+    with Store.open(tmp_path / "store.db") as store:
+        assert work(topics, wanted, store).published == 120
+    assert len(sessions) == 1
+    topics.check(wanted, tmp_path)
 
 
 def test_from_the_command_line(kafka, tmp_path):

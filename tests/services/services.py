@@ -48,10 +48,15 @@ def free_port() -> int:
 
 
 class Broker:
-    """One KRaft node that can be killed and started again on the same ports and logs."""
+    """One KRaft node that can be killed and started again on the same ports and logs.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: its logs and settings.
+        flushing: write every batch to the disk at once, so that it survives the end of the machine too.
+    """
+
+    def __init__(self, folder: Path, *, flushing: bool = True) -> None:
+        self.folder, self._flushing = folder, flushing
         self.port, self._controller = free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._jars = artifacts("kafka")
@@ -120,9 +125,9 @@ class Broker:
             "broker.heartbeat.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-            # A group is written to disk at once: the broker is killed by the tests.
-            "log.flush.interval.messages": "1",
         } | dict.fromkeys(one, "1")
+        if self._flushing:
+            lines["log.flush.interval.messages"] = "1"
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         name = str(uuid.uuid4()).encode().hex()[:22]
         done = subprocess.run(
