@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def spark_streams(spark: Any, folder: Path, shards: list[int], sizes: tuple[int,
         place = folder / f"stream-{count}"
         write_feed(place, sizes)
         told = [batch for batch in spark_driver.run(spark, place, count) if batch["numInputRows"]]
-        figures.append(figure(count, told[1:]))
+        figures.append(figure(count, told[1:]) | {"milliseconds_of_our_code_alone": ours(place, count, max(sizes))})
         print(json.dumps(figures[-1]), flush=True)
     return figures
 
@@ -62,6 +63,31 @@ def figure(shards: int, told: list[dict[str, Any]]) -> dict[str, Any]:
         "records_per_second_beyond_that": round(1 / slope) if slope > 0 else None,
         "milliseconds_of_large_batches": parts(large),
     }
+
+
+def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
+    """Processor milliseconds of what Spark calls of ours in a large batch, summed over shards, outside of Spark."""
+    import pandas as pd
+    import stream_feed
+
+    from reticent import Rng
+    from reticent.connectors.shards import Shard, sharded
+    from reticent.connectors.spark.parcel import Parcel
+    from reticent.connectors.spark.streams import _spreader, release
+
+    policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
+    marks = [time.process_time()]
+    places = _spreader(Parcel.pack(sharded(policy)), shards, b"k" * 32)(pd.Series(values)).to_numpy()
+    marks.append(time.process_time())
+    held = [Shard(sharded(policy), Rng.from_seed(1), number) for number in range(shards)]
+    for number, shard in enumerate(held):
+        release(shard, [value for value, place in zip(values, places, strict=True) if place == number], 0, number)
+    marks.append(time.process_time())
+    for shard in held:
+        shard.snapshot()
+    marks.append(time.process_time())
+    names = ("choose_shards", "release", "snapshots")
+    return {name: round(1000 * (b - a)) for name, a, b in zip(names, marks, marks[1:], strict=False)}
 
 
 def parts(told: list[dict[str, Any]]) -> dict[str, int]:
