@@ -82,19 +82,11 @@ impl<'a> Column<'a> {
         schema: &'a Bound<'_, PyCapsule>,
         array: &'a Bound<'_, PyCapsule>,
     ) -> PyResult<Self> {
-        let schema = schema
-            .pointer_checked(Some(c"arrow_schema"))?
-            .cast::<ArrowSchema>();
-        let array = array
-            .pointer_checked(Some(c"arrow_array"))?
-            .cast::<ArrowArray>();
-        // The exporter keeps both structures valid until the capsules are dropped.
-        let (schema, array) = unsafe { (schema.as_ref(), array.as_ref()) };
-        if schema.release.is_null() || array.release.is_null() {
-            return Err(PyValueError::new_err(
-                "the Arrow column was already released",
-            ));
-        }
+        let (schema, array) = structures(schema, array)?;
+        Self::from_structures(schema, array)
+    }
+
+    fn from_structures(schema: &'a ArrowSchema, array: &'a ArrowArray) -> PyResult<Self> {
         let format = unsafe { CStr::from_ptr(schema.format) }.to_bytes();
         let (len, offset) = (array.length as usize, array.offset as usize);
         let buffer = |i: usize| unsafe { *array.buffers.add(i) };
@@ -180,6 +172,66 @@ fn text<'a>(bytes: *const u8, from: usize, to: usize) -> Cell<'a> {
         return Cell::Text(&[]);
     }
     Cell::Text(unsafe { std::slice::from_raw_parts(bytes.add(from), to - from) })
+}
+
+fn structures<'a>(
+    schema: &'a Bound<'_, PyCapsule>,
+    array: &'a Bound<'_, PyCapsule>,
+) -> PyResult<(&'a ArrowSchema, &'a ArrowArray)> {
+    let schema = schema
+        .pointer_checked(Some(c"arrow_schema"))?
+        .cast::<ArrowSchema>();
+    let array = array
+        .pointer_checked(Some(c"arrow_array"))?
+        .cast::<ArrowArray>();
+    // The exporter keeps both structures valid until the capsules are dropped.
+    let (schema, array) = unsafe { (schema.as_ref(), array.as_ref()) };
+    if schema.release.is_null() || array.release.is_null() {
+        return Err(PyValueError::new_err(
+            "the Arrow column was already released",
+        ));
+    }
+    Ok((schema, array))
+}
+
+/// The columns of a record batch, borrowed as a whole and handed out by number.
+pub struct Batch<'a> {
+    schema: &'a ArrowSchema,
+    array: &'a ArrowArray,
+}
+
+impl<'a> Batch<'a> {
+    pub fn from_capsules((schema, array): &'a Capsules<'_>) -> PyResult<Self> {
+        let (schema, array) = structures(schema, array)?;
+        let whole = unsafe { CStr::from_ptr(schema.format) }.to_bytes() == b"+s"
+            && array.offset == 0
+            && array.n_children == schema.n_children;
+        if !whole {
+            return Err(PyTypeError::new_err("not a record batch"));
+        }
+        Ok(Batch { schema, array })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.array.length as usize
+    }
+
+    pub fn column(&self, number: usize) -> PyResult<Column<'a>> {
+        if number >= self.array.n_children as usize {
+            return Err(PyValueError::new_err("the batch has no such column"));
+        }
+        let column = unsafe {
+            let (schema, array) = (
+                *self.schema.children.add(number),
+                *self.array.children.add(number),
+            );
+            Column::from_structures(&*schema, &*array)?
+        };
+        if column.len() != self.rows() {
+            return Err(PyValueError::new_err("columns of different length"));
+        }
+        Ok(column)
+    }
 }
 
 /// The capsules of one column, as `__arrow_c_array__` gives them.

@@ -185,14 +185,15 @@ impl DelayFree {
             .map(|p| p.into_arrays(py))
     }
 
-    /// Tuples, slots offered, groups opened, open groups, retired groups.
-    fn totals(&self) -> (u64, u64, u64, u64, u64) {
+    /// Tuples, slots offered, groups opened, open groups, retired groups, and the tuples of the most frequent value.
+    fn totals(&self) -> (u64, u64, u64, u64, u64, u64) {
         (
             self.tuples,
             self.offered,
             self.ids.next,
             self.slots.open_groups(),
             self.retired,
+            self.seen.iter().copied().max().unwrap_or(0),
         )
     }
 

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-use super::column::{Capsules, Cell, Column, borrow};
+use super::column::{Batch, Capsules, Cell, Column};
 use super::draw::derive;
 use super::sip::Sip;
 
@@ -31,18 +31,68 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
     }
 }
 
-/// One hash per row over all columns, keyed by the stream's key and the purpose.
-#[pyfunction]
-#[pyo3(signature = (columns, rows, *, key, purpose))]
-pub fn hash_rows<'py>(
-    py: Python<'py>,
-    columns: Vec<Capsules<'py>>,
-    rows: usize,
-    key: [u8; 32],
-    purpose: u64,
-) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let read = borrow(&columns, rows)?;
-    let sip = Sip::new(&derive(key, 16 + purpose));
-    let hashes: Vec<u64> = py.detach(|| (0..rows).map(|row| record(&sip, &read, row)).collect());
-    Ok(hashes.into_pyarray(py))
+/// Hashes the records of a stream, under keys that are derived once.
+#[pyclass(module = "reticent._core.stream", frozen)]
+pub struct Hasher {
+    quasi: Sip,
+    person: Sip,
+}
+
+/// Hashes of quasi-identifiers, hashes of persons, rows without a person.
+type Hashes<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Option<Bound<'py, PyArray1<u64>>>,
+    usize,
+);
+
+#[pymethods]
+impl Hasher {
+    #[new]
+    fn new(key: [u8; 32]) -> Self {
+        Hasher {
+            quasi: Sip::new(&derive(key, 16)),
+            person: Sip::new(&derive(key, 17)),
+        }
+    }
+
+    /// One hash per row over the columns `quasi`, and one of the column `person`.
+    #[pyo3(signature = (batch, quasi, person))]
+    fn hash<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Capsules<'py>,
+        quasi: Vec<usize>,
+        person: Option<usize>,
+    ) -> PyResult<Hashes<'py>> {
+        let batch = Batch::from_capsules(&batch)?;
+        let rows = batch.rows();
+        let quasi: Vec<Column> = quasi
+            .iter()
+            .map(|&i| batch.column(i))
+            .collect::<PyResult<_>>()?;
+        let person = person.map(|i| batch.column(i)).transpose()?;
+        let (qis, persons) = py.detach(|| {
+            let qis: Vec<u64> = (0..rows).map(|r| record(&self.quasi, &quasi, r)).collect();
+            let persons = person.as_ref().map(|column| self.persons(column, rows));
+            (qis, persons)
+        });
+        let (persons, missing) = persons.unzip();
+        Ok((
+            qis.into_pyarray(py),
+            persons.map(|hashes: Vec<u64>| hashes.into_pyarray(py)),
+            missing.unwrap_or(0),
+        ))
+    }
+}
+
+impl Hasher {
+    fn persons(&self, column: &Column, rows: usize) -> (Vec<u64>, usize) {
+        let mut missing = 0;
+        let hashes = (0..rows).map(|row| {
+            let own = column.cell(row);
+            missing += usize::from(matches!(own, Cell::Null));
+            cell(&self.person, &own)
+        });
+        (hashes.collect(), missing)
+    }
 }

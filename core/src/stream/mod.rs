@@ -22,9 +22,9 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "stream")?;
     m.add_class::<castle_api::Castle>()?;
     m.add_class::<delay_free::DelayFree>()?;
+    m.add_class::<hash::Hasher>()?;
     m.add_class::<ndjson::Lines>()?;
     m.add_class::<sealed::Sealed>()?;
-    m.add_function(wrap_pyfunction!(hash::hash_rows, &m)?)?;
     m.add_function(wrap_pyfunction!(ndjson::csv_end, &m)?)?;
     m.add_function(wrap_pyfunction!(ndjson::group_names, &m)?)?;
     parent.add_submodule(&m)

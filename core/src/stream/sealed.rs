@@ -271,14 +271,16 @@ impl Sealed {
             .map(|p| p.into_arrays(py))
     }
 
-    /// Tuples, groups opened, open groups, retired groups, groups opened because no free slot fitted.
-    fn totals(&self) -> (u64, u64, u64, u64, u64) {
+    /// Tuples, groups opened, open groups, retired groups, groups opened because no free slot fitted, and the tuples of
+    /// the most frequent value.
+    fn totals(&self) -> (u64, u64, u64, u64, u64, u64) {
         (
             self.tuples,
             self.ids.next,
             self.slots.open_groups(),
             self.retired,
             self.forced,
+            self.seen.iter().copied().max().unwrap_or(0),
         )
     }
 

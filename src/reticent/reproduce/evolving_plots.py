@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -21,21 +20,25 @@ TITLES = {
     "figure 9, one by one": "Deletion of 10%, record after record, l = 10",
     "figure 10": "Deletion of 10% by ENCC",
 }
+STRATEGIES = ("red", "eac", "enc", "encc", "indexed", "sealed", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
+"""A strategy looks the same in every plot."""
 
 
 def draw(figures: dict[str, Curve], out: Path) -> None:
     """One plot per figure, time over size, both on logarithmic axes since the strategies lie far apart."""
     for name, curves in figures.items():
-        figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-        for (label, curve), mark in zip(curves.items(), cycle("osv^Dx*"), strict=False):
-            axes.plot([n / 1000 for n in curve], list(curve.values()), marker=mark, label=label, linewidth=1.4)
+        figure, axes = plt.subplots(figsize=(7.6, 4.0), layout="constrained")
+        for label, curve in curves.items():
+            place = STRATEGIES.index(label)
+            sizes, times = [n / 1000 for n in curve], list(curve.values())
+            axes.plot(sizes, times, label=label, marker="osv^Dx*osv"[place], color=f"C{place % 7}", linewidth=1.4)
         axes.set(
             xscale="log", yscale="log", xlabel="records (thousands)", ylabel="time (ms)", title=TITLES.get(name, name)
         )
-        sizes = sorted({n for curve in curves.values() for n in curve})
-        axes.set_xticks([n / 1000 for n in sizes], [f"{n / 1000:g}" for n in sizes])
+        ticks = sorted({n / 1000 for curve in curves.values() for n in curve})
+        axes.set_xticks(ticks, [f"{n:g}" for n in ticks])
         axes.minorticks_off()
         axes.grid(visible=True, which="major", alpha=0.3)
-        axes.legend(frameon=False)
-        figure.savefig(out / f"{name.replace(', ', '-').replace(' ', '-')}.png", dpi=150)
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        figure.savefig(out / f"{name.replace(', ', '-').replace(' ', '-')}.png", dpi=110)
         plt.close(figure)

@@ -19,7 +19,7 @@ def draw(found: dict[str, Any], out: Path) -> None:
     """One plot per table: a panel per setting, a group of bars per release."""
     settings = list(found["margins"])
     for name, figures in found["data"].items():
-        plot, panels = plt.subplots(1, len(settings), figsize=(15, 5), sharey=True)
+        plot, panels = plt.subplots(1, len(settings), figsize=(13, 5), sharey=True, layout="constrained")
         for panel, setting in zip(panels, settings, strict=True):
             releases = {"original": figures["original"], **figures[setting]}
             for i, measure in enumerate(MEASURES):
@@ -29,7 +29,6 @@ def draw(found: dict[str, Any], out: Path) -> None:
             panel.set_title(f"{name}: {setting}")
             panel.grid(axis="y", alpha=0.3)
         panels[0].set_ylabel("per cent")
-        panels[0].legend()
-        plot.tight_layout()
-        plot.savefig(out / f"supervision-{name.replace(' ', '-')}.png", dpi=120)
+        plot.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MEASURES))
+        plot.savefig(out / f"supervision-{name.replace(' ', '-')}.png", dpi=90)
         plt.close(plot)

@@ -90,11 +90,10 @@ class DelayFree(Immediate):
 
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        tuples, offered, groups, open_groups, retired = self._core.totals()
-        top = int(self._core.seen().max()) / tuples if tuples else 0.0
+        tuples, offered, groups, open_groups, retired, top = self._core.totals()
         figures = {
             "sau": 1 - tuples / offered if offered else 0.0,
-            "sau_limit": sau_limit(self.l, top),
+            "sau_limit": sau_limit(self.l, top / tuples if tuples else 0.0),
             "groups": groups,
             "open_groups": open_groups,
             "retired_groups": retired,

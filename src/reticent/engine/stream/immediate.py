@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +33,7 @@ _FIRST_LOOK = 1_000
 _LAST_LOOK = 1_000_000
 
 
-@dataclass(frozen=True, repr=False)
-class Placed:
+class Placed(NamedTuple):
     """Where a batch went: the group of each record, and the groups opened, each before the record at row `at`."""
 
     groups: npt.NDArray[np.uint64]
@@ -75,7 +73,6 @@ class Immediate(Publisher):
         self.prior: Prior = starting_prior(policy)
         self.values = Values(self._domain())
         self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"))
-        self._columns = list(policy.columns)
         self._names = [*policy.quasi, *policy.plain]
         self._hash = policy.hash
         self._next = 0
@@ -109,10 +106,10 @@ class Immediate(Publisher):
     def _place(self, records: Records) -> Placed:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
         parts: list[Placed] = []
-        at, rows = 0, self._rows
-        while at < len(records) or not parts:
-            end = min(len(records), at + self._room(), at + max(self._look_at - rows, 0) or len(records))
-            parts.append(self._put(records[at:end]))
+        at, size, rows = 0, len(records), self._rows
+        while at < size or not parts:
+            end = min(size, at + self._room(), at + max(self._look_at - rows, 0) or size)
+            parts.append(self._put(records if end - at == size else records[at:end]))
             rows += end - at
             at = end
             if rows >= self._look_at:
@@ -149,7 +146,7 @@ class Immediate(Publisher):
 
     def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Records:
         """A batch as records; `seqs` are the positions in the input, by default the next ones."""
-        if batch.column_names != self._columns:
+        if not self._reader.knows(batch.schema):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
@@ -162,8 +159,9 @@ class Immediate(Publisher):
         self._broken = True
         placed = self._place(records)
         self._broken = False
-        self._rows += len(records)
-        if len(records):
+        size = len(records)
+        self._rows += size
+        if size:
             self._next = int(records.seqs[-1]) + 1
         return placed
 
@@ -186,6 +184,7 @@ class Immediate(Publisher):
 
     def release(self, batch: pa.Table, records: Records, placed: Placed) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
+        size = len(records)
         return Release(
             kind="stream",
             method=self.method,
@@ -196,7 +195,7 @@ class Immediate(Publisher):
                 }
             ),
             guarantee=self.guarantee,
-            counts=Counts(len(records), len(records), 0, 0),
+            counts=Counts(size, size, 0, 0),
             policy_hash=self._hash,
             metrics=self.metrics(),
             seeded=self.rng.seeded,

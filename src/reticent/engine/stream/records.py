@@ -17,14 +17,11 @@ from reticent import _core
 from reticent.errors import DataError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from reticent.engine.stream.values import Values
     from reticent.policy import Policy
 
-_QUASI, _PERSON = 0, 1
 _TEXT = pa.string()
 _AS_THEY_ARE = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
 
@@ -71,34 +68,65 @@ class Records:
         return cls(seqs, qis, persons, codes, tuple(head["labels"]))
 
 
+@dataclass(frozen=True, repr=False)
+class _Layout:
+    """Where the columns of a schema lie, and whether the core can read them as they are."""
+
+    schema: pa.Schema
+    quasi: list[int]
+    person: int | None
+    sensitive: int
+    ready: bool
+
+
 class RecordReader:
     """Turns batches into records, under the key of the stream."""
 
     def __init__(self, policy: Policy, sensitive: str, key: bytes) -> None:
         self.quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
-        self._key = key
+        self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
+        self._hasher = _core.stream.Hasher(key)
+        self._layout: _Layout | None = None
+
+    def knows(self, schema: pa.Schema) -> bool:
+        """Whether the last batch came with this schema."""
+        return self._layout is not None and self._layout.schema.equals(schema)
 
     def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], values: Values) -> Records:
         """Hashes and codes of a batch; `values` learns what is new."""
-        rows, known = batch.num_rows, len(values)
-        qis = self._hash([native(batch.column(name)) for name in self.quasi], rows, _QUASI)
-        codes = values.encode(_text(native(batch.column(self._sensitive))))
-        return Records(seqs, qis, self._persons(batch, seqs), codes, tuple(values.labels[known:]))
-
-    def _persons(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        if self._person is None:
-            return seqs  # without a person column every record stands for someone else
-        column = native(batch.column(self._person))
-        if column.null_count:
+        rows, layout = self._piece(batch)
+        qis, persons, missing = self._hasher.hash(rows.__arrow_c_array__(), layout.quasi, layout.person)
+        if missing:
             raise DataError(
-                f"{column.null_count:,} records have no '{self._person}'.",
+                f"{missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
-        return self._hash([column], batch.num_rows, _PERSON)
+        known = len(values)
+        codes = values.encode(_text(rows.column(layout.sensitive)))
+        # Without a person column every record stands for someone else.
+        return Records(seqs, qis, seqs if persons is None else persons, codes, tuple(values.labels[known:]))
 
-    def _hash(self, columns: Sequence[pa.Array], rows: int, purpose: int) -> npt.NDArray[np.uint64]:
-        capsules = [column.__arrow_c_array__() for column in columns]
-        return _core.stream.hash_rows(capsules, rows, key=self._key, purpose=purpose)
+    def _piece(self, batch: pa.Table) -> tuple[pa.RecordBatch, _Layout]:
+        """The batch in one piece and in types the core reads; as it is, wherever it can be."""
+        if self._layout is None or not self._layout.schema.equals(batch.schema):
+            self._layout = self._lay_out(batch.schema)
+        if self._layout.ready:
+            pieces = batch.to_batches()
+            if len(pieces) == 1:
+                return pieces[0], self._layout
+        columns = [native(batch.column(name)) for name in self._needed]
+        rows = pa.RecordBatch.from_arrays(columns, names=self._needed)
+        return rows, self._lay_out(rows.schema)
+
+    def _lay_out(self, schema: pa.Schema) -> _Layout:
+        at = {name: schema.get_field_index(name) for name in self._needed}
+        return _Layout(
+            schema=schema,
+            quasi=[at[name] for name in self.quasi],
+            person=at[self._person] if self._person else None,
+            sensitive=at[self._sensitive],
+            ready=all(schema.field(place).type in _AS_THEY_ARE for place in at.values()),
+        )
 
 
 def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:

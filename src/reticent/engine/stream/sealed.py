@@ -152,12 +152,11 @@ class Sealed(Immediate):
 
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, the forced-open rate, alarms, and the information loss of (6) and (7)."""
-        tuples, groups, open_groups, retired, forced = self._core.totals()
+        tuples, groups, open_groups, retired, forced, top = self._core.totals()
         width = self.l * self.policy.stream.copies
-        top = int(self._core.seen().max()) / tuples if tuples else 0.0
         figures = {
             "sau": 1 - tuples / (groups * width) if groups else 0.0,
-            "sau_limit": sau_limit(self.l, top),
+            "sau_limit": sau_limit(self.l, top / tuples if tuples else 0.0),
             "groups": groups,
             "open_groups": open_groups,
             "retired_groups": retired,

@@ -1,0 +1,92 @@
+"""A record's hashes depend on its cells alone: not on how the batch is cut, nor on how Arrow holds the cells."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent import _core
+from reticent.engine.stream.records import RecordReader
+from reticent.engine.stream.values import Values
+from reticent.errors import DataError
+from reticent.policy import Policy
+
+KEY = bytes(range(32))
+POLICY = Policy.from_dict(
+    {
+        "version": 1,
+        "person": "who",
+        "columns": {"note": "plain", "who": "identifier", "age": "quasi", "town": "quasi", "ill": "sensitive"},
+    }
+)
+CELL = st.one_of(st.none(), st.text(max_size=5))
+ROWS = st.lists(st.tuples(CELL, st.text(max_size=5), st.one_of(st.none(), st.integers(-5, 5)), CELL, CELL), max_size=20)
+
+
+def table(rows) -> pa.Table:
+    kinds = [pa.string(), pa.string(), pa.int64(), pa.string(), pa.string()]
+    columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+    return pa.Table.from_arrays(columns, names=["note", "who", "age", "town", "ill"])
+
+
+def read(reader: RecordReader, batch: pa.Table):
+    records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64), Values([]))
+    return records.qis.tolist(), records.persons.tolist(), records.codes.tolist(), records.labels
+
+
+def fresh() -> RecordReader:
+    return RecordReader(POLICY, "ill", KEY)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, st.integers(0, 20))
+def test_cutting_and_holding_change_nothing(rows, cut):
+    whole = table(rows)
+    expected = read(fresh(), whole)
+    cut = min(cut, len(rows))
+    chunked = pa.concat_tables([whole.slice(0, cut), whole.slice(cut)])
+    padded = pa.concat_tables([whole.slice(0, cut), whole]).combine_chunks().slice(cut)
+    held = whole.set_column(3, "town", whole.column("town").dictionary_encode())
+    held = held.set_column(1, "who", held.column("who").cast(pa.large_string()))
+    narrow = whole.set_column(2, "age", whole.column("age").cast(pa.int8()))
+    turned = whole.select(["ill", "town", "age", "who", "note"])
+    same = fresh()  # one reader for all: it must notice that the schema changes
+    for batch in (chunked, padded, held, narrow, turned, whole):
+        assert read(same, batch) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS)
+def test_equal_cells_and_no_others_give_equal_hashes(rows):
+    qis, persons, codes, labels = read(fresh(), table(rows))
+    assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
+    assert len({row[1] for row in rows}) == len(set(persons))
+    assert [labels[code] for code in codes] == [row[4] for row in rows]
+
+
+def test_another_key_gives_other_hashes():
+    batch = table([("", "p", 1, "x", "a")])
+    other = RecordReader(POLICY, "ill", bytes(32))
+    assert read(fresh(), batch)[0] != read(other, batch)[0]
+    assert read(fresh(), batch)[1] != read(other, batch)[1]
+
+
+def test_records_without_a_person_are_counted_and_refused():
+    batch = table([("", "p", 1, "x", "a"), ("", None, 1, "x", "a"), ("", None, 1, "x", "a")])
+    with pytest.raises(DataError, match="2 records have no 'who'"):
+        read(fresh(), batch)
+
+
+def test_the_core_refuses_what_is_no_whole_batch():
+    hasher = _core.stream.Hasher(KEY)
+    rows = pa.record_batch({"a": ["x", "y"], "b": [1.5, 2.5]})
+    assert len(hasher.hash(rows.__arrow_c_array__(), [0, 1], None)[0]) == 2
+    with pytest.raises(ValueError, match="no such column"):
+        hasher.hash(rows.__arrow_c_array__(), [2], None)
+    with pytest.raises(TypeError, match="record batch"):
+        hasher.hash(rows.column(0).__arrow_c_array__(), [0], None)
+    with pytest.raises(TypeError, match="record batch"):
+        hasher.hash(pa.StructArray.from_arrays(rows.columns, names=["a", "b"])[1:].__arrow_c_array__(), [0], None)
+    with pytest.raises(TypeError, match="type that the core"):
+        hasher.hash(pa.record_batch({"a": pa.array([1], pa.int8())}).__arrow_c_array__(), [0], None)
