@@ -14,6 +14,8 @@ from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.subtraction import subtraction
 from reticent.audit.attack.sug import sug
 from reticent.audit.published import published
+from reticent.engine import publisher
+from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
 
@@ -112,3 +114,30 @@ def test_sug_follows_what_illnesses_become(tmp_path):
     assert not held.refuted
     assert held.highest == pytest.approx(0.5)
     assert sug(evidence([first, again], policy)) is None  # without the ledger nobody knows who is who
+
+
+def engine_series(model, m):
+    """Five releases by an engine, values moving inside their branch, with the ledger of who stood where."""
+    tree = {f"branch {b}": [f"v{b * 3 + i}" for i in range(3)] for b in range(8)}
+    ill = {"role": "sensitive", "hierarchy": {"tree": tree}, "updates": {"tree": 1}}
+    columns = {"id": "identifier", "age": "quasi", "ill": ill}
+    settings = {"model": model, "m": m, "max_risk": 0.5, "max_held": 1.0}
+    policy = Policy.from_dict({"version": 1, "person": "id", "columns": columns, "series": settings})
+    engine = publisher(policy, "series", model, rng=Rng.from_seed(2))
+    rng = np.random.default_rng(2)
+    value, releases, known = rng.integers(0, 24, 150), [], Ledger()
+    for number in range(1, 6):
+        value = np.where(rng.random(150) < 0.3, value // 3 * 3 + rng.integers(0, 3, 150), value)
+        here = np.sort(rng.choice(150, 120, replace=False))
+        engine.push(pa.table({"id": [f"p{i}" for i in here], "age": here, "ill": [f"v{v}" for v in value[here]]}))
+        releases += engine.cut()
+        known.record(LedgerEntry(number, "", "", "", Counts(), ""), *engine.history.members(number))
+    return evidence(releases, policy, ledger=known)
+
+
+@pytest.mark.parametrize(("model", "m"), [("m-distinct", 4), ("m-distinct*", 4), ("sealed", 3)])
+def test_sug_stays_within_the_limit_of_an_engine_made_series(model, m):
+    outcome = sug(engine_series(model, m))
+    assert outcome.tried > 100
+    assert outcome.highest <= outcome.claim + 1e-9
+    assert not outcome.refuted

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 
 from reticent.errors import ReticentError, StateError
 from reticent.release import Counts, LedgerEntry
-from reticent.store import DeadLetter, OutboxEntry, Snapshot, Store
+from reticent.store import DeadLetter, OutboxEntry, Rewriting, Snapshot, Store, rewriting, schema
+from reticent.store import store as store_module
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -95,6 +96,62 @@ def test_a_new_snapshot_replaces_the_old_one_and_its_changes(store):
         tx.put_snapshot("feed", b"two")
         tx.append_delta("feed", b"after two")
     assert store.snapshot("feed") == Snapshot(b"two", (b"after two",))
+
+
+def test_a_state_in_pieces_is_the_old_one_or_the_new_one_after_every_commit(store, monkeypatch):
+    """Pieces, the swap and the removal go with commits that append; a second attempt follows one that was cut short."""
+    monkeypatch.setattr(rewriting, "_PIECE", 7)
+    monkeypatch.setattr(rewriting, "_FASTER", 0)
+    said, swapped = b"whole ", 0
+    with store.lock("feed"):
+        with store.transaction() as tx:
+            tx.put_snapshot("feed", said)
+            number = tx.append_delta("feed", b"0 ")
+        said += b"0 "
+        for attempt, cut in enumerate((3, 5, 9, 12, None, 2, None, None)):
+            rewrite, before, bits = Rewriting("feed", said, number), store.snapshot("feed").payload, 0
+            more = True
+            while more and bits != cut:
+                with store.transaction() as tx:
+                    number = tx.append_delta("feed", b"%d.%d " % (attempt, bits))
+                    more = rewrite.go_on(tx, 4)
+                said += b"%d.%d " % (attempt, bits)
+                kept = store.snapshot("feed")
+                assert b"".join([kept.payload, *kept.deltas]) == said
+                bits += 1
+            swapped += store.snapshot("feed").payload != before
+        kept = store.snapshot("feed")
+        assert swapped >= 3
+        assert len(store.items("feed", "state.a") or store.items("feed", "state.b")) == -(-len(kept.payload) // 7)
+        assert not (store.items("feed", "state.a") and store.items("feed", "state.b"))
+        (rows,) = store.read(sa.select(sa.func.count()).select_from(schema.snapshots))[0]
+        assert rows == len(kept.deltas)
+        with store.transaction() as tx:
+            tx.put_snapshot("feed", b"anew")
+        assert store.snapshot("feed") == Snapshot(b"anew")
+
+
+def test_only_the_owner_swaps_a_state(store, monkeypatch):
+    with store.lock("feed"), store.transaction() as tx:
+        tx.put_snapshot("feed", b"old")
+    rewrite = Rewriting("feed", b"new", 0)
+    with store.transaction() as tx:
+        assert rewrite.go_on(tx)
+    with pytest.raises(StateError, match="not locked"), store.transaction() as tx:
+        rewrite.go_on(tx)
+    assert store.snapshot("feed") == Snapshot(b"old")
+
+
+def test_a_page_of_the_outbox_does_not_list_all_of_it(store, monkeypatch):
+    monkeypatch.setattr(store_module, "_NUMBERS", 2)
+    with store.lock("feed"), store.transaction() as tx:
+        for number in range(7):
+            tx.put_outbox("feed", "stream", b"%d" % number)
+    assert [entry.number for entry in store.outbox("feed")] == list(range(7))
+    asked = []
+    sa.event.listen(store._engine, "before_cursor_execute", lambda *call: asked.append(call[2]))
+    assert next(store.outbox("feed", after=1)).number == 2
+    assert all("LIMIT" in query for query in asked if "payload" not in query and "SELECT" in query)
 
 
 def test_the_ledger_only_grows(store):

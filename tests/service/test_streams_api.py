@@ -13,7 +13,10 @@ import pytest
 from serving import NDJSON, InProcess, InThread, feed_policy, lines
 
 from reticent.datasets import feed
+from reticent.service import live
+from reticent.service.live import LiveStream
 from reticent.service.tokens import Role
+from reticent.store import rewriting
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -142,6 +145,52 @@ def test_a_refused_batch_does_not_confuse_the_journal(tmp_path):
     second = InThread(tmp_path)
     try:
         assert list(second.hub.stream("s").engine.values.labels) == labels
+    finally:
+        second.close()
+
+
+@pytest.mark.parametrize("method", ["sealed", "delay-free"])
+def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monkeypatch, method):
+    """With a journal and pieces of a few records: whoever reads the store after any commit has the engine's state."""
+    monkeypatch.setattr(live, "_JOURNAL", 3_000)
+    monkeypatch.setattr(rewriting, "_PIECE", 2_000)
+    begun = []
+    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or rewriting.Rewriting(*args))
+    running = InThread(tmp_path)
+    try:
+        with running.client() as client:
+            client.post("/streams", json={"name": "s", **feed_policy(method=method)}).raise_for_status()
+            stream = running.hub.stream("s")
+            assert running.hub.store.snapshot(stream.publisher).deltas == ()  # before the first record
+            table = feed.generate(2_000, 9)
+            for i in range(50):
+                assert push(client, "s", lines(table.slice(40 * i, 40)), f"k{i}").status_code == 200
+                again = LiveStream("s", stream.policy, running.hub.store)
+                assert again.engine.snapshot() == stream.engine.snapshot()
+    finally:
+        running.close()
+    assert len(begun) >= 2
+
+
+def test_a_batch_sent_again_after_a_restart_does_not_mix_up_state_and_journal(tmp_path, monkeypatch):
+    """It stores nothing, so nobody knows yet which change is the last; the state must wait for the next batch."""
+    table = feed.generate(1_000, 9)
+    first = InThread(tmp_path)
+    with first.client() as client:
+        client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
+        for i in range(5):
+            assert push(client, "s", lines(table.slice(200 * i, 200)), f"k{i}").status_code == 200
+    first.close()
+    monkeypatch.setattr(live, "_JOURNAL", 0)
+    second = InThread(tmp_path)
+    try:
+        with second.client() as client:
+            assert push(client, "s", lines(table.slice(0, 200)), "k0").headers["reticent-replayed"] == "true"
+            for i in range(5):
+                assert push(client, "s", lines(feed.generate(10, i))).status_code == 200
+            stream = second.hub.stream("s")
+            assert second.hub.store.snapshot(stream.publisher).deltas != ()
+            assert LiveStream("s", stream.policy, second.hub.store).engine.snapshot() == stream.engine.snapshot()
     finally:
         second.close()
 

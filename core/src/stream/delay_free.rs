@@ -203,13 +203,16 @@ impl DelayFree {
     }
 
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let mut out = Writer(Vec::new());
-        for x in [self.tuples, self.offered, self.retired, self.ids.next] {
-            out.u64(x);
-        }
-        out.u64s(&self.seen);
-        self.slots.write(&mut out);
-        PyBytes::new(py, &out.0)
+        let bytes = py.detach(|| {
+            let mut out = Writer(Vec::new());
+            for x in [self.tuples, self.offered, self.retired, self.ids.next] {
+                out.u64(x);
+            }
+            out.u64s(&self.seen);
+            self.slots.write(&mut out);
+            out.0
+        });
+        PyBytes::new(py, &bytes)
     }
 
     /// Goes on from a snapshot of an engine built with the same settings.

@@ -290,20 +290,23 @@ impl Sealed {
     }
 
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let mut out = Writer(Vec::new());
-        for x in [self.tuples, self.forced, self.retired, self.ids.next] {
-            out.u64(x);
-        }
-        for column in [&self.arrived, &self.made, &self.seen] {
-            out.u64s(column);
-        }
-        out.u32s(&self.rows.iter().map(|&c| c as u32).collect::<Vec<_>>());
-        out.u64(self.epochs.len() as u64);
-        for epoch in &self.epochs {
-            epoch.write(&mut out);
-        }
-        self.slots.write(&mut out);
-        PyBytes::new(py, &out.0)
+        let bytes = py.detach(|| {
+            let mut out = Writer(Vec::new());
+            for x in [self.tuples, self.forced, self.retired, self.ids.next] {
+                out.u64(x);
+            }
+            for column in [&self.arrived, &self.made, &self.seen] {
+                out.u64s(column);
+            }
+            out.u32s(&self.rows.iter().map(|&c| c as u32).collect::<Vec<_>>());
+            out.u64(self.epochs.len() as u64);
+            for epoch in &self.epochs {
+                epoch.write(&mut out);
+            }
+            self.slots.write(&mut out);
+            out.0
+        });
+        PyBytes::new(py, &bytes)
     }
 
     /// Goes on from a snapshot of an engine built with the same settings.

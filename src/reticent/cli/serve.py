@@ -27,6 +27,12 @@ def serve(
     ] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key (PEM).", show_default=False, exists=True)] = None,
     max_body: Annotated[int, typer.Option(help="Largest request body, in megabytes.", min=1)] = 64,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(
+            help="Days that released batches of streams stay readable; default: for ever.", show_default=False, min=1
+        ),
+    ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second that one token may make.", min=0.1)] = 2_000,
 ) -> None:
     """Serve the API that feeds post to and analysts read from, and the studio."""
@@ -47,6 +53,7 @@ def serve(
         studio=studio,
         max_body=max_body << 20,
         rate=rate,
+        keep_days=keep_days,
         secure=certificate is not None,
     )
     run(settings, Tls(certificate, key) if certificate and key else None)

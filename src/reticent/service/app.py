@@ -31,7 +31,7 @@ def create_app(settings: Settings) -> FastAPI:
     """An app over the store that the settings name; it opens the store at once and closes it when it shuts down."""
     store = Store.open(settings.store)
     try:
-        hub = Hub(store)
+        hub = Hub(store, keep_days=settings.keep_days)
     except BaseException:
         store.close()
         raise

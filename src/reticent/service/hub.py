@@ -53,8 +53,9 @@ class _Once:
 class Hub:
     """Opens a store, takes its locks, and brings back all that was running."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, keep_days: float | None = None) -> None:
         self.store = store
+        self._keep_days = keep_days
         self._exit = contextlib.ExitStack()
         try:
             self._open()
@@ -135,8 +136,8 @@ class Hub:
         self._locks.enter_context(self.store.lock(publisher, wait=10))
         policy = self.shelf.policy(Bundle.from_bytes(data))
         if kind == "stream":
-            stream = LiveStream(name, policy, self.store)
-            stream.engine  # noqa: B018 - a damaged store is found at the start, not at the first record
+            stream = LiveStream(name, policy, self.store, keep_days=self._keep_days)
+            self.write(stream.begin)  # a damaged store is found at the start, not at the first record
             self.streams[name] = stream
         elif kind == "evolving":
             self.evolving[name] = Maintained(name, policy, self)

@@ -24,8 +24,10 @@ from reticent.engine.stream.immediate import Immediate
 from reticent.engine.stream.records import Records
 from reticent.errors import StateError
 from reticent.service import wire
+from reticent.service.keeping import Keeping
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
+from reticent.store import Rewriting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from reticent.store import Store, Transaction
 
 KEYS = "key"
-# A journal is replayed at a million records a second; a snapshot of a large stream takes a fraction of one.
+# A journal this long, or as long as the state itself, is replaced by the state; it is replayed at a million records a second.
 _JOURNAL = 16 << 20
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
 _REMEMBERED = 100_000
@@ -69,11 +71,12 @@ class _Seen:
 class LiveStream:
     """One stream; all methods but the readers run on the writer's thread."""
 
-    def __init__(self, name: str, policy: Policy, store: Store) -> None:
+    def __init__(self, name: str, policy: Policy, store: Store, *, keep_days: float | None = None) -> None:
         self.name = name
         self.policy = policy
         self.publisher = f"stream:{name}"
         self.meter = Meter()
+        self.keeping = Keeping(self.publisher, keep_days)
         self.latest: deque[bytes] = deque(maxlen=_SHOWN)
         self.heard: list[Callable[[], None]] = []
         self.cursor = -1
@@ -87,6 +90,9 @@ class LiveStream:
         self._figures: dict[str, float] = {}
         self._looked = -_LOOK
         self._journalled = 0
+        self._whole = 0
+        self._part = -1
+        self._rewriting: Rewriting | None = None
         self._labels = 0
 
     @staticmethod
@@ -113,11 +119,14 @@ class LiveStream:
         for delta in kept.deltas if kept is not None else ():
             for entry in _split(delta):
                 engine.replay(Records.from_bytes(entry))  # type: ignore[union-attr] # only Immediate keeps a journal
-        self._journalled = sum(map(len, kept.deltas)) if kept is not None else _JOURNAL
+        self._journalled = sum(map(len, kept.deltas)) if kept is not None else 0
+        self._whole = len(kept.payload) if kept is not None else 0
+        self._part, self._rewriting = -1, None
         self._labels = len(engine.values) if isinstance(engine, Immediate) else 0
         self._wire = Wire(self.policy, ())
         self._group, self._released, self._length = [], [], 0
         self._keys = self._known_keys()
+        self.keeping.load(self._store)
         self._figures = engine.metrics() if engine.counts.rows_in else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return engine
@@ -130,6 +139,14 @@ class LiveStream:
             for key, (digest, start, length) in json.loads(value).items():
                 found[key] = _Seen(digest, start, length, number)
         return found
+
+    def begin(self, tx: Transaction) -> None:
+        """Builds the engine, and stores the state of a stream that has none yet: neither is left to the first batch."""
+        engine = self.engine
+        if not self._whole:
+            state = engine.snapshot()
+            tx.put_snapshot(self.publisher, state)
+            self._whole = len(state)
 
     def drop(self) -> None:
         """Forgets everything in memory."""
@@ -198,6 +215,7 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
+        self.keeping.note(tx, number)
         self._look()
 
     def _look(self) -> None:
@@ -208,12 +226,21 @@ class LiveStream:
 
     def _keep_state(self, tx: Transaction, journal: list[bytes]) -> None:
         engine, delta = self.engine, _join(journal)
-        self._journalled += len(delta)
-        if self._journalled > _JOURNAL or not isinstance(engine, Immediate):
+        if not isinstance(engine, Immediate):
             tx.put_snapshot(self.publisher, engine.snapshot())
-            self._journalled = 0
-        else:
-            tx.append_delta(self.publisher, delta)
+            return
+        self._part = tx.append_delta(self.publisher, delta)
+        self._journalled += len(delta)
+        if self._rewriting is not None and not self._rewriting.go_on(tx, len(delta)):
+            self._rewriting = None
+
+    def committed(self) -> None:
+        """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
+        if self._rewriting is not None or self._part < 0 or self._journalled <= max(_JOURNAL, self._whole):
+            return
+        state = self.engine.snapshot()
+        self._rewriting = Rewriting(self.publisher, state, self._part)
+        self._whole, self._journalled = len(state), 0
 
     def _forget(self, tx: Transaction) -> None:
         while len(self._keys) > _REMEMBERED:
@@ -245,6 +272,7 @@ class LiveStream:
             "held": counts.held if counts else 0,
             "suppressed": counts.suppressed if counts else 0,
             "cursor": self.cursor,
+            "oldest": self.keeping.oldest,
             "metrics": self._figures,
             "guarantee": dict(engine.guarantee.claims) if engine is not None else {},
             "against": engine.guarantee.against if engine is not None else "",

@@ -74,23 +74,27 @@ class Maintained:
             try:
                 done = _apply(before, batch)
                 answer = {**done, "rows": before.counts.rows_in}
-                self._hub.write(lambda tx: self._store_change(tx, batch, key, {**answer, "digest": digest}))
+                kept = None if key is None else (key, {**answer, "digest": digest})
+                self._keep(before, _ipc(batch), kept)
             except BaseException:
                 self._engine = None  # it may be ahead of the store
                 raise
             return answer
 
-    def _store_change(self, tx: Transaction, batch: pa.Table, key: str | None, answer: dict[str, Any]) -> None:
-        assert self._engine is not None  # noqa: S101 - called with the engine at hand
-        delta = _ipc(batch)
-        self._journalled += len(delta)
-        if self._journalled > _JOURNAL:
-            tx.put_snapshot(self.publisher, self._engine.snapshot())
-            self._journalled = 0
-        else:
-            tx.append_delta(self.publisher, delta)
-        if key:
-            tx.put(self.publisher, "key", key, json.dumps(answer).encode())
+    def _keep(self, engine: EvolvingPublisher, delta: bytes, answer: tuple[str, dict[str, Any]] | None) -> None:
+        # What can be computed before the transaction is: every feed of the server waits for the thread that writes.
+        state = engine.snapshot() if self._journalled + len(delta) > _JOURNAL else None
+
+        def store(tx: Transaction) -> None:
+            if state is not None:
+                tx.put_snapshot(self.publisher, state)
+            else:
+                tx.append_delta(self.publisher, delta)
+            if answer is not None:
+                tx.put(self.publisher, "key", answer[0], json.dumps(answer[1]).encode())
+
+        self._hub.write(store)
+        self._journalled = 0 if state is not None else self._journalled + len(delta)
 
     def publish(self, again: bool, finish: Callable[[Transaction, str], None]) -> str:  # noqa: FBT001
         """Publishes the table as it is now; `finish` takes part in the transaction that publishes it."""
@@ -103,13 +107,13 @@ class Maintained:
                     raise InternalError(
                         f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)})."
                     )
-                number = engine.publications
+                number, state = engine.publications, engine.snapshot()
 
                 def store(tx: Transaction) -> str:
                     ident = self._hub.releases.add(
                         tx, release, verdict, kind="evolving", source=self.name, number=number
                     )
-                    tx.put_snapshot(self.publisher, engine.snapshot())
+                    tx.put_snapshot(self.publisher, state)
                     self._record(tx, engine, release, number)
                     finish(tx, ident)
                     return ident

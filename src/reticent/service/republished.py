@@ -73,11 +73,13 @@ class Republished:
             if not verdict.holds:
                 raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)}).")
 
+            state = engine.snapshot()
+
             def store(tx: Transaction) -> str:
                 ident = self._hub.releases.add(
                     tx, release, verdict, kind="series", source=self.name, number=engine.releases
                 )
-                tx.put_snapshot(self.publisher, engine.snapshot())
+                tx.put_snapshot(self.publisher, state)
                 tx.record_ledger(self.publisher, entry, persons, groups)
                 finish(tx, ident)
                 return ident

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -50,8 +51,17 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
             from reticent.service.demo import Demo
 
             stack.enter_context(Demo(app.state.hub))
+        served = config(app, tls)
+        served.load()
+        _settle()
         _say(address, settings, app.state.hub.tokens.all() == [])
-        uvicorn.Server(config(app, tls)).run(sockets=[listening])
+        uvicorn.Server(served).run(sockets=[listening])
+
+
+def _settle() -> None:
+    """Sets aside what is in memory now, for it stays: a full garbage collection would stop everyone to look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 def config(app: object, tls: Tls | None = None) -> uvicorn.Config:

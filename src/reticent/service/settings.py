@@ -21,6 +21,7 @@ class Settings:
         refusals: wrong tokens per second that one address may try.
         timeout: seconds a client may take to send a body, and the server to answer.
         session: seconds a sign-in to the studio lasts.
+        keep_days: days that a stream's released batches stay readable; None for ever.
         secure: the server speaks TLS, so cookies are kept to it.
     """
 
@@ -34,6 +35,7 @@ class Settings:
     refusals: float = 5.0
     timeout: float = 30.0
     session: float = 8 * 3600.0
+    keep_days: float | None = None
     secure: bool = False
 
     @property

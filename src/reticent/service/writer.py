@@ -30,6 +30,9 @@ class Owner(Protocol):
     def flush(self, tx: Transaction) -> None:
         """Stores what was applied since the last time."""
 
+    def committed(self) -> None:
+        """Called when it is on disk and everyone has their answer."""
+
 
 class Step(Protocol):
     """One change of one engine and the store."""
@@ -118,6 +121,8 @@ class Writer:
                 continue
             _tell(step)
             _answer(future.set_result, value)
+        for owner in _owners(group):
+            _after(owner)
 
     def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
         done: list[tuple[Any, Exception | None]] = []
@@ -129,10 +134,20 @@ class Writer:
                     done.append((None, error))
                     continue
                 done.append((step.apply(tx), None))
-            owners = {id(owner): owner for step, _ in group if (owner := step.owner) is not None}
-            for owner in owners.values():
+            for owner in _owners(group):
                 owner.flush(tx)
         return done
+
+
+def _owners(group: Sequence[tuple[Step, Future[Any]]]) -> list[Owner]:
+    return list({id(owner): owner for step, _ in group if (owner := step.owner) is not None}.values())
+
+
+def _after(owner: Owner) -> None:
+    try:
+        owner.committed()
+    except Exception as error:  # noqa: BLE001 - all is stored; what comes after it can wait
+        LOG.warning("what follows a commit failed with %s", type(error).__name__)
 
 
 def _tell(step: Step) -> None:

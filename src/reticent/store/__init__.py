@@ -4,8 +4,9 @@ What a publisher gave out, up to where it read, the state it goes on from, and w
 changed in one transaction, so that after a crash the stored bytes are sent again and nothing is ever recomputed.
 """
 
+from reticent.store.rewriting import Rewriting
 from reticent.store.store import Store
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
-__all__ = ["DeadLetter", "OutboxEntry", "Snapshot", "Store", "Transaction"]
+__all__ = ["DeadLetter", "OutboxEntry", "Rewriting", "Snapshot", "Store", "Transaction"]

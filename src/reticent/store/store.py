@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, lock, schema
+from reticent.store import database, lock, rewriting, schema
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963
+_NUMBERS = 1_000
 
 
 class Store:
@@ -145,7 +146,11 @@ class Store:
         table = schema.snapshots.c
         query = sa.select(table.payload).where(table.publisher == publisher).order_by(table.part)
         with self._reading() as connection:
-            parts = [bytes(part) for part in connection.execute(query).scalars()]
+            whole = Transaction(connection, {}).get(publisher, rewriting.SPACE, rewriting.IN_USE)
+            if whole is not None:
+                parts = rewriting.stored(connection, publisher, whole)
+            else:
+                parts = [bytes(part) for part in connection.execute(query).scalars()]
         return Snapshot(parts[0], tuple(parts[1:])) if parts else None
 
     def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
@@ -200,16 +205,24 @@ class Store:
     # Inside
 
     def _entries(self, publisher: str, which: sa.ColumnElement[bool]) -> Iterator[OutboxEntry]:
-        table = schema.outbox.c
-        with self._reading() as connection:
-            query = sa.select(table.number).where(table.publisher == publisher, which).order_by(table.number)
-            numbers = connection.execute(query).scalars().all()
-        for number in numbers:
-            query = sa.select(schema.outbox).where(table.publisher == publisher, table.number == number)
+        # A few numbers at a time: what a page costs must not grow with what lies behind it.
+        table, last = schema.outbox.c, -1
+        while True:
+            query = sa.select(table.number).where(table.publisher == publisher, which, table.number > last)
             with self._reading() as connection:
-                row = connection.execute(query).one_or_none()
-            if row is not None:
-                yield OutboxEntry(row.number, row.kind, bytes(row.payload), row.position)
+                numbers = connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all()
+            for number in numbers:
+                last, row = number, self._entry(publisher, number)
+                if row is not None:
+                    yield OutboxEntry(row.number, row.kind, bytes(row.payload), row.position)
+            if len(numbers) < _NUMBERS:
+                return
+
+    def _entry(self, publisher: str, number: int) -> sa.Row[Any] | None:
+        table = schema.outbox.c
+        query = sa.select(schema.outbox).where(table.publisher == publisher, table.number == number)
+        with self._reading() as connection:
+            return connection.execute(query).one_or_none()
 
     def _publisher(self, publisher: str) -> sa.Row[Any]:
         with self._reading() as connection:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from reticent.errors import StateError
 from reticent.store import schema
 from reticent.store.database import of_dialect
+from reticent.store.rewriting import IN_USE, SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,13 @@ _WRITE_ROW = (
     .values({name: sa.bindparam(name) for name in ("position", "next_number", "next_part")})
 )
 _INSERT = {table: sa.insert(table) for table in (schema.outbox, schema.snapshots, schema.ledger, schema.dead_letters)}
+_AT_KEY = sa.and_(
+    schema.kv.c.publisher == sa.bindparam("of"),
+    schema.kv.c.space == sa.bindparam("in_space"),
+    schema.kv.c.key == sa.bindparam("at_key"),
+)
+_GET = sa.select(schema.kv.c.value).where(_AT_KEY)
+_DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 
 @dataclass
@@ -95,6 +103,12 @@ class Transaction:
             sa.delete(schema.outbox).where(table.publisher == publisher, table.sent.is_(True), table.number <= number)
         )
 
+    def forget_outbox(self, publisher: str, below: int) -> None:
+        """Drop all batches with a number below this one, sent or not."""
+        self._row(publisher)
+        table = schema.outbox.c
+        self._connection.execute(sa.delete(schema.outbox).where(table.publisher == publisher, table.number < below))
+
     def set_position(self, publisher: str, position: str) -> None:
         """Note where the input stands."""
         self._row(publisher).position = position
@@ -103,6 +117,7 @@ class Transaction:
         """Replace the stored state, and all changes to it, by a whole one."""
         row = self._row(publisher)
         self._connection.execute(sa.delete(schema.snapshots).where(schema.snapshots.c.publisher == publisher))
+        self.delete(publisher, SPACE, IN_USE)
         self._insert(schema.snapshots, publisher=publisher, part=0, payload=payload)
         row.next_part = 1
 
@@ -144,16 +159,17 @@ class Transaction:
         if rows:
             self._connection.execute(statement, rows)
 
+    def value(self, query: sa.Select[Any], **values: Any) -> Any:
+        """The one value that a query finds, as this transaction sees it."""
+        return self._connection.execute(query, values).scalar()
+
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
         self.run(publisher, _upsert(self._connection.dialect.name, table), rows)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
-        table = schema.kv.c
-        found = self._connection.execute(
-            sa.select(table.value).where(table.publisher == publisher, table.space == space, table.key == key)
-        ).scalar()
+        found = self.value(_GET, of=publisher, in_space=space, at_key=key)
         return None if found is None else bytes(found)
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
@@ -163,10 +179,7 @@ class Transaction:
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
-        table = schema.kv.c
-        self._connection.execute(
-            sa.delete(schema.kv).where(table.publisher == publisher, table.space == space, table.key == key)
-        )
+        self._connection.execute(_DELETE, {"of": publisher, "in_space": space, "at_key": key})
 
     def flush(self) -> None:
         """Write back what was counted on; `Store.transaction` calls it before it commits."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Z = 1.959963984540054  # two-sided 95%
-SURE = 5.0  # deviations before a claim counts as refuted; guesses within a group depend on each other
+SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
@@ -68,7 +68,11 @@ class Outcome:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% confidence interval of the accuracy (Wilson)."""
-        return wilson(self.right / self.design, self.tried / self.design)
+        return self.bounds(Z)
+
+    def bounds(self, z: float) -> tuple[float, float]:
+        """The confidence interval that reaches `z` deviations to either side."""
+        return wilson(self.right / self.design, self.tried / self.design, z)
 
     @property
     def refuted(self) -> bool:
@@ -78,9 +82,7 @@ class Outcome:
         """
         if self.claim is None or not self.tried:
             return False
-        return wilson(self.right / self.design, self.tried / self.design, SURE)[0] > self.claim or (
-            self.bounded and self.highest > self.claim + 1e-9
-        )
+        return self.bounds(SURE)[0] > self.claim or (self.bounded and self.highest > self.claim + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -91,6 +93,7 @@ class Outcome:
             "tried": self.tried,
             "accuracy": round(self.accuracy, 6),
             "interval": [round(low, 6), round(high, 6)],
+            "design_effect": round(self.design, 3),
             "counted": self.counted,
             "claim": self.claim,
             "refuted": self.refuted,
@@ -116,19 +119,6 @@ def wilson(right: float, tried: float, z: float = Z) -> tuple[float, float]:
     spread = z * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
     below = 1 + z * z / tried
     return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
-
-
-def design_effect(hits: NDArray[np.bool_], cluster: NDArray[np.int64]) -> float:
-    """How much the variance of a share exceeds that of independent guesses, when guesses of a cluster hang together.
-
-    >>> design_effect(np.array([True, True, False, False]), np.array([0, 0, 1, 1]))
-    2.0
-    """
-    share = float(hits.mean())
-    if not 0 < share < 1:
-        return 1.0
-    extra = np.bincount(cluster, weights=hits - share)
-    return max(1.0, float((extra**2).sum()) / (len(hits) * share * (1 - share)))
 
 
 def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import islice
@@ -30,6 +31,7 @@ from reticent.service.routes.common import (
 from reticent.service.wire import ARROW, NDJSON, media_type
 from reticent.store import OutboxEntry
 
+LOG = logging.getLogger(__name__)
 router = APIRouter(prefix="/streams", tags=["streams"])
 _LINES = {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "One JSON object per line"}
 _HEARTBEAT = 15.0
@@ -53,6 +55,7 @@ class StreamStatus(BaseModel):
     held: int
     suppressed: int
     cursor: int
+    oldest: int
     metrics: dict[str, float]
     guarantee: dict[str, Any]
     against: str
@@ -117,7 +120,7 @@ async def _within(request: Request, future: Any) -> Pushed:
 @router.get(
     "/{name}/records",
     dependencies=ANALYST,
-    responses={**errors(404), 200: _LINES},
+    responses={**errors(404, 410), 200: _LINES},
     response_class=Response,
 )
 async def read(
@@ -135,7 +138,7 @@ async def read(
 @router.get(
     "/{name}/events",
     dependencies=ANALYST,
-    responses={**errors(404), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={**errors(404, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     response_class=StreamingResponse,
 )
 async def events(
@@ -149,6 +152,7 @@ async def events(
 ) -> StreamingResponse:
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     start = int(last_event_id) if last_event_id is not None else cursor
+    hub.stream(name).keeping.check(start)
     follow = _follow(hub, hub.stream(name), start, limit)
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
@@ -175,12 +179,16 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
                     await asyncio.wait_for(news.wait(), _HEARTBEAT)
                 except TimeoutError:
                     yield b": still here\n\n"
+    except ServiceError as problem:  # too slow: it asks again, and then it is told
+        LOG.warning("a follower of a stream is too far behind: %s", problem)
     finally:
         stream.heard.remove(wake)
 
 
 def _after(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[OutboxEntry]:
-    return list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
+    found = list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
+    stream.keeping.check(cursor)
+    return found
 
 
 def _event(entry: OutboxEntry) -> bytes:

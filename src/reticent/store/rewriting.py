@@ -1,0 +1,112 @@
+"""A whole state on its way into the store, a piece with each commit.
+
+Written at once, a large state would hold up everyone who waits for a commit. So it goes into that one of two places
+which is not in use, piece by piece, while changes are appended as ever; then one small change makes it the state to go on
+from, and what it replaces is removed bit by bit. After a crash at any point the store has the old state and all changes
+since, or the new one and the changes since.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from reticent.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reticent.store.transaction import Transaction
+
+SPACE, IN_USE = "state", "in use"
+_PLACES = ("state.a", "state.b")
+# What one commit may write or remove beside its own work: a millisecond or two.
+_PIECE = 256 << 10
+_CHANGES = 8
+# Pieces are this many times as large as the change beside them, so that a busy publisher is not overtaken by its journal.
+_FASTER = 4
+
+_FIRST = sa.select(sa.func.min(schema.snapshots.c.part)).where(schema.snapshots.c.publisher == sa.bindparam("of"))
+_REMOVE = sa.delete(schema.snapshots).where(
+    schema.snapshots.c.publisher == sa.bindparam("of"), schema.snapshots.c.part < sa.bindparam("below")
+)
+_REMOVE_PIECES = sa.delete(schema.kv).where(
+    schema.kv.c.publisher == sa.bindparam("of"),
+    schema.kv.c.space == sa.bindparam("place"),
+    schema.kv.c.key >= sa.bindparam("least"),
+)
+
+
+class Rewriting:
+    """Replaces the stored state of a publisher by `state`, which includes all changes up to number `upto`."""
+
+    def __init__(self, publisher: str, state: bytes, upto: int) -> None:
+        self._publisher = publisher
+        self._state = state
+        self._upto = upto
+        self._size = _PIECE
+        self._tx: Transaction
+        self._work = self._all()
+
+    def go_on(self, tx: Transaction, change: int = 0) -> bool:
+        """Does the next bit beside a change of so many bytes; whether there is more to do.
+
+        When the transaction fails, this object is of no use any more: begin again from what is stored.
+        """
+        self._tx, self._size = tx, max(_PIECE, _FASTER * change)
+        return next(self._work, False)
+
+    def _all(self) -> Iterator[bool]:
+        last = self._tx.get(self._publisher, SPACE, IN_USE)
+        old: dict[str, Any] = json.loads(last) if last is not None else {"place": _PLACES[1], "pieces": 0}
+        place = next(place for place in _PLACES if place != old["place"])
+        at = number = 0
+        while at < len(self._state):
+            piece = self._state[at : at + self._size]
+            self._tx.put(self._publisher, place, _key(number), piece)
+            at, number = at + len(piece), number + 1
+            yield True
+        now = json.dumps({"place": place, "pieces": number, "upto": self._upto}).encode()
+        row = {"publisher": self._publisher, "space": SPACE, "key": IN_USE, "value": now}
+        self._tx.upsert(self._publisher, schema.kv, [row])
+        self._state = b""
+        yield True
+        self._remove_pieces(place, number)  # of an attempt that a crash cut short, and that was longer
+        for _ in self._old_changes():
+            yield True
+        for left in reversed(range(old["pieces"])):
+            self._remove_pieces(old["place"], left)
+            yield True
+
+    def _old_changes(self) -> Iterator[None]:
+        first = self._tx.value(_FIRST, of=self._publisher)
+        for below in range(self._upto + 1 if first is None else first, self._upto + 1, _CHANGES):
+            end = min(below + _CHANGES, self._upto + 1)
+            self._tx.run(self._publisher, _REMOVE, [{"of": self._publisher, "below": end}])
+            yield
+
+    def _remove_pieces(self, place: str, least: int) -> None:
+        values = {"of": self._publisher, "place": place, "least": _key(least)}
+        self._tx.run(self._publisher, _REMOVE_PIECES, [values])
+
+
+def stored(connection: sa.Connection, publisher: str, whole: bytes) -> list[bytes]:
+    """The parts of a state that was put down in pieces: all of it, then the changes since."""
+    found = json.loads(whole)
+    kv, parts = schema.kv.c, schema.snapshots.c
+    pieces = (
+        sa.select(kv.value)
+        .where(kv.publisher == publisher, kv.space == found["place"], kv.key < _key(found["pieces"]))
+        .order_by(kv.key)
+    )
+    changes = (
+        sa.select(parts.payload).where(parts.publisher == publisher, parts.part > found["upto"]).order_by(parts.part)
+    )
+    state = b"".join(bytes(piece) for piece in connection.execute(pieces).scalars())
+    return [state, *(bytes(change) for change in connection.execute(changes).scalars())]
+
+
+def _key(number: int) -> str:
+    return f"{number:08}"
