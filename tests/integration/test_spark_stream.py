@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -10,11 +11,14 @@ import subprocess
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
 import spark_driver
 import stream_feed
+
+import services
 
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 400.0
@@ -87,6 +91,31 @@ def test_from_kafka_with_dead_letters(spark, kafka, tmp_path):
     check(tmp_path, given)
     dead = [path.read_text() for path in tmp_path.glob("out.dead/batch=*/shard=*/*.txt")]
     assert dead == ["not JSON\tnot JSON at all\n"]
+
+
+def test_kill_python_workers_at_random_moments(spark, tmp_path):
+    """Single Python workers die in the middle of a batch; Spark gives their tasks to others."""
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice, killed = random.Random(seed), set()
+    given = stream_feed.records(1200)
+    feed(tmp_path, given, 8)
+    with ThreadPoolExecutor(1) as pool:
+        query = pool.submit(spark_driver.run, spark, tmp_path, 3)
+        while not query.done() and len(killed) < 3:
+            # A batch has begun beyond those in which a worker has been killed already.
+            begun = len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*")))
+            workers = services.python_workers()
+            if begun > len(killed) and workers:
+                time.sleep(dice.random() / 2)
+                victim = dice.choice(workers)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.add(victim)
+            time.sleep(0.02)
+        query.result(LIMIT)
+    assert killed
+    check(tmp_path, given)
 
 
 def test_kill_the_driver_at_random_moments(spark, tmp_path):

@@ -19,13 +19,15 @@ COLUMNS = {
     "gender": "quasi",
     "marital_status": "quasi",
     "education": {"role": "quasi", "hierarchy": {"intervals": [3, 6]}},
-    "occupation": "sensitive",
+    "occupation": {"role": "sensitive", "hierarchy": {"prefix": 3}},
 }
 REQUIREMENTS = [
     {"k": 5, "suppression": 0.02},
     {"k": 5, "l": 3, "suppression": 0.05},
     {"k": 3, "l": {"entropy": 3}, "suppression": 0.1},
+    {"k": 3, "l": {"frequency": 3}, "suppression": 0.1},
     {"k": 3, "t": 0.3, "suppression": 0.1},
+    {"k": 3, "t": {"hierarchical": 0.2}, "suppression": 0.1},
     {"k": 3, "l": {"recursive": [3, 2]}, "t": {"ordered": 0.3}, "suppression": 0.1},
 ]
 

@@ -48,10 +48,15 @@ def free_port() -> int:
 
 
 class Broker:
-    """One KRaft node that can be killed and started again on the same ports and logs."""
+    """One KRaft node that can be killed and started again on the same ports and logs.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: its logs and settings.
+        flushing: write every batch to the disk at once, so that it survives the end of the machine too.
+    """
+
+    def __init__(self, folder: Path, *, flushing: bool = True) -> None:
+        self.folder, self._flushing = folder, flushing
         self.port, self._controller = free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._jars = artifacts("kafka")
@@ -120,9 +125,9 @@ class Broker:
             "broker.heartbeat.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-            # A group is written to disk at once: the broker is killed by the tests.
-            "log.flush.interval.messages": "1",
         } | dict.fromkeys(one, "1")
+        if self._flushing:
+            lines["log.flush.interval.messages"] = "1"
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         name = str(uuid.uuid4()).encode().hex()[:22]
         done = subprocess.run(
@@ -153,7 +158,7 @@ def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     builder = (
-        SparkSession.builder.master(f"local[{cores}]")
+        SparkSession.builder.master(f"local[{cores},4]")  # a task may fail three times, as on a cluster
         .appName("reticent-tests")
         .config("spark.driver.memory", memory)
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -173,6 +178,22 @@ def spark_session(folder: Path, *, kafka: bool = False, cores: int = 2, memory: 
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def python_workers() -> list[int]:
+    """The Python workers that Spark's daemon has forked below this process."""
+    parents, daemons = {}, set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            number = int(place.name)
+            parents[number] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"pyspark.daemon" in (place / "cmdline").read_bytes():
+                daemons.add(number)
+
+    def mine(number: int) -> bool:
+        return number == os.getpid() or (number in parents and mine(parents[number]))
+
+    return sorted(number for number in daemons if parents[number] in daemons and mine(number))
 
 
 @pytest.fixture(scope="session")

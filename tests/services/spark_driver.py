@@ -3,6 +3,7 @@
 Works on what is there (`availableNow`), in micro-batches of two files, and ends.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from reticent.connectors.spark import Stream, lines_to
 from reticent.store import Store
 
 
-def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) -> None:
+def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) -> list[dict]:
+    """Works until everything is published; what Spark tells of its micro-batches."""
     with Store.open(folder / "store.db") as store:
         stream = Stream(stream_feed.policy(folder), store, shards=shards)
     if kafka is None:
@@ -27,16 +29,16 @@ def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) 
         lines = stream.lines(frame, json="value")
     for attempt in range(3):
         try:
-            _work(lines, folder)
+            return _work(lines, folder)
         except StreamingQueryException as error:
-            # Spark gives a Python worker ten seconds to start; a busy machine needs more. The checkpoint holds.
+            # Before each batch the driver starts a Python process and waits ten seconds for it, which no setting changes;
+            # a very busy machine needs more. The checkpoint holds.
             if "connect back" not in str(error) or attempt == 2:
                 raise
-        else:
-            return
+    raise AssertionError
 
 
-def _work(lines, folder: Path) -> None:
+def _work(lines, folder: Path) -> list[dict]:
     query = (
         lines.writeStream.foreachBatch(lines_to(str(folder / "out")))
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -44,6 +46,7 @@ def _work(lines, folder: Path) -> None:
         .start()
     )
     query.awaitTermination()
+    return [json.loads(progress.json) for progress in query.recentProgress]
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
         served = config(app, tls)
         served.load()
         _settle()
+        listening.listen(served.backlog)  # before it is said: whoever reads the address may call at once
         _say(address, settings, app.state.hub.tokens.all() == [])
         uvicorn.Server(served).run(sockets=[listening])
 

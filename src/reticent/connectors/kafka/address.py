@@ -36,8 +36,13 @@ class Address:
 
     @property
     def client(self) -> dict[str, Any]:
-        """Settings of a client."""
-        return {"bootstrap.servers": self.brokers, **self.settings}
+        """Settings of a client.
+
+        A broker that comes back is tried every second. Handles of brokers that went away are kept: giving them up makes
+        the client forget who coordinates a group; whoever starts afresh takes the addresses given here anyway.
+        """
+        steady = {"reconnect.backoff.max.ms": 1000, "metadata.recovery.strategy": "none"}
+        return {"bootstrap.servers": self.brokers, **steady, **self.settings}
 
     def __repr__(self) -> str:
         return f"kafka://{self.brokers}/{self.topic}"  # settings may hold a password

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
-from reticent.connectors.kafka.worker import DeadLetter, Settings, Worker
+from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
 from reticent.connectors.shards import Shard, sharded
 from reticent.engine.rng import Rng
 
@@ -65,7 +65,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     rng = Rng(store.key(name)) if seed is None else Rng.from_seed(seed)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
-    worker = Worker((source, sink, state), wanted, rng, settings, lambda bad: bury(store, name, bad))
+    worker = Worker(Job(source, sink, state, wanted, rng, settings, lambda bad: bury(store, name, bad)))
     began = time.monotonic()
     goals = _ends(source) if until_end else {}
     with _signals() as stopped:

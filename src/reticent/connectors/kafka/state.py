@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from reticent.errors import ConnectorError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka import Message
 
     from reticent.connectors.kafka.address import Address
@@ -23,6 +25,7 @@ LOG = logging.getLogger(__name__)
 CHUNK = 700_000
 """Bytes of a snapshot per message, below the default limit of brokers."""
 _WAIT = 30.0
+_LEASE = 10.0
 Headers = list[tuple[str, str | bytes | None]]
 
 
@@ -41,6 +44,7 @@ class StateTopic:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self.shards = 0
         self._admin: Any = None
 
     def prepare(self, source: Address, sink: Address) -> None:
@@ -67,25 +71,33 @@ class StateTopic:
                     f"{sink!r} has {known} partitions for {shards} shards.",
                     hint="Give the sink as many partitions as the source: each shard writes to its own.",
                 )
+        self.shards = shards
 
-    def load(self, partition: int, committed: int) -> Saved:
-        """The state that belongs to the committed input offset (-1: none); waits for it, refuses another."""
-        end = time.monotonic() + _WAIT
+    def load(self, committed: Mapping[int, int], lease: float = _LEASE) -> dict[int, Saved]:
+        """The state of partitions that belongs to their committed input offsets (-1: none); waits, refuses another.
+
+        Args:
+            committed: the input offset of every partition.
+            lease: seconds a transaction lasts; that of a dead worker hides the end of a partition so long.
+        """
+        end = time.monotonic() + _WAIT + max(0.0, lease - _LEASE)
         while True:
-            saved = self._read(partition)
-            if committed < 0 or (saved.position or 0) >= committed:
+            found = self._read(list(committed))
+            short = [number for number, saved in found.items() if (saved.position or 0) < committed[number]]
+            if not short:
                 break
             if time.monotonic() > end:
                 raise StateError(
-                    f"The state of shard {partition} ends before the committed offset {committed}.",
+                    f"The state of shard {short[0]} ends before the committed offset {committed[short[0]]}.",
                     hint="The state topic was lost or the group's offsets were moved; restore them. "
                     "Going on without it would publish persons anew.",
                 )
-        if committed >= 0 and (saved.position or 0) > committed:
-            LOG.warning("shard %d: offsets were moved back; what was published is not published again", partition)
-        return saved
+        for number, saved in found.items():
+            if 0 <= committed[number] < (saved.position or 0):
+                LOG.warning("shard %d: offsets were moved back; what was published is not published again", number)
+        return found
 
-    def _read(self, partition: int) -> Saved:
+    def _read(self, partitions: list[int]) -> dict[int, Saved]:
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
         settings = {
@@ -95,27 +107,29 @@ class StateTopic:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 20,
         }
-        reader = _Reader()
+        readers, open_ = {number: _Reader() for number in partitions}, set(partitions)
         consumer = Consumer(settings)
         try:
-            consumer.assign([TopicPartition(self.address.topic, partition, OFFSET_BEGINNING)])
-            end = time.monotonic() + _WAIT
-            while True:
-                for message in consumer.consume(1000, 0.2):
-                    error = message.error()
-                    if error is None:
-                        reader.read(message)
-                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                        return reader.saved
-                    elif not error.retriable() and time.monotonic() > end:
-                        raise ConnectorError(
-                            f"The state topic cannot be read: {error.name()}.", hint="Check the broker."
-                        )
-                if time.monotonic() > end + _WAIT:
+            consumer.assign([TopicPartition(self.address.topic, number, OFFSET_BEGINNING) for number in partitions])
+            end = time.monotonic() + 2 * _WAIT
+            while open_:
+                if time.monotonic() > end:
                     raise ConnectorError("The state topic cannot be read.", hint="Check the broker.")
+                message = consumer.poll(1.0)
+                error = message.error() if message is not None else None
+                if message is None:
+                    continue
+                if error is None:
+                    readers[int(message.partition() or 0)].read(message)
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                    open_.discard(int(message.partition() or 0))
+                elif not error.retriable():
+                    LOG.warning("reading the state: %s", error.name())
         finally:
             consumer.close()
+        return {number: reader.saved for number, reader in readers.items()}
 
     def prune(self, partition: int, offset: int) -> None:
         """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
@@ -180,6 +194,8 @@ def _settled(future: object, harmless: str) -> None:
 
     try:
         future.result(_WAIT)  # type: ignore[attr-defined]
+    except TimeoutError:
+        raise ConnectorError("The broker does not make a topic.", hint="Check it.") from None
     except KafkaException as error:
         if error.args[0].name() != harmless:
             raise ConnectorError(f"A topic cannot be made: {error.args[0].name()}.", hint="Check rights.") from None

@@ -1,0 +1,1 @@
+"""The parts of the scale-out benchmark; `bench.scale` runs them."""

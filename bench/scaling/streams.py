@@ -1,0 +1,110 @@
+"""Structured Streaming from files to files: the fixed cost of a micro-batch, the rate beyond it, and where the time goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILES = 2
+"""Files of a micro-batch, as `spark_driver` reads them."""
+
+
+def spark_streams(spark: Any, folder: Path, shards: list[int], sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Figures per number of shards; `sizes` are the records of the micro-batches, of which the first warms up."""
+    import spark_driver
+
+    figures = []
+    for count in shards:
+        place = folder / f"stream-{count}"
+        write_feed(place, sizes)
+        told = [batch for batch in spark_driver.run(spark, place, count) if batch["numInputRows"]]
+        figures.append(figure(count, told[1:]) | {"milliseconds_of_our_code_alone": ours(place, count, max(sizes))})
+        print(json.dumps(figures[-1]), flush=True)
+    return figures
+
+
+def write_feed(folder: Path, sizes: tuple[int, ...]) -> None:
+    """Files in the order of their times, as Spark takes them."""
+    import stream_feed
+
+    (folder / "in").mkdir(parents=True)
+    first = 0
+    for batch, size in enumerate(sizes):
+        for part in range(_FILES):
+            rows = stream_feed.records(size // _FILES, first)
+            first += len(rows)
+            path = folder / "in" / f"{batch}-{part}.json"
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            os.utime(path, (1_700_000_000 + batch * _FILES + part,) * 2)
+
+
+def figure(shards: int, told: list[dict[str, Any]]) -> dict[str, Any]:
+    """Seconds per micro-batch as a line over its records, and the mean milliseconds of the parts of the largest ones."""
+    records = np.array([batch["numInputRows"] for batch in told], dtype=float)
+    seconds = np.array([batch["durationMs"]["triggerExecution"] for batch in told]) / 1000
+    slope, fixed = np.polyfit(records, seconds, 1) if len(set(records)) > 1 else (0.0, float(seconds.mean()))
+    large = [batch for batch in told if batch["numInputRows"] == records.max()]
+    rate = sum(batch["numInputRows"] for batch in large) / (
+        sum(batch["durationMs"]["triggerExecution"] for batch in large) / 1000
+    )
+    return {
+        "shards": shards,
+        "records_of_large_batches": int(records.max()),
+        "records_per_second": round(rate),
+        "records_per_second_per_shard": round(rate / shards),
+        "seconds_per_micro_batch_fixed": round(float(fixed), 2),
+        "records_per_second_beyond_that": round(1 / slope) if slope > 0 else None,
+        "milliseconds_of_large_batches": parts(large),
+    }
+
+
+def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
+    """Processor milliseconds of what Spark calls of ours in a large batch, summed over shards, outside of Spark."""
+    import pandas as pd
+    import stream_feed
+
+    from reticent import Rng
+    from reticent.connectors.shards import Shard, sharded
+    from reticent.connectors.spark.parcel import Parcel
+    from reticent.connectors.spark.streams import _spreader, release
+
+    policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
+    marks = [time.process_time()]
+    places = _spreader(Parcel.pack(sharded(policy)), shards, b"k" * 32)(pd.Series(values)).to_numpy()
+    marks.append(time.process_time())
+    held = [Shard(sharded(policy), Rng.from_seed(1), number) for number in range(shards)]
+    for number, shard in enumerate(held):
+        release(shard, [value for value, place in zip(values, places, strict=True) if place == number], 0, number)
+    marks.append(time.process_time())
+    for shard in held:
+        shard.snapshot()
+    marks.append(time.process_time())
+    names = ("choose_shards", "release", "snapshots")
+    return {name: round(1000 * (b - a)) for name, a, b in zip(names, marks, marks[1:], strict=False)}
+
+
+def parts(told: list[dict[str, Any]]) -> dict[str, int]:
+    """Mean milliseconds: of the batch and its steps on the clock, of the operator and its state summed over tasks."""
+
+    def mean(values: list[float]) -> int:
+        return round(sum(values) / max(1, len(values)))
+
+    steps = {
+        "batch": "triggerExecution",
+        "planning": "queryPlanning",
+        "running_and_writing": "addBatch",
+        "write_ahead_log": "walCommit",
+        "commit": "commitOffsets",
+    }
+    out = {name: mean([batch["durationMs"].get(key, 0) for batch in told]) for name, key in steps.items()}
+    states = [batch["stateOperators"][0] for batch in told if batch["stateOperators"]]
+    out["operator_over_tasks"] = mean([state["allUpdatesTimeMs"] for state in states])
+    out["state_commit_over_tasks"] = mean([state["commitTimeMs"] for state in states])
+    return out

@@ -1,0 +1,125 @@
+"""Spark tables against the number of rows: seconds of each pass, and whether the release equals that of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+POLICY = {
+    "version": 1,
+    "columns": {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
+        "sex": "quasi",
+        "marital": "quasi",
+        "education": {"role": "quasi", "hierarchy": {"intervals": [4, 8]}},
+        "region": {"role": "quasi", "hierarchy": {"intervals": [5, 25]}},
+        "illness": "sensitive",
+    },
+    "privacy": {"k": 50, "l": 4, "t": 0.2, "suppression": 0.02},
+}
+"""896,000 possible combinations: with 100 million rows too many still to publish them as they are."""
+_SIZES = {"age": 80, "sex": 2, "marital": 7, "education": 16, "region": 50, "illness": 12}
+
+
+def rows_of(spark: Any, rows: int) -> Any:
+    """Skewed synthetic rows that Spark makes itself, the same in every pass and on every machine."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    frame = spark.range(rows)
+    for salt, (name, size) in enumerate(_SIZES.items()):
+        share = F.pmod(F.xxhash64("id", F.lit(salt)), F.lit(1 << 20)) / (1 << 20)
+        frame = frame.withColumn(name, F.floor(F.pow(share, 2) * size).cast("int"))
+    return frame.drop("id")
+
+
+def spark_tables(spark: Any, folder: Path, sizes: list[int], *, compare: int) -> list[dict[str, Any]]:
+    """Releases of made rows; written out and compared with one machine up to `compare` rows."""
+    from reticent import Policy
+    from reticent.connectors.spark import release
+
+    policy, figures = Policy.from_dict(POLICY), []
+    release(rows_of(spark, 100_000), policy)  # the session warms up
+    for rows in sizes:
+        frame = rows_of(spark, rows)
+        with passes() as spent:
+            began = time.perf_counter()
+            made = release(frame, policy)
+            seconds = time.perf_counter() - began
+        figure: dict[str, Any] = {
+            "rows": rows,
+            "seconds": round(seconds, 1),
+            "seconds_of_passes": {name: round(taken, 1) for name, taken in spent.items()},
+            "combinations": made.explain["combinations"],
+            "levels": {name: told["level"] for name, told in made.explain["attributes"].items()},
+            "loss": round(made.metrics["loss"], 4),
+            "suppressed": made.counts.suppressed,
+            "driver_python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        }
+        if rows <= compare:
+            figure |= against_one_machine(frame, made, policy, folder)
+        print(json.dumps(figure), flush=True)
+        figures.append(figure)
+    return figures
+
+
+def against_one_machine(frame: Any, made: Any, policy: Any, folder: Path) -> dict[str, Any]:
+    """Writes both the rows and their release, and releases the same rows here."""
+    from reticent import anonymize
+
+    frame.write.mode("overwrite").parquet(str(folder / "in"))
+    began = time.perf_counter()
+    made.frame.write.mode("overwrite").parquet(str(folder / "out"))
+    wrote = time.perf_counter() - began
+    table = pq.read_table(folder / "in")
+    began = time.perf_counter()
+    local = anonymize(table, policy, seed=1)
+    return {
+        "seconds_to_write": round(wrote, 1),
+        "seconds_one_machine": round(time.perf_counter() - began, 1),
+        "equal": counted(pq.read_table(folder / "out")).equals(counted(local.tables["data"])),
+    }
+
+
+def counted(table: pa.Table) -> pa.Table:
+    """Every distinct published row with its count, in order."""
+    names = sorted(table.column_names)
+    plain = pa.table({name: table.column(name).cast(pa.string()) for name in names})
+    found = plain.group_by(names).aggregate([([], "count_all")])
+    return found.select([*names, "count_all"]).sort_by([(name, "ascending") for name in names]).combine_chunks()
+
+
+@contextlib.contextmanager
+def passes() -> Iterator[dict[str, float]]:
+    """Times the passes of a release: the collapse by Spark, the search on the driver, the judge's counts by Spark."""
+    from reticent.connectors.spark import tables
+
+    spent: dict[str, float] = {}
+    kept = {name: getattr(tables, name) for name in ("collapse", "search", "verify")}
+
+    def timed(name: str) -> Any:
+        def call(*given: Any, **more: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return kept[name](*given, **more)
+            finally:
+                spent[name] = spent.get(name, 0.0) + time.perf_counter() - began
+
+        return call
+
+    for name in kept:
+        setattr(tables, name, timed(name))
+    try:
+        yield spent
+    finally:
+        for name, plain in kept.items():
+            setattr(tables, name, plain)

@@ -1,0 +1,74 @@
+"""Calls of the Kafka client that end: each has a deadline of its own, because the client's do not always hold.
+
+librdkafka can wait for ever in `send_offsets_to_transaction`, whatever its timeout: when the coordinator of the group
+goes away, the client gives up its handle for that broker, keeps it as the known coordinator, and waits for a handle that
+nobody serves any more (its reports 5456 and 5511). So a call runs in a thread, and one that does not return in time is
+left behind with its client. The broker ends what it had begun.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from reticent.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+STEP = 5.0
+"""Seconds that a single call may take by the client's own clock."""
+_DEADLINE = STEP + 3.0
+_MOST = 32
+_left: list[threading.Thread] = []
+
+
+class SessionLostError(Exception):
+    """The consumer and the producer at hand are of no use any more; new ones go on from what is committed."""
+
+
+class HungError(SessionLostError):
+    """A call did not return: its client must not be touched again, not even to close it."""
+
+
+def within(step: Callable[[], T]) -> T:
+    """The result of a call that returns in time; else the call is left behind and the session is lost."""
+    done: queue.SimpleQueue[tuple[bool, T | BaseException]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            done.put((True, step()))
+        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+            done.put((False, error))
+
+    _left[:] = [thread for thread in _left if thread.is_alive()]
+    if len(_left) >= _MOST:
+        raise ConnectorError("The Kafka client hangs again and again.", hint="Start again; nothing is lost.")
+    thread = threading.Thread(target=work, name="reticent-kafka", daemon=True)
+    thread.start()
+    try:
+        well, made = done.get(timeout=_DEADLINE)
+    except queue.Empty:
+        _left.append(thread)
+        raise HungError("a call of the client did not return") from None
+    if not well:
+        raise made  # type: ignore[misc]
+    return made  # type: ignore[return-value]
+
+
+def insist(step: Callable[[], None], seconds: float) -> None:
+    """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
+    from confluent_kafka import KafkaException
+
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            within(step)
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > end:
+                raise
+        else:
+            return

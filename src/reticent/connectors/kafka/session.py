@@ -1,0 +1,351 @@
+"""One consumer, one producer and the shards they hold, until the first failure they cannot undo; then all is thrown away.
+
+What is in memory runs ahead of what is committed while a transaction is open. When it fails, a session that still has
+its place in the group reads its shards again and goes on (other members are not disturbed); one that does not ends, and
+a new one starts from what is committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, within
+from reticent.connectors.kafka.state import Headers, Saved, StateTopic, entries
+from reticent.connectors.shards import Form, Record, Shard
+from reticent.errors import ReticentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+    from reticent.connectors.kafka.address import Address
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+
+LOG = logging.getLogger(__name__)
+_ASK = 10.0
+_REWINDS = 5
+"""Transactions that may fail one after the other before the session is given up."""
+
+DeadLetter = tuple[str, str, bytes]
+"""Position, reason and payload of a record that cannot be released."""
+_Input = tuple[int, bytes]
+"""Offset and value of a message."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a worker works.
+
+    Attributes:
+        group: the consumer group; its workers share the partitions.
+        batch: records per transaction at most.
+        linger: seconds to wait for a fuller batch; the longest that a record waits.
+        snapshot_every: records of a shard between two snapshots of its state.
+        session: seconds after which a silent worker loses its partitions.
+        patience: seconds of failing brokers after which the worker gives up.
+    """
+
+    group: str = "reticent"
+    batch: int = 5_000
+    linger: float = 0.05
+    snapshot_every: int = 100_000
+    session: float = 10.0
+    patience: float = 120.0
+    client: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lease(self) -> float:
+        """Seconds a transaction may last: then the broker ends it, and insisting on it would only hold readers up."""
+        return max(10.0, self.session)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker does: from where to where, under which policy, and where dead letters go."""
+
+    source: Address
+    sink: Address
+    state: StateTopic
+    policy: Policy
+    rng: Rng
+    settings: Settings
+    bury: Callable[[list[DeadLetter]], None]
+
+
+@dataclass
+class Done:
+    """Records that are committed, and those set aside."""
+
+    published: int = 0
+    dead: int = 0
+
+
+@dataclass
+class Held:
+    """A shard that this worker has: where it reads next, and how much of its journal lies behind its snapshot."""
+
+    shard: Shard
+    position: int
+    journaled: int = 0
+
+
+class Session:
+    """Reads, places and publishes; `step` does one batch."""
+
+    def __init__(self, job: Job, name: str, done: Done) -> None:
+        """Opens the clients; a producer of an earlier session under the same name is fenced, its transaction ended."""
+        self._job, self._done, self._settings = job, done, job.settings
+        self._form = Form(job.policy)
+        self.shards: dict[int, Held] = {}
+        self._failure: ReticentError | None = None
+        self._failed = 0
+        self._closing = self._hung = False
+        self._producer = self._open_producer(name)
+        self._consumer = self._open_consumer()
+        self._consumer.subscribe(
+            [job.source.topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
+        )
+
+    def step(self) -> None:
+        """Waits for records and publishes them in one transaction."""
+        began = time.monotonic()
+        messages = self._consumer.consume(self._settings.batch, self._settings.linger)
+        if self._failure is not None:
+            raise self._failure
+        batches = self._sorted(messages)
+        try:
+            if batches:
+                self._transact(batches, began)
+        except HungError:
+            self._hung = True
+            raise
+
+    def close(self) -> None:
+        """Leaves the group and lets the clients go; what does not end in time is left behind."""
+        self._closing = True
+        self.shards.clear()
+        # The producer first: the transaction it has open keeps the successors of this worker waiting.
+        for close in (() if self._hung else (self._producer.close,)) + (self._consumer.close,):
+            with contextlib.suppress(Exception):
+                within(close)
+
+    def _open_producer(self, name: str) -> Producer:
+        from confluent_kafka import Producer
+
+        settings = {
+            **self._job.sink.client,
+            "transactional.id": name,
+            "transaction.timeout.ms": int(self._settings.lease * 1000),
+            "linger.ms": 2,
+            "compression.type": "lz4",
+            **self._settings.client,
+        }
+        producer = Producer(settings)
+        insist(lambda: producer.init_transactions(STEP), self._settings.lease + _ASK)
+        return producer
+
+    def _open_consumer(self) -> Consumer:
+        from confluent_kafka import Consumer
+
+        settings = {
+            **self._job.source.client,
+            "group.id": self._settings.group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": int(self._settings.session * 1000),
+            "heartbeat.interval.ms": int(self._settings.session * 250),
+            "topic.metadata.refresh.interval.ms": 10_000,
+            **self._settings.client,
+        }
+        return Consumer(settings)
+
+    # Partitions come and go
+
+    def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Takes shards over with their state; reading goes on where the state says."""
+        if self._closing:
+            # The group may hand out partitions while the consumer leaves it: nothing is to be read any more.
+            return
+        try:
+            numbers = [taken.partition for taken in partitions]
+            if numbers and max(numbers) >= self._job.state.shards:
+                self._job.state.prepare(self._job.source, self._job.sink)
+            self._take_over(numbers)
+        except ReticentError as error:
+            self._failure = error
+            return
+        for taken in partitions:
+            taken.offset = self.shards[taken.partition].position
+        consumer.incremental_assign(partitions)
+
+    def _take_over(self, partitions: list[int]) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not partitions:
+            return
+        lease = self._settings.lease
+        asked = [TopicPartition(self._job.source.topic, number) for number in partitions]
+        # The broker answers when no transaction on these offsets is open: that of a dead worker lasts a lease.
+        committed = self._consumer.committed(asked, timeout=lease + 2 * _ASK)
+        for known in committed:
+            if known.error is not None:
+                raise KafkaException(known.error)
+        saved = self._job.state.load({known.partition: known.offset for known in committed}, lease)
+        for number, state in saved.items():
+            self.shards[number] = self._restored(number, state)
+            LOG.info("shard %d taken over at offset %d", number, self.shards[number].position)
+
+    def _restored(self, number: int, saved: Saved) -> Held:
+        shard = Shard(self._job.policy, self._job.rng, number, saved.snapshot)
+        before = shard.rows
+        for entry in saved.journal:
+            shard.replay(entry)
+        return Held(shard, saved.position or 0, shard.rows - before)
+
+    def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        for gone in partitions:
+            self.shards.pop(gone.partition, None)
+
+    # One transaction
+
+    def _sorted(self, messages: list[Message]) -> dict[int, list[_Input]]:
+        from confluent_kafka import KafkaException
+
+        batches: dict[int, list[_Input]] = {}
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                LOG.warning("reading: %s", error.name())
+                if error.fatal():
+                    raise KafkaException(error)
+                continue
+            partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+            held = self.shards.get(partition)
+            if held is not None and offset >= held.position:
+                batches.setdefault(partition, []).append((offset, bytes(message.value() or b"")))
+        return batches
+
+    def _transact(self, batches: dict[int, list[_Input]], began: float) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        within(self._producer.begin_transaction)
+        try:
+            made = [self._release(partition, messages) for partition, messages in batches.items()]
+            topic = self._job.source.topic
+            positions = [TopicPartition(topic, number, self.shards[number].position) for number in batches]
+            member = self._membership(began)
+            lease = self._settings.lease
+            insist(lambda: self._producer.send_offsets_to_transaction(positions, member, STEP), lease)
+            insist(lambda: self._producer.commit_transaction(STEP), lease)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort() or self._failed >= _REWINDS:
+                raise
+            LOG.info("a transaction is repeated after %s", error.args[0].name())
+            self._failed += 1
+            insist(lambda: self._producer.abort_transaction(STEP), self._settings.lease)
+            self._rewind(list(batches))
+            return
+        self._failed = 0
+        for part in made:
+            self._done.published += part.records
+            self._done.dead += part.dead
+            if part.first:
+                self._job.state.prune(part.partition, part.first)
+
+    def _membership(self, began: float) -> object:
+        """The place in the group, by which the broker refuses what a worker without the partitions would commit.
+
+        A consumer that was put out of the group has an empty place, and the broker lets that one commit: it must not.
+        """
+        member = self._consumer.consumer_group_metadata()
+        if not self._consumer.memberid() or time.monotonic() - began > self._settings.lease:
+            raise SessionLostError("no longer in the group")
+        return member
+
+    def _rewind(self, partitions: list[int]) -> None:
+        """Forgets what was not committed: the state is read again, and reading goes on from there."""
+        from confluent_kafka import TopicPartition
+
+        mine = [number for number in partitions if number in self.shards]
+        self._take_over(mine)
+        for number in mine:
+            at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
+            self._consumer.seek(at)
+
+    def _release(self, partition: int, messages: list[_Input]) -> _Part:
+        held = self.shards[partition]
+        records: list[Record] = []
+        offsets: list[int] = []
+        bad: list[DeadLetter] = []
+        for offset, value in messages:
+            record = self._form.read(value)
+            if isinstance(record, str):
+                bad.append((f"{self._job.source.topic}/{partition}/{offset}", record, value))
+            else:
+                records.append(record)
+                offsets.append(offset)
+        if bad:
+            self._job.bury(bad)
+        taken = held.shard.take(records, np.array(offsets, dtype=np.uint64))
+        held.position = messages[-1][0] + 1
+        held.journaled += len(records)
+        for line in taken.lines:
+            _send(self._producer, self._job.sink.topic, line, partition)
+        part = _Part(partition, len(records), len(bad))
+        self._remember(held, partition, taken.journal, part)
+        return part
+
+    def _remember(self, held: Held, partition: int, journal: bytes, part: _Part) -> None:
+        """Writes the journal of the batch, or a snapshot when the journal has grown long."""
+        topic = self._job.state.address.topic
+        if held.journaled < self._settings.snapshot_every:
+            for value, headers in entries("journal", journal, held.position):
+                _send(self._producer, topic, value, partition, headers)
+            return
+        for value, headers in entries("snapshot", held.shard.snapshot(), held.position):
+            _send(self._producer, topic, value, partition, headers, part.delivered)
+        held.journaled = 0
+
+
+@dataclass
+class _Part:
+    """What a transaction does for one shard, and where its snapshot begins, once the broker has told."""
+
+    partition: int
+    records: int
+    dead: int
+    first: int = 0
+
+    def delivered(self, error: object, message: Message) -> None:
+        if error is None and not self.first:
+            self.first = int(message.offset() or 0)
+
+
+def _send(
+    producer: Producer,
+    topic: str,
+    value: bytes,
+    partition: int,
+    headers: Headers | None = None,
+    told: Callable[[object, Message], None] | None = None,
+) -> None:
+    end = time.monotonic() + _ASK
+    while True:
+        try:
+            producer.produce(topic, value=value, partition=partition, headers=headers, on_delivery=told)
+        except BufferError:
+            producer.poll(0.05)
+            if time.monotonic() > end:
+                raise SessionLostError("the brokers take nothing") from None
+        else:
+            return
