@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import json
 import os
-import struct
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from reticent.audit import verify
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.errors import InternalError, StateError
-from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
+from reticent.release import Ledger, LedgerEntry
+from reticent.release.parcel import digest, from_bytes, to_bytes
 from reticent.store import Store
 
 if TYPE_CHECKING:
@@ -29,8 +26,10 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
     from reticent.policy import Policy
+    from reticent.release import Release
     from reticent.store import OutboxEntry, Snapshot
 
 NAME = "series"
@@ -59,17 +58,17 @@ def republish(
     Raises:
         GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
     """
-    digest = _digest(table)
+    given = digest(table)
     first = None if Store.exists(store) else _made(None, table, policy, seed)  # refused: not even a store is made
     with Store.open(store) as kept:
         kept.register(NAME, policy_hash=policy.hash, secret=None if first is None else first.secret)
         with kept.lock(NAME):
             waiting = list(kept.unsent(NAME))
             if waiting:
-                release, number = _waiting(waiting[0], digest)
+                release, number = _waiting(waiting[0], given)
             else:
                 made = _still_first(kept, first) if first else _made(kept, table, policy, seed)
-                release, number = made.release, _keep(kept, made, digest)
+                release, number = made.release, _keep(kept, made, given)
             release.to_dir(folder, format=form)
             kept.mark_sent(NAME, number)
             with kept.transaction() as step:
@@ -96,9 +95,9 @@ def _still_first(kept: Store, first: _Made) -> _Made:
     return first
 
 
-def _waiting(entry: OutboxEntry, digest: str) -> tuple[Release, int]:
+def _waiting(entry: OutboxEntry, given: str) -> tuple[Release, int]:
     """The release that was made but not delivered."""
-    if entry.position != digest:
+    if entry.position != given:
         raise StateError(
             "The last release of this series was made but not written to its folder.",
             hint="Run the same command with the data of that release first.",
@@ -131,9 +130,9 @@ def _made(kept: Store | None, table: pa.Table, policy: Policy, seed: int | None)
     return _Made(release, payload, engine.snapshot(), entry, persons, groups, secret)
 
 
-def _keep(kept: Store, made: _Made, digest: str) -> int:
+def _keep(kept: Store, made: _Made, given: str) -> int:
     with kept.transaction() as step:
-        number = step.put_outbox(NAME, "release", made.payload, position=digest)
+        number = step.put_outbox(NAME, "release", made.payload, position=given)
         step.put_snapshot(NAME, made.state)
         step.record_ledger(NAME, made.entry, made.persons, made.groups)
     return number
@@ -145,52 +144,3 @@ def _engine(policy: Policy, state: Snapshot | None, rng: Rng) -> SeriesPublisher
     if not isinstance(engine, SeriesPublisher):
         raise InternalError("A series model is not a series engine.")
     return engine
-
-
-def to_bytes(release: Release) -> bytes:
-    """A release as one string of bytes, for the outbox."""
-    parts = {name: _ipc(table) for name, table in release.tables.items()}
-    head = {
-        "kind": release.kind,
-        "method": release.method,
-        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-        "counts": asdict(release.counts),
-        "policy_hash": release.policy_hash,
-        "metrics": dict(release.metrics),
-        "explain": dict(release.explain),
-        "seeded": release.seeded,
-        "tables": [(name, len(data)) for name, data in parts.items()],
-    }
-    text = json.dumps(head).encode()
-    return b"".join([struct.pack("<Q", len(text)), text, *parts.values()])
-
-
-def from_bytes(data: bytes) -> Release:
-    """Reads what `to_bytes` wrote."""
-    try:
-        (length,) = struct.unpack("<Q", data[:8])
-        head = json.loads(data[8 : 8 + length])
-        at, tables = 8 + length, {}
-        for name, size in head.pop("tables"):
-            tables[name] = pa.ipc.open_stream(data[at : at + size]).read_all()
-            at += size
-        guarantee = head.pop("guarantee")
-        return Release(
-            tables=tables,
-            guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
-            counts=Counts(**head.pop("counts")),
-            **head,
-        )
-    except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise StateError("A stored release is damaged.", hint="Restore the store from a backup.") from None
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _digest(table: pa.Table) -> str:
-    return hashlib.sha256(_ipc(table.combine_chunks())).hexdigest()

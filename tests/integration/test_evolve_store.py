@@ -89,6 +89,27 @@ def test_wrong_uses_are_refused(policy_file, tmp_path):
     assert store.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_command_that_is_repeated_changes_nothing(policy_file, tmp_path, capsys):
+    """After a crash nobody knows whether the last command came through; running it again must not double the records."""
+    store, ids = tmp_path / "store.db", tmp_path / "ids.csv"
+    data = write(cases.table(range(30), [i % 5 for i in range(30)]), tmp_path / "a.csv")
+    assert run("evolve", "init", store, "-p", policy_file("sealed")) == 0
+
+    def records():
+        capsys.readouterr()
+        assert run("evolve", "status", store, "--json") == 0
+        return json.loads(capsys.readouterr().out.strip().splitlines()[-1])["records"]
+
+    assert run("evolve", "insert", store, data) == 0
+    assert run("evolve", "insert", store, data) == 5
+    assert records() == 30
+    assert run("evolve", "insert", store, data, "--again") == 0
+    assert records() == 60
+    assert run("evolve", "delete", store, write(cases.table(range(30), [0] * 30).select(["id"]), ids)) == 0
+    assert run("evolve", "insert", store, data) == 0  # another change lies between
+    assert records() == 30
+
+
 def test_the_ledger_remembers_and_a_reopened_table_goes_on_alike(tmp_path):
     policy, values = cases.policy("sealed", 3), [i % 7 for i in range(70)]
     made = []
@@ -216,7 +237,9 @@ def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
             if kill % 10 == 9 and steps > 3:
                 table.publish(tmp_path / f"after {kill}", again=True)
                 assert verify([tmp_path / f"after {kill}"], table.policy).holds
-    made = sorted(tmp_path.glob("a* *")) and [p.parent for p in tmp_path.rglob("release.json")]
+    # A killed writer may leave a hidden draft; what bears the name that was asked for is whole.
+    made = [p.parent for p in tmp_path.rglob("release.json") if not p.parent.name.startswith(".")]
+    assert made
     for folder in made:
         assert verify([folder], cases.policy(strategy, 3)).holds
     with Store.open(place, create=False) as store:

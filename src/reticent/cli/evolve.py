@@ -29,6 +29,9 @@ Place = Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgr
 Data = Annotated[
     str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False)
 ]
+Again = Annotated[
+    bool, typer.Option("--again", help="Take in the file that was the last change once more, not by mistake.")
+]
 
 
 @app.command("init")
@@ -46,9 +49,9 @@ def init(store: Place, policy: PolicyFile, seed: Seed = None, json: Json = False
 
 
 @app.command("insert")
-def insert(store: Place, data: Data, json: Json = False) -> None:
+def insert(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
     """Add the records of a file, in one transaction."""
-    _change(store, data, lambda table, batch: table.insert(batch), json=json)
+    _change(store, data, lambda table, batch: table.insert(batch, again=again), json=json)
 
 
 @app.command("update")
@@ -58,9 +61,9 @@ def update(store: Place, data: Data, json: Json = False) -> None:
 
 
 @app.command("apply")
-def apply(store: Place, data: Data, json: Json = False) -> None:
+def apply(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
     """Apply a change feed: a file whose column `op` says insert, update or delete, in one transaction."""
-    _change(store, data, lambda table, batch: table.apply(batch), json=json)
+    _change(store, data, lambda table, batch: table.apply(batch, again=again), json=json)
 
 
 @app.command("delete")

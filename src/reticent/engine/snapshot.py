@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
+from reticent.release.parcel import table_bytes, table_from
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -25,7 +26,7 @@ def pack(
     blobs: dict[str, bytes] | None = None,
 ) -> bytes:
     """Packs plain values, tables and blobs into one string of bytes."""
-    parts = {name: _ipc(table) for name, table in (tables or {}).items()}
+    parts = {name: table_bytes(table) for name, table in (tables or {}).items()}
     order = [("table", name, len(data)) for name, data in parts.items()] + [
         ("blob", name, len(data)) for name, data in (blobs or {}).items()
     ]
@@ -48,7 +49,7 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
             if len(part) < size:
                 raise ValueError
             if what == "table":
-                tables[name] = pa.ipc.open_stream(part).read_all()
+                tables[name] = table_from(part)
             else:
                 blobs[name] = part
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
@@ -58,10 +59,3 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
             "The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew."
         )
     return Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"]), header["state"], tables, blobs
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())

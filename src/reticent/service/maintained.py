@@ -16,6 +16,7 @@ from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.release import LedgerEntry
+from reticent.release.parcel import table_bytes
 from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Maintained:
                 done = _apply(before, batch)
                 answer = {**done, "rows": before.counts.rows_in}
                 kept = None if key is None else (key, {**answer, "digest": digest})
-                self._keep(before, _ipc(batch), kept)
+                self._keep(before, table_bytes(batch), kept)
             except BaseException:
                 self._engine = None  # it may be ahead of the store
                 raise
@@ -140,7 +141,7 @@ class Maintained:
             policy_hash=self.policy.hash,
             method=release.method,
             counts=release.counts,
-            digest=hashlib.sha256(_ipc(release.tables["qit"])).hexdigest(),
+            digest=hashlib.sha256(table_bytes(release.tables["qit"])).hexdigest(),
         )
         tx.record_ledger(self.publisher, entry, witness.persons, witness.groups)
 
@@ -163,10 +164,3 @@ def _apply(engine: EvolvingPublisher, batch: pa.Table) -> dict[str, Any]:
     if "op" in batch.column_names and "op" not in engine.policy.columns:
         return engine.apply(batch).to_dict()
     return engine.insert(batch).to_dict()
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.series import from_bytes, to_bytes
+from reticent.release.parcel import from_bytes, to_bytes
 from reticent.service.documents import Documents, fresh_id, now
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.errors import InternalError
 from reticent.release import LedgerEntry
-from reticent.series import to_bytes
+from reticent.release.parcel import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,13 +21,13 @@ import pyarrow as pa
 from reticent.audit import verify
 from reticent.encode import Dictionary
 from reticent.engine import publisher_class
-from reticent.engine.evolving import parcel
 from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.sealed import Sealed
 from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.policy import Policy
 from reticent.release import LedgerEntry
+from reticent.release.parcel import digest, from_bytes, table_bytes, table_from, to_bytes
 from reticent.store import Store
 from reticent.store import evolving as rows_of
 
@@ -109,9 +109,9 @@ class EvolvingTable:
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
-    def insert(self, batch: pa.Table) -> Change:
-        """Adds records, in one transaction."""
-        return self._durably(lambda: self.engine.insert(batch))
+    def insert(self, batch: pa.Table, *, again: bool = True) -> Change:
+        """Adds records, in one transaction; `again=False` refuses those that the last change has brought already."""
+        return self._durably(lambda: self.engine.insert(batch), None if again else self._new(batch))
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
         """Removes records by person or record id, in one transaction."""
@@ -121,16 +121,27 @@ class EvolvingTable:
         """Replaces records, in one transaction."""
         return self._durably(lambda: self.engine.update(batch))
 
-    def apply(self, batch: pa.Table) -> Change:
-        """Applies a change feed, in one transaction."""
-        return self._durably(lambda: self.engine.apply(batch))
+    def apply(self, batch: pa.Table, *, again: bool = True) -> Change:
+        """Applies a change feed, in one transaction; `again=False` refuses the feed that the last change was."""
+        return self._durably(lambda: self.engine.apply(batch), None if again else self._new(batch))
 
-    def _durably(self, work: Callable[[], Change]) -> Change:
+    def _new(self, batch: pa.Table) -> str:
+        """The digest of a change that is not the last one once more, as when a command is repeated after a crash."""
+        given = digest(batch)
+        if self._store.get(NAME, NAME, "last") == given.encode():
+            raise StateError(
+                "The last change of this table was this very file.",
+                hint="Nothing was changed now. If the same records are to come in once more, add --again.",
+            )
+        return given
+
+    def _durably(self, work: Callable[[], Change], given: str | None = None) -> Change:
         with self._or_reload():
             change = work()
             with self._store.transaction() as tx:
                 rows_of.remove(tx, NAME, change.removed.tolist())
                 self._write(tx, change.written)
+                tx.put(NAME, NAME, "last", (given or "").encode())
         self._settled()
         return change
 
@@ -142,7 +153,7 @@ class EvolvingTable:
         if waiting is None:
             release, number = self._make(again=again)
         else:
-            release, number = parcel.unwrap(waiting.payload), waiting.number
+            release, number = from_bytes(waiting.payload), waiting.number
         release.to_dir(Path(folder), format=form)
         with self._store.transaction() as tx:
             tx.mark_sent(NAME, number)
@@ -158,7 +169,7 @@ class EvolvingTable:
             verdict = verify([release], self.policy)
             if not verdict.holds:
                 raise InternalError(f"The judge refuted the release ({', '.join(f.claim for f in verdict.refuted)}).")
-            payload = parcel.wrap(release)
+            payload = to_bytes(release)
             with self._store.transaction() as tx:
                 self._write(tx, moved)
                 self._record(tx, release, payload)
@@ -300,12 +311,8 @@ def _concerned(store: Store, engine: EvolvingPublisher, change: pa.Table) -> lis
 
 
 def _pack(values: pa.Array) -> bytes:
-    sink = pa.BufferOutputStream()
-    table = pa.table({"value": values})
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return table_bytes(pa.table({"value": values}))
 
 
 def _unpack(payload: bytes) -> pa.Array:
-    return pa.ipc.open_stream(payload).read_all().column("value").combine_chunks()
+    return table_from(payload).column("value").combine_chunks()
