@@ -1,5 +1,7 @@
 //! Keyed 64-bit hashes of records: equal cells give equal hashes, and nobody without the key can tell more.
 
+use std::collections::HashMap;
+
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
@@ -31,18 +33,22 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
     }
 }
 
-/// Hashes the records of a stream, under keys that are derived once.
-#[pyclass(module = "reticent._core.stream", frozen)]
+/// Hashes the records of a stream under keys that are derived once, and knows the codes of its sensitive values.
+#[pyclass(module = "reticent._core.stream")]
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
+    codes: HashMap<Vec<u8>, i32>,
+    missing: Option<i32>,
+    known: i32,
 }
 
-/// Hashes of quasi-identifiers, hashes of persons, rows without a person.
+/// Hashes of quasi-identifiers, hashes of persons, rows without a person, and codes, unless a value is not known.
 type Hashes<'py> = (
     Bound<'py, PyArray1<u64>>,
     Option<Bound<'py, PyArray1<u64>>>,
     usize,
+    Option<Bound<'py, PyArray1<i32>>>,
 );
 
 #[pymethods]
@@ -52,17 +58,34 @@ impl Hasher {
         Hasher {
             quasi: Sip::new(&derive(key, 16)),
             person: Sip::new(&derive(key, 17)),
+            codes: HashMap::new(),
+            missing: None,
+            known: 0,
         }
     }
 
-    /// One hash per row over the columns `quasi`, and one of the column `person`.
-    #[pyo3(signature = (batch, quasi, person))]
-    fn hash<'py>(
+    /// Takes in further values; each gets the next code.
+    fn learn(&mut self, labels: Vec<Option<String>>) {
+        for label in labels {
+            match label {
+                Some(text) => {
+                    self.codes.insert(text.into_bytes(), self.known);
+                }
+                None => self.missing = Some(self.known),
+            }
+            self.known += 1;
+        }
+    }
+
+    /// Hashes and codes of a batch, whose columns are given by number.
+    #[pyo3(signature = (batch, quasi, person, sensitive))]
+    fn read<'py>(
         &self,
         py: Python<'py>,
         batch: Capsules<'py>,
         quasi: Vec<usize>,
         person: Option<usize>,
+        sensitive: usize,
     ) -> PyResult<Hashes<'py>> {
         let batch = Batch::from_capsules(&batch)?;
         let rows = batch.rows();
@@ -71,16 +94,20 @@ impl Hasher {
             .map(|&i| batch.column(i))
             .collect::<PyResult<_>>()?;
         let person = person.map(|i| batch.column(i)).transpose()?;
-        let (qis, persons) = py.detach(|| {
+        let sensitive = batch.column(sensitive)?;
+        let (qis, persons, codes) = py.detach(|| {
             let qis: Vec<u64> = (0..rows).map(|r| record(&self.quasi, &quasi, r)).collect();
             let persons = person.as_ref().map(|column| self.persons(column, rows));
-            (qis, persons)
+            let codes: Option<Vec<i32>> =
+                (0..rows).map(|r| self.code(&sensitive.cell(r))).collect();
+            (qis, persons, codes)
         });
         let (persons, missing) = persons.unzip();
         Ok((
             qis.into_pyarray(py),
             persons.map(|hashes: Vec<u64>| hashes.into_pyarray(py)),
             missing.unwrap_or(0),
+            codes.map(|codes| codes.into_pyarray(py)),
         ))
     }
 }
@@ -94,5 +121,14 @@ impl Hasher {
             cell(&self.person, &own)
         });
         (hashes.collect(), missing)
+    }
+
+    /// Values are text here; whoever sends numbers has them turned into text first.
+    fn code(&self, own: &Cell) -> Option<i32> {
+        match own {
+            Cell::Null => self.missing,
+            Cell::Text(bytes) => self.codes.get(*bytes).copied(),
+            _ => None,
+        }
     }
 }

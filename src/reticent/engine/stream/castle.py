@@ -55,8 +55,8 @@ class Castle(Publisher):
         self.shard = shard
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
-        self._reader = RecordReader(policy, self._sensitive, rng.key("stream records"))
         self._values = Values([])
+        self._reader = RecordReader(policy, self._sensitive, rng.key("stream records"), self._values)
         self._numeric: tuple[str, ...] | None = None
         self._words: dict[str, Dictionary] = {}
         self._ladders: dict[str, Ladder] = {}
@@ -82,7 +82,7 @@ class Castle(Publisher):
         self._open(batch)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        records = self._reader.read(batch, seqs, self._values)
+        records = self._reader.read(batch, seqs)
         leaves, numbers = self._leaves(batch), self._numbers(batch)
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
         self._next = int(seqs[-1]) + 1

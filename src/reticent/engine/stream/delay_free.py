@@ -88,9 +88,12 @@ class DelayFree(Immediate):
         self._counts = counts
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
-    def metrics(self) -> dict[str, float]:
+    def _moment(self) -> tuple[Any, ...]:
+        return self._core.totals()
+
+    def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        tuples, offered, groups, open_groups, retired, top = self._core.totals()
+        tuples, offered, groups, open_groups, retired, top = moment
         figures = {
             "sau": 1 - tuples / offered if offered else 0.0,
             "sau_limit": sau_limit(self.l, top / tuples if tuples else 0.0),

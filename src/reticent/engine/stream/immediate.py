@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reticent.engine.stream.design import Label
     from reticent.policy import Policy
 
+T = TypeVar("T")
 _NAME = 17
 # The design is renewed whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
 # evidence changes nothing that matters.
@@ -72,7 +73,7 @@ class Immediate(Publisher):
         self.l = policy.stream.l
         self.prior: Prior = starting_prior(policy)
         self.values = Values(self._domain())
-        self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"))
+        self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"), self.values)
         self._names = [*policy.quasi, *policy.plain]
         self._hash = policy.hash
         self._next = 0
@@ -105,11 +106,13 @@ class Immediate(Publisher):
 
     def _place(self, records: Records) -> Placed:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
-        parts: list[Placed] = []
         at, size, rows = 0, len(records), self._rows
+        if size < min(self._room(), self._look_at - rows):
+            return self._put(records)
+        parts: list[Placed] = []
         while at < size or not parts:
             end = min(size, at + self._room(), at + max(self._look_at - rows, 0) or size)
-            parts.append(self._put(records if end - at == size else records[at:end]))
+            parts.append(self._put(records[at:end]))
             rows += end - at
             at = end
             if rows >= self._look_at:
@@ -126,9 +129,17 @@ class Immediate(Publisher):
         past = self.prior.counts if self.prior.source == "past" else {}
         return {label: past.get(label, 0) + int(seen[code]) for code, label in enumerate(self.values.labels)}
 
-    @abstractmethod
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit and what else an operator watches."""
+        return self._figures(self._moment())
+
+    @abstractmethod
+    def _moment(self) -> tuple[Any, ...]:
+        """How the stream stands now: enough to make its figures later."""
+
+    @abstractmethod
+    def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
+        """The figures of a moment."""
 
     @abstractmethod
     def _claims(self) -> Guarantee:
@@ -150,7 +161,7 @@ class Immediate(Publisher):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        return self._reader.read(batch, seqs, self.values)
+        return self._reader.read(batch, seqs)
 
     def place(self, records: Records) -> Placed:
         """Places records for good; after an error the publisher is of no use any more."""
@@ -184,20 +195,20 @@ class Immediate(Publisher):
 
     def release(self, batch: pa.Table, records: Records, placed: Placed) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
-        size = len(records)
+        size, moment = len(records), self._moment()
+
+        def tables() -> dict[str, pa.Table]:
+            columns = batch.select(self._names)
+            return {"group": group_table(placed, self.values.array), "tuple": tuple_table(columns, records, placed)}
+
         return Release(
             kind="stream",
             method=self.method,
-            tables=OnDemand(
-                {
-                    "group": lambda: group_table(placed, self.values.array),
-                    "tuple": lambda: tuple_table(batch.select(self._names), records, placed),
-                }
-            ),
+            tables=OnDemand(tables),
             guarantee=self.guarantee,
             counts=Counts(size, size, 0, 0),
             policy_hash=self._hash,
-            metrics=self.metrics(),
+            metrics=OnDemand(lambda: self._figures(moment)),
             seeded=self.rng.seeded,
         )
 
@@ -238,23 +249,28 @@ class Immediate(Publisher):
         """Takes a snapshot's parts in."""
 
 
-class OnDemand(Mapping[str, pa.Table]):
-    """Tables by name, each built when it is first asked for: who only wants the lines never pays for them."""
+class OnDemand(Mapping[str, T]):
+    """Values by name, made when the first is asked for: who only wants the lines never pays for the tables."""
 
-    def __init__(self, builders: Mapping[str, Callable[[], pa.Table]]) -> None:
-        self._builders = builders
-        self._built: dict[str, pa.Table] = {}
+    __slots__ = ("_made", "_make")
 
-    def __getitem__(self, name: str) -> pa.Table:
-        if name not in self._built:
-            self._built[name] = self._builders[name]()
-        return self._built[name]
+    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+        self._make = make
+        self._made: Mapping[str, T] | None = None
+
+    def _all(self) -> Mapping[str, T]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, name: str) -> T:
+        return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._builders)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._builders)
+        return len(self._all())
 
 
 def tuple_table(columns: pa.Table, records: Records, placed: Placed) -> pa.Table:

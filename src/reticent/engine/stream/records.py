@@ -80,31 +80,40 @@ class _Layout:
 
 
 class RecordReader:
-    """Turns batches into records, under the key of the stream."""
+    """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(self, policy: Policy, sensitive: str, key: bytes) -> None:
+    def __init__(self, policy: Policy, sensitive: str, key: bytes, values: Values) -> None:
         self.quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
         self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
         self._hasher = _core.stream.Hasher(key)
+        self._values, self._taught = values, 0
         self._layout: _Layout | None = None
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
         return self._layout is not None and self._layout.schema.equals(schema)
 
-    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], values: Values) -> Records:
-        """Hashes and codes of a batch; `values` learns what is new."""
+    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
+        """Hashes and codes of a batch."""
+        known = len(self._values)
+        if known > self._taught:
+            self._hasher.learn(self._values.labels[self._taught :])
+            self._taught = known
         rows, layout = self._piece(batch)
-        qis, persons, missing = self._hasher.hash(rows.__arrow_c_array__(), layout.quasi, layout.person)
+        qis, persons, missing, codes = self._hasher.read(
+            rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive
+        )
         if missing:
             raise DataError(
                 f"{missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
-        known = len(values)
-        codes = values.encode(_text(rows.column(layout.sensitive)))
-        # Without a person column every record stands for someone else.
-        return Records(seqs, qis, seqs if persons is None else persons, codes, tuple(values.labels[known:]))
+        if persons is None:
+            persons = seqs  # without a person column every record stands for someone else
+        if codes is not None:
+            return Records(seqs, qis, persons, codes)
+        codes = self._values.encode(_text(rows.column(layout.sensitive)))
+        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
 
     def _piece(self, batch: pa.Table) -> tuple[pa.RecordBatch, _Layout]:
         """The batch in one piece and in types the core reads; as it is, wherever it can be."""

@@ -150,9 +150,12 @@ class Sealed(Immediate):
         self._before = self._core.seen()
         self.epoch += 1
 
-    def metrics(self) -> dict[str, float]:
+    def _moment(self) -> tuple[Any, ...]:
+        return self._core.totals(), self._rates[-1] if self._rates else None, self.alarms, self.epoch
+
+    def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
         """SAU beside its limit, groups, the forced-open rate, alarms, and the information loss of (6) and (7)."""
-        tuples, groups, open_groups, retired, forced, top = self._core.totals()
+        (tuples, groups, open_groups, retired, forced, top), rate, alarms, epoch = moment
         width = self.l * self.policy.stream.copies
         figures = {
             "sau": 1 - tuples / (groups * width) if groups else 0.0,
@@ -160,9 +163,9 @@ class Sealed(Immediate):
             "groups": groups,
             "open_groups": open_groups,
             "retired_groups": retired,
-            "forced_open_rate": self._rates[-1] if self._rates else (forced / tuples if tuples else 0.0),
-            "alarms": self.alarms,
-            "epoch": self.epoch,
+            "forced_open_rate": (forced / tuples if tuples else 0.0) if rate is None else rate,
+            "alarms": alarms,
+            "epoch": epoch,
         }
         if self.policy.stream.copies == 1:
             figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)

@@ -31,12 +31,12 @@ def table(rows) -> pa.Table:
 
 
 def read(reader: RecordReader, batch: pa.Table):
-    records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64), Values([]))
-    return records.qis.tolist(), records.persons.tolist(), records.codes.tolist(), records.labels
+    records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64))
+    return records.qis.tolist(), records.persons.tolist(), records.codes.tolist()
 
 
-def fresh() -> RecordReader:
-    return RecordReader(POLICY, "ill", KEY)
+def fresh(key: bytes = KEY) -> RecordReader:
+    return RecordReader(POLICY, "ill", key, Values([]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -59,15 +59,19 @@ def test_cutting_and_holding_change_nothing(rows, cut):
 @settings(max_examples=60, deadline=None)
 @given(ROWS)
 def test_equal_cells_and_no_others_give_equal_hashes(rows):
-    qis, persons, codes, labels = read(fresh(), table(rows))
+    values = Values(["b", None])
+    reader, batch = RecordReader(POLICY, "ill", KEY, values), table(rows)
+    qis, persons, codes = read(reader, batch)
     assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
     assert len({row[1] for row in rows}) == len(set(persons))
-    assert [labels[code] for code in codes] == [row[4] for row in rows]
+    assert [values.labels[code] for code in codes] == [row[4] for row in rows]
+    again = reader.read(batch, np.arange(len(rows), dtype=np.uint64))  # now the core knows every value
+    assert (again.codes.tolist(), again.labels) == (codes, ())
 
 
 def test_another_key_gives_other_hashes():
     batch = table([("", "p", 1, "x", "a")])
-    other = RecordReader(POLICY, "ill", bytes(32))
+    other = fresh(bytes(32))
     assert read(fresh(), batch)[0] != read(other, batch)[0]
     assert read(fresh(), batch)[1] != read(other, batch)[1]
 
@@ -78,15 +82,22 @@ def test_records_without_a_person_are_counted_and_refused():
         read(fresh(), batch)
 
 
+def test_values_met_first_are_told_once():
+    reader, seqs = fresh(), np.arange(3, dtype=np.uint64)
+    batch = table([("", "p", 1, "x", "a"), ("", "q", 1, "x", None), ("", "r", 1, "x", "a")])
+    assert reader.read(batch, seqs).labels == ("a", None)
+    assert reader.read(batch, seqs).labels == ()
+
+
 def test_the_core_refuses_what_is_no_whole_batch():
     hasher = _core.stream.Hasher(KEY)
     rows = pa.record_batch({"a": ["x", "y"], "b": [1.5, 2.5]})
-    assert len(hasher.hash(rows.__arrow_c_array__(), [0, 1], None)[0]) == 2
+    assert len(hasher.read(rows.__arrow_c_array__(), [0, 1], None, 0)[0]) == 2
     with pytest.raises(ValueError, match="no such column"):
-        hasher.hash(rows.__arrow_c_array__(), [2], None)
+        hasher.read(rows.__arrow_c_array__(), [2], None, 0)
     with pytest.raises(TypeError, match="record batch"):
-        hasher.hash(rows.column(0).__arrow_c_array__(), [0], None)
+        hasher.read(rows.column(0).__arrow_c_array__(), [0], None, 0)
     with pytest.raises(TypeError, match="record batch"):
-        hasher.hash(pa.StructArray.from_arrays(rows.columns, names=["a", "b"])[1:].__arrow_c_array__(), [0], None)
+        hasher.read(pa.StructArray.from_arrays(rows.columns, names=["a", "b"])[1:].__arrow_c_array__(), [0], None, 0)
     with pytest.raises(TypeError, match="type that the core"):
-        hasher.hash(pa.record_batch({"a": pa.array([1], pa.int8())}).__arrow_c_array__(), [0], None)
+        hasher.read(pa.record_batch({"a": pa.array([1], pa.int8())}).__arrow_c_array__(), [0], None, 0)
