@@ -24,7 +24,10 @@ def anonymize(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Release one table, once: meet the policy, verify, then write; or write nothing and say why."""
+    """Release one table, once.
+
+    Meets the policy, verifies, then writes; or writes nothing and says why.
+    """
     from reticent.cli.begin import begin
     from reticent.cli.output import describe, emit, say, summary, working
     from reticent.tables import anonymize as release_table

@@ -18,7 +18,10 @@ def demo(
     ] = None,
     rows: Annotated[int, typer.Option(help="Size of the hospital.", min=1000)] = 20_000,
 ) -> None:
-    """Make a hospital, release it in every way there is, verify each, and say what happened."""
+    """Make a hospital, release it in every way, and verify each.
+
+    Says what it does, command by command.
+    """
     from reticent.cli.tour import tour
 
     if output is None:

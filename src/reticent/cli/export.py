@@ -16,7 +16,10 @@ def export(
     name: Annotated[str, typer.Option(help="Tables are called NAME_data and so on.")] = "release",
     json: Json = False,
 ) -> None:
-    """Write a release into tables of a database: all of them in one transaction, or nothing."""
+    """Write a release into tables of a database.
+
+    All of them in one transaction, or nothing.
+    """
     from reticent.cli.output import emit, say
     from reticent.connectors.sql import write_release
 

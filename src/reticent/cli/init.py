@@ -28,8 +28,9 @@ def init(
     ] = "table",
     json: Json = False,
 ) -> None:
-    """Look at the data, guess roles and hierarchies, explain each guess, and write a policy to correct.
+    """Look at the data, guess roles, and write a policy to correct.
 
+    Hierarchies are guessed too, and each guess is explained.
     With --for stream it also counts the past into a prior, with --for series it proposes how values may change.
     """
     import shlex

@@ -27,7 +27,10 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Of the synthetic data and all choices.")] = 1,
     json: Json = False,
 ) -> None:
-    """Repeat the experiments of a paper on synthetic data of its kind, and on Adult where RETICENT_DATA names its folder."""
+    """Repeat the experiments of a paper, and plot them.
+
+    On synthetic data of its kind, and on Adult where RETICENT_DATA names its folder.
+    """
     from importlib import import_module
 
     from reticent.cli.output import emit, say

@@ -21,7 +21,10 @@ def republish(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Release the same persons again: no candidate ruled out, no risk above the limit; or write nothing and say why."""
+    """Release the same persons again, and again.
+
+    No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
+    """
     from reticent.cli.begin import begin
     from reticent.cli.output import describe, emit, say, summary, working
     from reticent.series import republish as next_release

@@ -35,7 +35,10 @@ def serve(
     ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second that one token may make.", min=0.1)] = 2_000,
 ) -> None:
-    """Serve the API that feeds post to and analysts read from, and the studio."""
+    """Serve the API and the studio.
+
+    Feeds post to the API, analysts read from it.
+    """
     from reticent.errors import ConnectorError, PolicyError
 
     if (certificate is None) != (key is None):

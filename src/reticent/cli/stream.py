@@ -35,7 +35,10 @@ def stream(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Release every record the moment it arrives; killed and started again, it goes on where it was."""
+    """Release every record the moment it arrives.
+
+    Killed and started again, it goes on where it was.
+    """
     from reticent.cli.output import emit
     from reticent.connectors.runner import StreamRunner
     from reticent.connectors.runner.dead import DeadLetterFile

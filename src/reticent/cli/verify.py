@@ -21,7 +21,10 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recompute every claim from the release alone; exit 4 when one is refuted."""
+    """Recompute every claim from the release alone.
+
+    Exit code 4 when one is refuted.
+    """
     from reticent.audit import verify as judge
     from reticent.cli.output import emit, say
     from reticent.policy import Policy
