@@ -1,5 +1,6 @@
 """Messages over a real MLLP port: acknowledged when stored, released once, in order."""
 
+import contextlib
 import json
 import os
 import signal
@@ -28,6 +29,15 @@ def connect(port, process):
             os.sched_yield()
 
 
+@contextlib.contextmanager
+def killed_on_failure(process):
+    try:
+        yield
+    except BaseException:
+        process.kill()
+        raise
+
+
 def ask(link, *texts):
     link.sendall(b"".join(START + text.encode() + END for text in texts))
     heard = b""
@@ -44,7 +54,7 @@ def test_messages_are_acknowledged_and_released(tmp_path):
     port = free_port()
     command = [sys.executable, "-m", "reticent", "stream", f"mllp://127.0.0.1:{port}", "-p", tmp_path / "policy.yaml"]
     command += ["--store", tmp_path / "s.db", "--to", tmp_path / "out.ndjson"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, killed_on_failure(process):
         with connect(port, process) as link, connect(port, process) as other:
             first = ask(link, *(message(row, i) for i, row in enumerate(rows[:59])))
             assert [b"MSA|AA|%d" % i in answer for i, answer in enumerate(first)] == [True] * 59

@@ -21,6 +21,22 @@ _CHUNK = 1 << 16
 _LONGEST = 16 << 20
 
 
+def check_port(address: str) -> None:
+    """Refuses a port that cannot be had; nobody is let in yet, so no sender is turned away."""
+    host, port = _place(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((host, port))
+        except OSError:
+            raise _taken(host, port) from None
+
+
+def _taken(host: str, port: int) -> ConnectorError:
+    return ConnectorError(f"mllp://{host}:{port}: cannot listen there.", hint="Choose a free port.")
+
+
 class MllpFeed:
     """Reads what senders have sent so far; `acknowledge` answers them once it is stored."""
 
@@ -37,7 +53,7 @@ class MllpFeed:
         try:
             self._door = socket.create_server((host, port))
         except OSError:
-            raise ConnectorError(f"{self.name}: cannot listen there.", hint="Choose a free port.") from None
+            raise _taken(host, port) from None
         self._watch.register(self._door, selectors.EVENT_READ)
         if wake is not None:
             self._watch.register(wake, selectors.EVENT_READ)

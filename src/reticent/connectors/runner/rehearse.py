@@ -26,11 +26,11 @@ def rehearse(policy: Policy, source: str, target: str, form: str | None = None) 
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
         raise taken(path)
     if source.startswith("mllp://"):
-        from reticent.connectors.hl7 import Hl7Lines, MllpFeed
+        from reticent.connectors.hl7 import Hl7Lines, check_port
 
         Hl7Lines(policy)
-        MllpFeed(source).close()
-    elif source != "-":
+        check_port(source)
+    elif source != "-" and not Path(source).is_fifo():  # who opens and closes a pipe takes its writer down
         with closing(Feed(source)) as feed:
             if feed.regular:
                 _begin(policy, feed, form)

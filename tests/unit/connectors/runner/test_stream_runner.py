@@ -1,6 +1,7 @@
 """The runner: what it reads, what it sets aside, and that it goes on where it was."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -261,3 +262,32 @@ def test_a_missing_source_is_said_so():
         Feed("no such file")
     with pytest.raises(ConnectorError, match="is a folder"):
         Feed(".")
+
+
+def test_a_named_pipe_is_opened_once(policy, tmp_path):
+    """Whoever opens a pipe and closes it again, only to look, takes its writer down."""
+    pipe = tmp_path / "feed.csv"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "reticent", "stream", pipe, "-p", tmp_path / "policy.json"]
+    command += ["--store", tmp_path / "s.db", "--to", tmp_path / "out.ndjson"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        writer = os.open(pipe, os.O_WRONLY)
+        os.write(writer, b"who,age,town,note,ill\n")
+        for row in rows(50):
+            os.write(writer, row.encode() + b"\n")
+        os.close(writer)
+        assert process.wait(timeout=120) == 0
+    assert seqs(tmp_path / "out.ndjson") == list(range(50))
+
+
+def test_a_port_is_tried_without_letting_anybody_in(monkeypatch):
+    """A sender that came in while the port is only tried would be thrown out again."""
+    from reticent.connectors.hl7 import mllp
+
+    heard = []
+    monkeypatch.setattr(mllp.socket.socket, "listen", lambda *_: heard.append(1), raising=True)
+    mllp.check_port("mllp://127.0.0.1:0")
+    assert not heard
+    monkeypatch.undo()
+    with mllp.socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConnectorError, match="cannot listen"):
+        mllp.check_port(f"mllp://127.0.0.1:{taken.getsockname()[1]}")
