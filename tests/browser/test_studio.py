@@ -55,7 +55,9 @@ def test_from_upload_to_download(context, demo, table, tmp_path):
     sizes = release.tables["data"].group_by(quasi).aggregate([([], "count_all")]).column("count_all").to_pylist()
     assert min(sizes) >= 6
 
+    before = page.url
     page.get_by_role("button", name="Favour").first.click()  # a one-click alternative
+    page.wait_for_url(lambda url: url != before)  # until then the old release is still on the page
     page.get_by_role("button", name="Download CSV").wait_for()
 
     page.get_by_role("link", name="History").click()
