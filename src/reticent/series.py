@@ -18,7 +18,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.errors import InternalError, StateError
 from reticent.release import Ledger, LedgerEntry
-from reticent.release.parcel import digest, from_bytes, to_bytes
+from reticent.release.codec import digest, from_bytes, to_bytes
 from reticent.store import Store
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _keep(kept: Store, made: _Made, given: str) -> int:
 
 
 def _engine(policy: Policy, state: Snapshot | None, rng: Rng) -> SeriesPublisher:
-    kind = publisher_class(NAME, policy.series.model)
+    kind = publisher_class(NAME, policy.series.method)
     engine = kind(policy, rng=rng) if state is None else kind.restore(policy, state.payload)
     if not isinstance(engine, SeriesPublisher):
         raise InternalError("A series model is not a series engine.")

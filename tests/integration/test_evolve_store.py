@@ -36,17 +36,17 @@ def run(*args):
 
 @pytest.fixture
 def policy_file(tmp_path):
-    def make(strategy, l=3):
-        path = tmp_path / f"{strategy}.json"
-        path.write_text(json.dumps(cases.policy(strategy, l).to_dict()))
+    def make(method, l=3):
+        path = tmp_path / f"{method}.json"
+        path.write_text(json.dumps(cases.policy(method, l).to_dict()))
         return path
 
     return make
 
 
-@pytest.mark.parametrize("strategy", cases.STRATEGIES)
-def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
-    store, policy = tmp_path / "store.db", policy_file(strategy)
+@pytest.mark.parametrize("method", cases.STRATEGIES)
+def test_a_history_on_the_command_line(method, policy_file, tmp_path, capsys):
+    store, policy = tmp_path / "store.db", policy_file(method)
     values = [i % 7 for i in range(70)]
     assert run("evolve", "init", store, "-p", policy) == 0
     assert run("evolve", "insert", store, write(cases.table(range(70), values), tmp_path / "a.csv"), "--json") == 0
@@ -60,7 +60,7 @@ def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
     feed = cases.table([80, 30], [1, 2])
     feed = feed.append_column("op", [["insert", "delete"]])
     assert run("evolve", "apply", store, write(feed, tmp_path / "f.csv")) == 0
-    again = [] if strategy == "sealed" else ["--again"]
+    again = [] if method == "sealed" else ["--again"]
     if again:
         assert run("evolve", "publish", store, "-o", tmp_path / "r2") == 4
         assert not (tmp_path / "r2").exists()
@@ -71,7 +71,7 @@ def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
     second = Release.from_dir(tmp_path / "r2")
     assert {"z900", "z901", "z80"} <= set(second.tables["qit"].column("zip").to_pylist())
     assert run("verify", tmp_path / "r2", "-p", policy) == 0
-    expected = 0 if strategy == "sealed" else 4
+    expected = 0 if method == "sealed" else 4
     assert run("verify", tmp_path / "r1", tmp_path / "r2", "-p", policy) == expected
 
 
@@ -202,12 +202,12 @@ def expected(steps):
     return {str(p) for p in range(3 * steps)} - gone
 
 
-@pytest.mark.parametrize("strategy", ["sealed", "indexed"])
-def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
+@pytest.mark.parametrize("method", ["sealed", "indexed"])
+def test_a_kill_at_any_moment_leaves_whole_changes(method, tmp_path):
     seed = 20261
     chance = random.Random(seed)
     place = tmp_path / "store.db"
-    EvolvingTable.create(place, cases.policy(strategy, 3))
+    EvolvingTable.create(place, cases.policy(method, 3))
     steps = 0
     for kill in range(50):
         reader, writer = os.pipe()
@@ -241,7 +241,7 @@ def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
     made = [p.parent for p in tmp_path.rglob("release.json") if not p.parent.name.startswith(".")]
     assert made
     for folder in made:
-        assert verify([folder], cases.policy(strategy, 3)).holds
+        assert verify([folder], cases.policy(method, 3)).holds
     with Store.open(place, create=False) as store:
         numbers = [entry.number for entry in store.ledger(NAME).entries]
         assert numbers == list(range(1, len(numbers) + 1))

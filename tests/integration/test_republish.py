@@ -26,7 +26,7 @@ columns:
   region: quasi
   postcode: {role: quasi, hierarchy: {prefix: 5}}
   diagnosis: {role: sensitive, updates: {file: updates.csv}}
-series: {model: MODEL, m: 4, max_risk: RISK}
+series: {method: MODEL, m: 4, max_risk: RISK}
 """
 
 

@@ -82,7 +82,7 @@ def streamed(**settings: Any) -> dict[str, Any]:
 def repeated(model: str, m: int) -> dict[str, Any]:
     """A policy for a series: illnesses of one branch may become one another."""
     ill = {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}, "updates": {"tree": 1}}
-    series = {"model": model, "m": m, "max_risk": 0.5}
+    series = {"method": model, "m": m, "max_risk": 0.5}
     return {"version": 1, "person": "patient", "columns": COLUMNS | {"ill": ill}, "series": series}
 
 
@@ -108,12 +108,12 @@ CASES = [
     *(
         Case(
             "evolving",
-            strategy,
-            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
+            method,
+            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"method": method, "l": 3}},
             people,
-            cut=strategy == "sealed",
+            cut=method == "sealed",
         )
-        for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
+        for method in ("sealed", "indexed", "enc", "encc", "eac", "red")
     ),
     *(
         Case("series", model, repeated(model, m), people)

@@ -1,4 +1,4 @@
-"""Random histories of insertions, deletions, updates, feeds, restarts: every strategy keeps its promises at every step."""
+"""Random histories of insertions, deletions, updates, feeds, restarts: every method keeps its promises at every step."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ VALUES = st.lists(st.integers(0, DOMAIN - 1), min_size=1, max_size=12)
 class History(RuleBasedStateMachine):
     """The table beside a plain dict that says what must be in it."""
 
-    strategy: str
+    method: str
 
     def __init__(self):
         super().__init__()
-        self.engine = cases.build(self.strategy, L)
+        self.engine = cases.build(self.method, L)
         self.model: dict[int, tuple[int, int]] = {}  # id -> (zip, value)
         self.following = 0
         self.attack = Attack()
@@ -105,7 +105,7 @@ class History(RuleBasedStateMachine):
         offered = Counter(dict.fromkeys([], 0))
         for value, count in zip(st_.column("value").to_pylist(), st_.column("count").to_pylist(), strict=True):
             offered[value] += count
-        if self.strategy == "sealed":
+        if self.method == "sealed":
             shown_table = published(release, "")
             facts = self.engine.witness.facts.tolist()
             single = [f if n == 1 else None for f, n in ((f, facts.count(f)) for f in facts)]
@@ -120,8 +120,8 @@ class History(RuleBasedStateMachine):
         assert counts.rows_in == len(self.model) == counts.published + counts.held
 
 
-@pytest.mark.parametrize("strategy", cases.STRATEGIES)
-def test_every_history_keeps_the_guarantee(strategy):
-    machine = type(f"History_{strategy}", (History,), {"strategy": strategy})
+@pytest.mark.parametrize("method", cases.STRATEGIES)
+def test_every_history_keeps_the_guarantee(method):
+    machine = type(f"History_{method}", (History,), {"method": method})
     machine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
     machine.TestCase().runTest()

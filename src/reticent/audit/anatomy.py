@@ -97,15 +97,24 @@ def _posterior(release: Published, groups: Groups) -> list[Finding]:
 
 
 def _wanted(release: Published, policy: Policy) -> list[Requirement]:
-    """The claims; for Anatomy of one table also the privacy section and the 1/l bound that it promises."""
+    """The claims, and the l that the policy asks for whatever the release calls itself.
+
+    One table by Anatomy also promises that no value exceeds 1/l of its group. k and t speak of generalised classes: an
+    evolving table states in its guarantee that it does not meet them, and they are judged where they are claimed.
+    """
     wanted = requirements(release.claims)
-    if release.method in ("anatomy", ""):
-        wanted += demanded(policy)
+    asked = demanded(policy)
+    wanted += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
+    wanted.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
+    if release.kind in ("table", ""):
         levels = [requirement.numbers[-1] for requirement in wanted if requirement.model == "l"]
-        wanted += [Requirement("l", kind, (max(levels),)) for kind in ("distinct", "frequency") if levels]
-    if not any(requirement.model == "l" for requirement in wanted):
-        wanted.append(Requirement("l", "distinct", (Fraction(policy.evolving.l),)))
+        wanted.append(Requirement("l", "frequency", (max(levels),)))
     return list(dict.fromkeys(wanted))
+
+
+def _kind(release: Published) -> str:
+    """What the release says it is may make the demand stricter, never laxer than `privacy`."""
+    return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
 def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, list[Finding]]:

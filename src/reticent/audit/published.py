@@ -33,7 +33,8 @@ class Published:
 
     Attributes:
         name: how to call it in findings.
-        kind: generalised, anatomy, m-distinct or stream.
+        shape: generalised, anatomy, m-distinct or stream.
+        kind: table, evolving, series or stream by the manifest, "" when there is none.
         method: the algorithm named by the manifest, "" when there is none.
         tables: table name -> columns as text, null where a value is missing.
         wire: a stream as a file of JSON lines, instead of tables.
@@ -42,7 +43,8 @@ class Published:
     """
 
     name: str
-    kind: str
+    shape: str
+    kind: str = ""
     method: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     wire: Path | None = None
@@ -54,7 +56,7 @@ class Published:
     altered: int = 0
 
     def __repr__(self) -> str:
-        return f"Published({self.name}, {self.kind})"
+        return f"Published({self.name}, {self.shape})"
 
 
 def published(source: str | Path | Release, name: str) -> Published:
@@ -93,6 +95,7 @@ def _from_release(release: Release, name: str) -> Published:
     counts = release.counts
     return Published(
         name=name,
+        shape=release.shape,
         kind=release.kind,
         method=release.method,
         tables={key: text_table(table) for key, table in release.tables.items()},
@@ -113,7 +116,8 @@ def _from_folder(path: Path, name: str) -> Published:
     wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
     return Published(
         name=name,
-        kind=str(manifest.get("kind") or _kind(set(tables))),
+        shape=str(manifest.get("shape") or _shape(set(tables))),
+        kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
         wire=wires[0] if wires and not tables else None,
@@ -143,7 +147,7 @@ def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _kind(tables: set[str]) -> str:
+def _shape(tables: set[str]) -> str:
     if {"qit", "st"} <= tables:
         return "anatomy"
     if {"data", "counterfeits"} <= tables:

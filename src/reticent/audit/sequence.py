@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _ROUNDS = 8
-_ONE_ONLY = "the strategy is safe for one publication only; more than one was made"
+_ONE_ONLY = "the method is safe for one publication only; more than one was made"
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,7 +143,7 @@ class Attack:
 
 def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     """Whether anyone is left with fewer than l candidates, given all publications of an evolving table."""
-    ours = [release for release in releases if release.kind == "anatomy" and {"qit", "st"} <= set(release.tables)]
+    ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
         return Verdict(())
     attack = Attack()
@@ -151,7 +151,7 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
         qit, st = release.tables["qit"], release.tables["st"]
         attack.add(Publication.read(qit, st, linked(qit, policy)))
     found = list(attack.candidates().values())
-    l = policy.evolving.l
+    l = policy.l_of("evolving")
     changed = max(int(release.explain.get("revised", 0) or 0) for release in ours)
     below = sum(count < l for count in found)
     # A person whose value changed is shown with another class: that is stated, and not covered by the claim.

@@ -200,7 +200,7 @@ def _sorted(values: list[Any]) -> bool:
 def _level(releases: Sequence[Published], policy: Policy) -> Fraction:
     """The l to hold the stream to: the stricter of the claims and the policy."""
     claimed = [r.numbers[-1] for release in releases for r in requirements(release.claims) if r.model == "l"]
-    return max([Fraction(policy.stream.l), *claimed])
+    return max([Fraction(policy.l_of("stream")), *claimed])
 
 
 def _lines(path: Any) -> Iterator[Any]:

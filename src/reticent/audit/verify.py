@@ -30,7 +30,7 @@ SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
 JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
     "anatomy": anatomy.judge,
-    series.KIND: series.judge,
+    series.SHAPE: series.judge,
 }
 """The judge of each kind of release that stands by itself."""
 
@@ -53,7 +53,7 @@ def verify(
     """
     several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
     releases = [published(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
-    streams = [release for release in releases if release.kind == "stream"]
+    streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases]
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
@@ -66,11 +66,11 @@ def verify(
 
 
 def _one(release: Published, policy: Policy) -> Verdict:
-    judge = JUDGES.get(release.kind)
-    if release.kind == "stream":
+    judge = JUDGES.get(release.shape)
+    if release.shape == "stream":
         verdict = Verdict(())  # its parts are judged together
     elif judge is None:
-        verdict = Verdict((Finding("the kind of release is known", holds=False),))
+        verdict = Verdict((Finding("the shape of the release is known", holds=False),))
     else:
         verdict = judge(release, policy)
     findings = [none_of("files are as they were released", release.altered), *verdict.findings]

@@ -43,9 +43,9 @@ def init(store: Place, policy: PolicyFile, seed: Seed = None, json: Json = False
 
     rules = Policy.load(policy)
     EvolvingTable.create(store, rules, seed=seed)
-    say(f"An empty table under strategy {rules.evolving.strategy}, l = {rules.evolving.l}.")
+    say(f"An empty table under method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
     if json:
-        emit({"strategy": rules.evolving.strategy, "l": rules.evolving.l, "policy_hash": rules.hash})
+        emit({"method": rules.evolving.method, "l": rules.l_of("evolving"), "policy_hash": rules.hash})
 
 
 @app.command("insert")
@@ -82,7 +82,7 @@ def publish(
     store: Place,
     output: OutputFolder,
     again: Annotated[
-        bool, typer.Option("--again", help="Publish once more with a strategy that is safe only once.")
+        bool, typer.Option("--again", help="Publish once more with a method that is safe only once.")
     ] = False,
     form: Format = "csv",
     json: Json = False,
@@ -107,7 +107,7 @@ def publish(
             if publications > 1
             else ""
         )
-        say(f"  This strategy is safe for one publication only. {warning}".rstrip())
+        say(f"  This method is safe for one publication only. {warning}".rstrip())
     say(f"Publication {publications}, verified and written to {output}.")
     if json:
         emit(summary(made.release, seconds) | {"publication": publications, "recovered": made.recovered})

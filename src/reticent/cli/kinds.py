@@ -61,7 +61,7 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
         ),
         (
             f"privacy: {{l: {l}}}",
-            f"evolving: {{strategy: sealed, l: {l}}}   # {l} values stay possible for everybody, over all publications together",
+            f"evolving: {{method: sealed, l: {l}}}   # {l} values stay possible for everybody, over all publications together",
         ),
     )
 
@@ -75,7 +75,7 @@ def _series(data: str, output: Path, sensitive: str) -> Kind:
             "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
             "# or {tree: 1} for values under the same parent of the column's hierarchy.",
             f"privacy: {{l: {m}}}",
-            f"series: {{model: m-distinct, m: {m}, max_risk: 0.5}}",
+            f"series: {{method: m-distinct, m: {m}, max_risk: 0.5}}",
         ),
         updates=True,
     )

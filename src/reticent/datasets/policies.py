@@ -26,7 +26,7 @@ columns:
 privacy: {l: 10, suppression: 0.02}
 
 table:    {method: anatomy}             # one table, released once
-evolving: {strategy: sealed, l: 10}     # a table that gains, loses and corrects rows
+evolving: {method: sealed, l: 10}     # a table that gains, loses and corrects rows
 """
 
 _SERIES = """\
@@ -46,7 +46,7 @@ columns:
 privacy: {l: 4}
 
 # Four candidates for each person in every release, and no release above the risk limit.
-series: {model: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, m: 4, max_risk: 0.5}
 """
 
 _FEED = """\
@@ -89,7 +89,7 @@ columns:
 privacy: {l: 10}
 
 table:    {method: anatomy}
-evolving: {strategy: sealed, l: 10}     # up to l = 30 can be met
+evolving: {method: sealed, l: 10}     # up to l = 30 can be met
 """
 
 _M_DISTINCT = """\
@@ -108,7 +108,7 @@ columns:
 privacy: {l: 4}
 
 table:  {method: anatomy}
-series: {model: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, m: 4, max_risk: 0.5}
 """
 
 _FHIR = """\

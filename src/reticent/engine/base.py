@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Release
+    from reticent.release.release import Kind
 
 
 class Publisher(ABC):
@@ -27,7 +28,7 @@ class Publisher(ABC):
     policy are never changed. Time and randomness come in by argument.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[Kind]
     method: ClassVar[str]
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:

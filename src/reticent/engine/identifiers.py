@@ -52,7 +52,13 @@ def prepare(table: pa.Table, policy: Policy) -> pa.Table:
 
 
 def refuse_unfit(policy: Policy, kind: str) -> None:
-    """Refuses what a kind of release cannot keep: pseudonyms that would link releases, shifts that would differ."""
+    """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l."""
+    l = policy.privacy.l
+    if kind != "table" and l is not None and l.kind in ("entropy", "recursive"):
+        raise PolicyError(
+            f"privacy.l: {l.kind} diversity is kept by table methods only, not by releases of the kind {kind}.",
+            hint="Write l: {distinct: ...} for this kind of release.",
+        )
     for name, column in policy.columns.items():
         made = column.identifier
         if made is not None and made.pseudonym is not None and kind != "table":

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
-from reticent.release.parcel import table_bytes, table_from
+from reticent.release.codec import table_bytes, table_from
 
 if TYPE_CHECKING:
     from reticent.policy import Policy

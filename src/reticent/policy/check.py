@@ -99,9 +99,10 @@ def _kinds(policy: Policy) -> list[str]:
     """What the sections of the other kinds of release say, where they are written."""
     evolving, series, stream = policy.evolving, policy.series, policy.stream
     said = {
-        "evolving": f"evolving: {evolving.strategy}, l = {evolving.l}",
-        "series": f"series: {series.model}, m = {series.m}, no risk above {series.limit:g}",
-        "stream": f"stream: {stream.method}, " + ("k of privacy" if stream.method == "castle" else f"l = {stream.l}"),
+        "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
+        "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
+        "stream": f"stream: {stream.method}, "
+        + ("k of privacy" if stream.method == "castle" else f"l = {policy.l_of('stream')}"),
     }
     return [text for name, text in said.items() if name in policy.model_fields_set]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from reticent.errors import PolicyError
+from reticent.policy.bundle import named_files
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown
 from reticent.policy.settings import (
@@ -29,6 +31,9 @@ from reticent.policy.settings import (
     TableSettings,
 )
 from reticent.policy.spec import Column
+
+DEFAULT_L, DEFAULT_M = 10, 4
+"""Candidates per record, and values per group of a series, where the policy says nothing."""
 
 
 class Policy(Section):
@@ -99,6 +104,21 @@ class Policy(Section):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _no_section_is_laxer(self) -> Policy:
+        if self.privacy.l is None:
+            return self
+        asked = math.ceil(self.privacy.l.l)
+        for kind, word in (("evolving", "l"), ("stream", "l"), ("series", "m")):
+            number = getattr(getattr(self, kind), word)
+            if number is not None and number < asked:
+                raise PydanticCustomError(
+                    "laxer",
+                    "{kind}: {word} = {number} is laxer than l = {asked} of privacy; take it out, or write a larger one.",
+                    {"kind": kind, "word": word, "number": number, "asked": asked},
+                )
+        return self
+
     @classmethod
     def load(cls, path: str | Path) -> Policy:
         """Reads a policy file; relative paths in it are taken from its folder."""
@@ -166,18 +186,25 @@ class Policy(Section):
         return self._base / name
 
     def files(self) -> dict[str, Path]:
-        """Every file the policy refers to, by the place that names it."""
-        found: dict[str, Path] = {}
-        for name, column in self.columns.items():
-            for part in ("hierarchy", "updates"):
-                spec = getattr(column, part)
-                if spec is not None and spec.file is not None:
-                    found[f"columns.{name}.{part}"] = self.path(spec.file)
-        for kind in ("evolving", "series", "stream"):
-            prior = getattr(getattr(self, kind), "prior", None)
-            if prior is not None:
-                found[f"{kind}.prior"] = self.path(prior.file)
-        return found
+        """Every file whose content belongs to the policy's meaning, by the place that names it; keys do not."""
+        return {named.place: self.path(named.name) for named in named_files(self) if not named.secret}
+
+    def l_of(self, kind: str) -> int:
+        """The l that releases of this kind keep: that of `privacy`, or of the section where it is stricter."""
+        asked = [math.ceil(self.privacy.l.l)] if self.privacy.l is not None else []
+        section = None if kind in ("table", "series") else getattr(self, kind).l
+        return max([*asked, *([section] if section else [])], default=DEFAULT_L)
+
+    @property
+    def m(self) -> int:
+        """The different sensitive values per group of a series: never fewer than `privacy` asks for."""
+        asked = math.ceil(self.privacy.l.l) if self.privacy.l is not None else 0
+        return self.series.m or max(asked, DEFAULT_M)
+
+    @property
+    def group_size(self) -> int:
+        """Members of a first group of a series: at least m, and enough that one of them stays within the risk limit."""
+        return max(self.m, math.ceil(1 / self.series.limit - 1e-9))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, defaults left out; `from_dict` reads them back."""

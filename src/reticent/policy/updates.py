@@ -110,7 +110,7 @@ def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still
     if spec is None:
         raise PolicyError(
             f"columns.{column}: a series with changing values needs to know how they may change.",
-            hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {model: m-invariance}.",
+            hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {method: m-invariance}.",
         )
     if spec.file is not None:
         return _compile(read_updates(policy.path(spec.file), column=column), seen)

@@ -13,7 +13,6 @@ import os
 import platform
 import secrets
 import shutil
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,24 +22,27 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.release.codec import to_dict
 
 if TYPE_CHECKING:
     from reticent.release.release import Release
 
 MANIFEST = "release.json"
+FORMAT = 2
+"""Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 
 
-def write(release: Release, path: Path, form: str, now: dt.datetime | None) -> Path:
+def write(release: Release, path: Path, file_format: str, now: dt.datetime | None) -> Path:
     """Writes a release to a folder that does not exist yet, or is empty."""
-    if form not in FORMATS:
+    if file_format not in FORMATS:
         raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
     refuse_taken(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.mkdir(mode=0o700)
-        _fill(draft, release, form, now)
+        _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
         draft.rename(path)
@@ -63,12 +65,12 @@ def refuse_taken(path: Path) -> None:
         raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
 
 
-def _fill(draft: Path, release: Release, form: str, now: dt.datetime | None) -> None:
+def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {}
     for name, table in release.tables.items():
-        target = draft / f"{name}.{form}"
+        target = draft / f"{name}.{file_format}"
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            if form == "csv":
+            if file_format == "csv":
                 pa.csv.write_csv(table, file)
             else:
                 pq.write_table(table, file)
@@ -84,16 +86,8 @@ def _fill(draft: Path, release: Release, form: str, now: dt.datetime | None) -> 
 
 
 def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "kind": release.kind,
-        "method": release.method,
-        "policy_hash": release.policy_hash,
-        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-        "counts": asdict(release.counts),
-        "metrics": dict(release.metrics),
-        "explain": dict(release.explain),
-        "seeded": release.seeded,
+    return to_dict(release) | {
+        "format": FORMAT,
         "files": files,
         "versions": {"reticent": version("reticent"), "python": platform.python_version(), "pyarrow": pa.__version__},
         "time": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
@@ -127,7 +121,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         ) from None
     except ValueError:
         raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != 1:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
             f"{path}: {MANIFEST} has another format than this version reads.",
             hint="Read it with the version that wrote it.",

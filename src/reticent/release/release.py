@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reticent.release import folder
-
 if TYPE_CHECKING:
     import datetime as dt
 
     import pyarrow as pa
 
-Kind = Literal["generalised", "anatomy", "m-distinct", "stream"]
+Kind = Literal["table", "evolving", "series", "stream"]
+Shape = Literal["generalised", "anatomy", "m-distinct", "stream"]
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,14 @@ class Release:
     """One publication: tables by name, the guarantee, counts, metrics, and how it came about.
 
     Attributes:
-        kind: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits} or "stream" {group, tuple | record}.
+        kind: what was given away: a table once, an evolving table, a series, a stream.
+        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits} or "stream" {group, tuple | record}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
         seeded: the random choices came from a given seed, so this is fit for tests only.
     """
 
     kind: Kind
+    shape: Shape
     method: str
     tables: Mapping[str, pa.Table]
     guarantee: Guarantee
@@ -72,25 +73,18 @@ class Release:
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())
-        return f"Release({self.kind}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
+        return f"Release({self.kind}, {self.shape}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
         """Writes the release as a folder, wholly or not at all."""
+        from reticent.release import folder
+
         return folder.write(self, Path(path), format, now)
 
     @classmethod
     def from_dir(cls, path: str | Path) -> Release:
         """Reads a folder that `to_dir` wrote."""
+        from reticent.release import codec, folder
+
         manifest, tables = folder.read(Path(path))
-        guarantee = manifest["guarantee"]
-        return cls(
-            kind=manifest["kind"],
-            method=manifest["method"],
-            tables=tables,
-            guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
-            counts=Counts(**manifest["counts"]),
-            policy_hash=manifest["policy_hash"],
-            metrics=manifest["metrics"],
-            explain=manifest["explain"],
-            seeded=manifest["seeded"],
-        )
+        return codec.from_dict(manifest, tables)

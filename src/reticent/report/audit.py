@@ -176,6 +176,7 @@ def _describe(release: Published) -> dict[str, Any]:
     return {
         "name": release.name,
         "kind": release.kind,
+        "shape": release.shape,
         "method": release.method,
         "policy_hash": release.policy_hash,
         "claims": dict(release.claims),

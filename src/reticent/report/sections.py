@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from reticent.release import wording
 from reticent.report import words
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
 from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
@@ -57,7 +58,7 @@ def released(audit: Audit) -> str:
     rows = [
         (
             release.name or "release",
-            words.KINDS.get(release.kind, release.kind),
+            wording.SHAPES.get(release.shape, release.shape),
             release.method or "unknown",
             f"{release.counts.get('published', 0):,} of {release.counts.get('rows_in', 0):,}",
             f"{release.counts.get('suppressed', 0):,}",
@@ -75,7 +76,7 @@ def released(audit: Audit) -> str:
 def guarantee(audit: Audit) -> str:
     """The claims in plain words, the adversary, and what is not covered."""
     latest = audit.releases[-1]
-    said = words.claims_in_words(latest.claims)
+    said = wording.claims_in_words(latest.claims)
     out = paragraph("The latest release claims:") + bullets(said) if said else paragraph("The release claims nothing.")
     against, open_ = audit.against, audit.not_covered
     if against:

@@ -13,10 +13,10 @@ import pyarrow.csv as pacsv
 
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
-from reticent.service.bundle import Bundle
 from reticent.service.live import PushStep
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
+from reticent.service.shelf import parse
 from reticent.service.wire import NDJSON
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def fill(hub: Hub, rows: int) -> None:
     if STREAM in hub.streams:
         return
     prior, updates = csv(feed.prior(_SEED)).decode(), csv(series.updates()).decode()
-    hub.create("stream", STREAM, Bundle.parse(policy_yaml("feed"), {"prior.csv": prior}))
-    hub.create("series", SERIES, Bundle.parse(policy_yaml("series"), {"updates.csv": updates}))
-    hub.create("evolving", EVOLVING, Bundle.parse(policy_yaml("hospital")))
+    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior}))
+    hub.create("series", SERIES, parse(policy_yaml("series"), {"updates.csv": updates}))
+    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital")))
     table = hospital.generate(rows, _SEED)
     keep(hub, csv(table), TABLE)
     half = rows // 2

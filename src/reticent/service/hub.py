@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reticent.service.bundle import Bundle, Shelf
+from reticent.policy.bundle import Bundle
 from reticent.service.documents import OWNER, Documents
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
@@ -17,6 +17,7 @@ from reticent.service.maintained import Maintained
 from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
 from reticent.service.republished import Republished
+from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
 from reticent.service.writer import Writer
 from reticent.store import Store

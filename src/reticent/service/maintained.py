@@ -16,7 +16,7 @@ from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.release import LedgerEntry
-from reticent.release.parcel import table_bytes
+from reticent.release.codec import table_bytes
 from reticent.service.problems import ServiceError
 
 if TYPE_CHECKING:
@@ -46,17 +46,17 @@ class Maintained:
     @staticmethod
     def probe(policy: Policy) -> None:
         """Refuses a policy under which no evolving table can be kept."""
-        publisher(policy, "evolving", policy.evolving.strategy, rng=Rng.fresh())
+        publisher(policy, "evolving", policy.evolving.method, rng=Rng.fresh())
 
     def _restored(self) -> EvolvingPublisher:
-        store, strategy = self._hub.store, self.policy.evolving.strategy
+        store, method = self._hub.store, self.policy.evolving.method
         kept = store.snapshot(self.publisher)
         if kept is None:
-            engine = publisher(self.policy, "evolving", strategy, rng=Rng(store.key(self.publisher)))
+            engine = publisher(self.policy, "evolving", method, rng=Rng(store.key(self.publisher)))
         else:
-            engine = publisher_class("evolving", strategy).restore(self.policy, kept.payload)
+            engine = publisher_class("evolving", method).restore(self.policy, kept.payload)
         if not isinstance(engine, EvolvingPublisher):
-            raise InternalError("An evolving strategy is not an evolving table.")
+            raise InternalError("An evolving method is not an evolving table.")
         for delta in kept.deltas if kept is not None else ():
             engine.push(pa.ipc.open_stream(delta).read_all())
         self._journalled = sum(map(len, kept.deltas)) if kept is not None else _JOURNAL
@@ -152,8 +152,8 @@ class Maintained:
             counts = engine.counts
         return {
             "name": self.name,
-            "strategy": self.policy.evolving.strategy,
-            "l": self.policy.evolving.l,
+            "method": self.policy.evolving.method,
+            "l": self.policy.l_of("evolving"),
             "rows": counts.rows_in,
             "held": counts.held,
             "publications": engine.publications,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.release.parcel import from_bytes, to_bytes
+from reticent.release.codec import from_bytes, to_bytes, to_dict
 from reticent.service.documents import Documents, fresh_id, now
 
 if TYPE_CHECKING:
@@ -27,20 +26,12 @@ class Releases:
     def add(self, tx: Transaction, release: Release, verdict: Verdict, *, kind: str, source: str, number: int) -> str:
         """Stores a release; from here on it is published."""
         ident = fresh_id()
-        document = {
+        document = to_dict(release) | {
             "id": ident,
             "created": now(),
             "kind": kind,
             "source": source,
             "number": number,
-            "form": release.kind,
-            "method": release.method,
-            "policy_hash": release.policy_hash,
-            "seeded": release.seeded,
-            "counts": asdict(release.counts),
-            "metrics": dict(release.metrics),
-            "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-            "explain": dict(release.explain),
             "tables": {name: table.num_rows for name, table in release.tables.items()},
             "verdict": verdict.to_dict(),
         }
@@ -65,11 +56,11 @@ class Releases:
         """One release with its data."""
         return from_bytes(self._documents.blob(ident))
 
-    def archive(self, ident: str, form: str = "csv") -> bytes:
+    def archive(self, ident: str, file_format: str = "csv") -> bytes:
         """The folder of a release as a zip file."""
         release = self.load(ident)
         with tempfile.TemporaryDirectory(prefix="reticent-") as folder:
-            where = release.to_dir(Path(folder) / "release", format=form)
+            where = release.to_dir(Path(folder) / "release", format=file_format)
             packed = io.BytesIO()
             with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
                 for file in sorted(where.iterdir()):

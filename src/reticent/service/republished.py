@@ -15,7 +15,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.errors import InternalError
 from reticent.release import LedgerEntry
-from reticent.release.parcel import to_bytes
+from reticent.release.codec import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +38,10 @@ class Republished:
     @staticmethod
     def probe(policy: Policy) -> None:
         """Refuses a policy under which no series can be published."""
-        publisher(policy, "series", policy.series.model, rng=Rng.fresh())
+        publisher(policy, "series", policy.series.method, rng=Rng.fresh())
 
     def _engine(self) -> SeriesPublisher:
-        store, model = self._hub.store, self.policy.series.model
+        store, model = self._hub.store, self.policy.series.method
         kept = store.snapshot(self.publisher)
         if kept is None:
             engine = publisher(self.policy, "series", model, rng=Rng(store.key(self.publisher)))
@@ -90,8 +90,8 @@ class Republished:
         """Model and number of releases."""
         return {
             "name": self.name,
-            "model": self.policy.series.model,
-            "m": self.policy.series.m,
+            "method": self.policy.series.method,
+            "m": self.policy.m,
             "max_risk": self.policy.series.limit,
             "releases": len(self._hub.releases.of("series", self.name)),
         }

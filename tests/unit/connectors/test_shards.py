@@ -12,7 +12,7 @@ from reticent import Rng
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
 from reticent.connectors.shards import Form, Shard, shard_of, sharded
-from reticent.connectors.spark.parcel import Parcel
+from reticent.connectors.spark.workplace import Carried
 from reticent.errors import PolicyError, StateError
 
 KEY = Rng.from_seed(5)
@@ -124,15 +124,15 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
 
 def test_a_policy_travels_with_its_files(tmp_path):
     policy = stream_feed.policy(tmp_path)
-    parcel = Parcel.pack(policy)
+    carried = Carried.pack(policy)
     (tmp_path / "prior.csv").unlink()
-    opened = parcel.open()
+    opened = carried.open()
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert opened.hash == Parcel.pack(opened).open().hash
+    assert opened.hash == Carried.pack(opened).open().hash
     outside = policy.model_copy(update={"stream": policy.stream.model_copy(update={"prior": {"file": "../x.csv"}})})
     with pytest.raises(PolicyError):
-        Parcel.pack(
+        Carried.pack(
             type(policy).from_dict(
                 outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
             )

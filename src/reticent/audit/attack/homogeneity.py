@@ -36,7 +36,7 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
             question=QUESTION,
             tried=len(posterior),
             right=float(posterior.sum()),
-            counted=release.kind == "generalised",
+            counted=release.shape == "generalised",
             claim=claim,
             highest=float(posterior.max()),
             sure=int((posterior >= 1).sum()),

@@ -42,7 +42,7 @@ def from_candidates(attack: str, question: str, candidates: Sequence[int], evide
     if not len(left):
         return None
     posterior = 1.0 / left
-    least = evidence.policy.evolving.l
+    least = evidence.policy.l_of("evolving")
     claim = conceded_by_all(evidence)
     return Outcome(
         attack=attack,

@@ -99,15 +99,17 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     believed = sealed and truth is None
     model = seen.by_class() if believed else seen
     found = infer(model, _known(evidence, model, believed=believed), evidence.rng, effort)
-    return _outcome(evidence, model, found, truth, claim=1 / evidence.policy.stream.l if sealed else None)
+    return _outcome(evidence, model, found, truth, claim=1 / evidence.policy.l_of("stream") if sealed else None)
 
 
 def _known(evidence: Evidence, seen: Transcript, *, believed: bool) -> Rules:
     """What the attacker knows of the algorithm; of a class that its slots are equally likely."""
     stream = evidence.policy.stream
     if believed:
-        return rules(seen.values, None, stream.l, "uniform")
-    return rules(seen.values, prior_counts(evidence.policy), stream.l, getattr(stream, "pool", "matched"))
+        return rules(seen.values, None, evidence.policy.l_of("stream"), "uniform")
+    return rules(
+        seen.values, prior_counts(evidence.policy), evidence.policy.l_of("stream"), getattr(stream, "pool", "matched")
+    )
 
 
 def _outcome(

@@ -38,7 +38,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     release, policy = evidence.releases[-1], evidence.policy
     known = evidence.external if evidence.external is not None else evidence.original
     column = policy.sensitive[0] if policy.sensitive else ""
-    seen = view(release, policy, column) if release.kind != "stream" else None
+    seen = view(release, policy, column) if release.shape != "stream" else None
     if known is None or seen is None:
         return None
     shared = [name for name in seen.quasi.column_names if name in known.column_names]
@@ -76,7 +76,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
 
 def _claim(release: Published) -> float | None:
     sizes = [r.numbers[0] for r in requirements(release.claims) if r.model == "k"]
-    return float(1 / max(sizes)) if sizes and release.kind == "generalised" else None
+    return float(1 / max(sizes)) if sizes and release.shape == "generalised" else None
 
 
 def _matches(

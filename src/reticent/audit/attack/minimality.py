@@ -54,7 +54,7 @@ def minimality(evidence: Evidence) -> Outcome | None:
     release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
     rule = next((r for r in requirements(release.claims) + demanded(policy) if r.model == "l"), None)
     data = release.tables.get("data")
-    if release.kind != "generalised" or data is None or original is None or rule is None:
+    if release.shape != "generalised" or data is None or original is None or rule is None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None

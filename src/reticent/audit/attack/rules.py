@@ -33,7 +33,7 @@ class Rules:
     opening: NDArray[np.float64]
 
 
-def rules(values: tuple[str | None, ...], counts: dict[str | None, float] | None, l: int, pool: str) -> Rules:
+def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
     """From the published prior (value -> count of the past) and the pool that candidates are drawn from."""
     known = counts or {}
     weight = np.array([max(float(known.get(value, 0.0)), 0.5) for value in values]) if known else np.ones(len(values))

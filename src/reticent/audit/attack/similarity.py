@@ -45,7 +45,7 @@ def similarity(evidence: Evidence) -> Outcome | None:
             question=QUESTION,
             tried=len(posterior),
             right=float(posterior.sum()),
-            counted=release.kind == "generalised",
+            counted=release.shape == "generalised",
             claim=None,
             highest=float(posterior.max()),
             sure=int((posterior >= 1).sum()),

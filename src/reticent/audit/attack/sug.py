@@ -15,7 +15,7 @@ import numpy as np
 
 from reticent.audit.attack.outcome import Outcome, binned, worst_of
 from reticent.audit.attack.publications import conceded_by_all
-from reticent.audit.series import KIND, View, shares
+from reticent.audit.series import SHAPE, View, shares
 from reticent.policy.updates import updates_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ QUESTION = "Knows how values develop and in which group each person stood; weigh
 
 def sug(evidence: Evidence) -> Outcome | None:
     """Attack a series of releases; needs the ledger to tell who stood where."""
-    series, ledger, policy = evidence.of_kind(KIND), evidence.ledger, evidence.policy
+    series, ledger, policy = evidence.of_kind(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None
     column = policy.sensitive[0]

@@ -45,7 +45,7 @@ class View:
 def view(release: Published, policy: Policy, column: str) -> View | None:
     """The view of a release for one sensitive column; None when the release does not show it."""
     makers = {"generalised": _generalised, "anatomy": _anatomy, "m-distinct": _grouped, "stream": _stream}
-    maker = makers.get(release.kind)
+    maker = makers.get(release.shape)
     return maker(release, policy, column) if maker else None
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from reticent.connectors.shards import MOST_SHARDS, Form, Shard, shard_of, sharded
 from reticent.connectors.spark.collapse import column
-from reticent.connectors.spark.parcel import Parcel
+from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 
@@ -55,7 +55,7 @@ class Stream:
         wanted = sharded(policy)
         store.register(_NAME, policy_hash=wanted.hash)
         self._rng = Rng(store.key(_NAME)) if seed is None else Rng.from_seed(seed)
-        self._parcel, self._shards = Parcel.pack(wanted), shards
+        self._carried, self._shards = Carried.pack(wanted), shards
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
         """The published lines of a streaming frame: shard, number within the shard, kind ("line" or "dead"), line.
@@ -67,16 +67,16 @@ class Stream:
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.pandas import functions
 
-        policy = self._parcel.open()
+        policy = self._carried.open()
         if json is None:
             policy.check_columns(frame.columns)
             record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
         else:
             record = F.col(column(json)).cast("string")
         pandas_udf: Any = functions.pandas_udf
-        spread = pandas_udf(_spreader(self._parcel, self._shards, self._rng.key("shards")), "int")
+        spread = pandas_udf(_spreader(self._carried, self._shards, self._rng.key("shards")), "int")
         told = frame.select(record.alias("record")).withColumn("shard", spread(F.col("record")))
-        processor = make_processor(self._parcel, self._rng)
+        processor = make_processor(self._carried, self._rng)
         return told.groupBy("shard").transformWithStateInPandas(
             statefulProcessor=processor, outputStructType=_OUT, outputMode="Append", timeMode="None"
         )
@@ -103,10 +103,10 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def _spreader(parcel: Parcel, shards: int, key: bytes) -> Callable[[Any], Any]:
+def _spreader(carried: Carried, shards: int, key: bytes) -> Callable[[Any], Any]:
     # The key stays inside the function: it must not show up in a query plan.
     def spread(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
-        form = Form(parcel.open())
+        form = Form(carried.open())
 
         def of(value: str | None) -> int:
             record = form.read(value)
@@ -124,7 +124,7 @@ def _series() -> dict[str, Any]:
     return {"records": pd.Series, "return": pd.Series}
 
 
-def make_processor(parcel: Parcel, rng: Rng) -> Any:
+def make_processor(carried: Carried, rng: Rng) -> Any:
     """The operator that Spark runs per shard and micro-batch."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -135,7 +135,7 @@ def make_processor(parcel: Parcel, rng: Rng) -> Any:
         def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
             (number,) = key
             known = self._state.get() if self._state.exists() else None
-            shard = Shard(parcel.open(), rng, int(number), bytes(known[0]) if known else None)
+            shard = Shard(carried.open(), rng, int(number), bytes(known[0]) if known else None)
             values = [value for part in rows for value in part["record"].tolist()]
             frame, lines = release(shard, values, int(known[1]) if known else 0, int(number))
             self._state.update((shard.snapshot(), lines))

@@ -56,7 +56,8 @@ class SparkRelease:
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
-    kind: str = "generalised"
+    kind: str = "table"
+    shape: str = "generalised"
     method: str = METHOD
 
     def __repr__(self) -> str:

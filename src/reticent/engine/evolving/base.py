@@ -53,13 +53,13 @@ class EvolvingPublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self.sensitive, self.name = _roles(policy)
-        self.l = policy.evolving.l
+        self.l = policy.l_of(self.kind)
         self.records = Records([*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive)
         self.publications = 0
         self.step = 0
         self.witness: Witness | None = None
 
-    # -- what a strategy does -------------------------------------------------------------------------------------
+    # -- what a method does -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _admit(self, rows: Rows) -> tuple[Rows, Change]:
@@ -82,7 +82,7 @@ class EvolvingPublisher(Publisher):
         return np.empty(0, dtype=np.uint32)
 
     def _reload(self) -> None:
-        """Builds what a strategy keeps beside the records, after a restart."""
+        """Builds what a method keeps beside the records, after a restart."""
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
@@ -155,13 +155,13 @@ class EvolvingPublisher(Publisher):
         """Publishes the table as it is now.
 
         Args:
-            again: publish once more although this strategy is safe for one publication only.
+            again: publish once more although this method is safe for one publication only.
         """
         if self.publications and not self.safe_again and not again:
             raise GuaranteeError(
-                f"The strategy {self.method} is safe for one publication only, and {self.publications} were made; "
+                f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
                 "a reader who subtracts one from the next learns values of single persons.",
-                hint="Use the strategy sealed; or publish again nevertheless with --again.",
+                hint="Use the method sealed; or publish again nevertheless with --again.",
             )
         release, _ = self.prepare()
         return [release]
@@ -210,7 +210,8 @@ class EvolvingPublisher(Publisher):
         if self.policy.privacy.k is not None or self.policy.privacy.t is not None:
             guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, UNMET))
         return Release(
-            kind="anatomy",
+            kind=self.kind,
+            shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
             guarantee=guarantee,
@@ -318,7 +319,7 @@ class EvolvingPublisher(Publisher):
         return load(cls, policy, state)
 
     def extra(self) -> dict[str, Any]:
-        """What a strategy keeps beside the records, as plain values."""
+        """What a method keeps beside the records, as plain values."""
         return {"publications": self.publications, "step": self.step}
 
     def resume(self, extra: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the strategies of the paper share: classes with at least l distinct values, published by Anatomy.
+"""What the methods of the paper share: classes with at least l distinct values, published by Anatomy.
 
 Guarantee: at least l distinct sensitive values in every class, for one publication.
 Not covered: a second publication. Whoever subtracts one from the next learns the values of the records that came or went.
@@ -37,7 +37,7 @@ NOT_COVERED = (
 
 
 class ClusterPublisher(EvolvingPublisher):
-    """Classes kept by the native core under the strategy named by `method`."""
+    """Classes kept by the native core under the method named by `method`."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

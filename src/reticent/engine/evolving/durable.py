@@ -27,7 +27,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import InternalError, StateError
 from reticent.policy import Policy
 from reticent.release import LedgerEntry
-from reticent.release.parcel import digest, from_bytes, table_bytes, table_from, to_bytes
+from reticent.release.codec import digest, from_bytes, table_bytes, table_from, to_bytes
 from reticent.store import Store
 from reticent.store import evolving as rows_of
 
@@ -98,7 +98,7 @@ class EvolvingTable:
         Args:
             where: the store.
             wait: seconds.
-            touching: the one change to be made. A strategy whose changes need only the records they name then loads no
+            touching: the one change to be made. A method whose changes need only the records they name then loads no
                 others, so that a small change to a large table is quick.
         """
         with Store.open(where, create=False) as store:
@@ -173,7 +173,7 @@ class EvolvingTable:
             with self._store.transaction() as tx:
                 self._write(tx, moved)
                 self._record(tx, release, payload)
-                number = tx.put_outbox(NAME, release.kind, payload)
+                number = tx.put_outbox(NAME, "release", payload)
         self._settled()
         return release, number
 
@@ -196,7 +196,7 @@ class EvolvingTable:
         """How the table stands, in plain values."""
         counts, engine = self.engine.counts, self.engine
         return {
-            "strategy": engine.method,
+            "method": engine.method,
             "l": engine.l,
             "records": counts.rows_in,
             "publishable": counts.published,
@@ -248,9 +248,9 @@ class EvolvingTable:
 
 
 def _engine(policy: Policy, rng: Rng) -> EvolvingPublisher:
-    engine = publisher_class("evolving", policy.evolving.strategy)(policy, rng=rng)
+    engine = publisher_class("evolving", policy.evolving.method)(policy, rng=rng)
     if not isinstance(engine, EvolvingPublisher):
-        raise InternalError("An evolving strategy is of another kind.")
+        raise InternalError("An evolving method is of another kind.")
     return engine
 
 

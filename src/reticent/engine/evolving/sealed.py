@@ -22,7 +22,6 @@ probability of all publications unchanged; `tests/attack/test_evolving_adversary
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,8 @@ from reticent.engine.classes import Class, choices, design
 from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
-from reticent.errors import GuaranteeError, PolicyError
+from reticent.errors import GuaranteeError
+from reticent.policy.prior import read_prior
 from reticent.release import Guarantee
 
 if TYPE_CHECKING:
@@ -126,16 +126,10 @@ class Sealed(EvolvingPublisher):
 
     def _prior(self) -> dict[int, int]:
         """The prior of the policy: past counts per value; a value listed with 0 counts as seen once."""
-        path = self.policy.path(self.policy.evolving.prior.file) if self.policy.evolving.prior else None
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as file:  # type: ignore[union-attr]
-                lines = [(line[0], int(line[1])) for line in csv.reader(file) if line and line[1].strip().isdigit()]
-        except (OSError, ValueError, IndexError):
-            raise PolicyError(
-                "evolving.prior: the file cannot be read.", hint="Write one line value,count per value."
-            ) from None
-        codes = self.records.words[self.sensitive].encode(pa.array([value for value, _ in lines], pa.string()))
-        return {int(code): max(1, count) for code, (_, count) in zip(codes, lines, strict=True)}
+        assert self.policy.evolving.prior is not None  # noqa: S101 - asked before
+        counts = read_prior(self.policy.path(self.policy.evolving.prior.file), "evolving.prior")
+        codes = self.records.words[self.sensitive].encode(pa.array(list(counts), pa.string()))
+        return {int(code): max(1, count) for code, count in zip(codes, counts.values(), strict=True)}
 
     def _settle(self) -> Rows:
         """Opens an epoch for the values that wait, if they allow one, and seats everyone."""

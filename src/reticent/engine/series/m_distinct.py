@@ -54,7 +54,7 @@ class MDistinct(SeriesPublisher):
 
     def _size(self, updates: Updates) -> int:
         """Members of a first group: m, or more where some updates are likelier than others and candidates will drift apart."""
-        asked, components = self.policy.series.size, int(updates.components.max(initial=0)) + 1
+        asked, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
         if updates.even or not self.policy.series.spread:
             return asked
         roomy = math.ceil(HEADROOM / self.policy.series.limit)

@@ -96,7 +96,8 @@ class SeriesPublisher(Publisher):
             "updates": {"closed": updates.closed, "stayed": updates.stayed},
         }
         release = Release(
-            kind="m-distinct",
+            kind=self.kind,
+            shape="m-distinct",
             method=self.method,
             tables=release_tables(table, self.policy, quasi, grouping, updates),
             guarantee=Guarantee(self._claims(), AGAINST, self.not_covered),
@@ -135,7 +136,7 @@ class SeriesPublisher(Publisher):
         return gated(self.history, updates, people, grouping, self.policy.series.limit)
 
     def _claims(self) -> dict[str, Any]:
-        return {self.method: self.policy.series.m, "max_risk": self.policy.series.limit}
+        return {self.method: self.policy.m, "max_risk": self.policy.series.limit}
 
     def _key(self, purpose: str) -> bytes:
         return self.rng.key(f"series {purpose} {self.history.releases + 1}")

@@ -171,7 +171,8 @@ class Castle(Publisher):
             return []
         return [
             Release(
-                kind="stream",
+                kind=self.kind,
+                shape="stream",
                 method=self.method,
                 tables={"record": out},
                 guarantee=self.guarantee,
@@ -274,7 +275,7 @@ def _requirement(policy: Policy) -> tuple[int, int]:
     asked = int(np.ceil(wanted.l)) if wanted is not None else 1
     if policy.privacy.t is not None:
         raise PolicyError("CASTLE does not meet t-closeness.", hint="Take t out of the policy.")
-    return policy.privacy.k, max(asked, policy.stream.l if "l" in policy.stream.model_fields_set else 1)
+    return policy.privacy.k, max(asked, policy.stream.l or 1)
 
 
 def _intervals(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> pa.Array:

@@ -70,7 +70,7 @@ class Immediate(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)
         self.shard = shard
-        self.l = policy.stream.l
+        self.l = policy.l_of(self.kind)
         self.prior: Prior = starting_prior(policy)
         self.values = Values(self._domain())
         self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"), self.values)
@@ -202,7 +202,8 @@ class Immediate(Publisher):
             return {"group": group_table(placed, self.values.array), "tuple": tuple_table(columns, records, placed)}
 
         return Release(
-            kind="stream",
+            kind=self.kind,
+            shape="stream",
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,

@@ -99,7 +99,8 @@ class Anatomy(TablePublisher):
         sizes = np.bincount(qit.column("group").to_numpy())
         spread = (sizes * ((sizes - 1) / sizes)).sum() / rows
         return Release(
-            kind="anatomy",
+            kind=self.kind,
+            shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
             guarantee=Guarantee({"l": asked | {"frequency": l}}, AGAINST, NOT_COVERED + beyond(self.policy)),

@@ -57,7 +57,8 @@ def publish(given: Subject, table: pa.Table, outcome: Outcome, rng: Rng) -> Rele
         # Counted for the reader: k and l hold for records, not for persons.
         explain["further_records_of_a_person"] = given.rows - pc.count_distinct(table.column(policy.person)).as_py()
     return Release(
-        kind="generalised",
+        kind="table",
+        shape="generalised",
         method=outcome.method,
         tables={"data": _data(given, table, outcome, kept, rng)},
         guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED + beyond(policy)),

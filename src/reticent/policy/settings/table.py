@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -27,6 +27,8 @@ class SupervisionSettings(Section):
 
 class TableSettings(Section):
     """How one table is released."""
+
+    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
 
     method: Literal["optimal", "supervised", "local", "mondrian", "anatomy"] = "optimal"
     loss: Loss = "loss"

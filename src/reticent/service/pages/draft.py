@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.errors import PolicyError
+from reticent.policy.bundle import Bundle
 from reticent.policy.guess import SAMPLE, guess, guess_person
 from reticent.policy.hierarchy import ladder
 from reticent.policy.spec import HierarchySpec
-from reticent.service.bundle import Bundle
+from reticent.service.shelf import parse
 from reticent.service.uploads import head_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Draft:
         if self.person and columns.get(self.person, {}).get("role") == "identifier":
             policy["person"] = self.person
         policy["table"] = {"method": self.method} | ({"weights": self.weights} if self.weights else {})
-        return Bundle.parse(policy)
+        return parse(policy)
 
 
 def parse_spec(kind: str, text: str) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ class EvolvingStatus(BaseModel):
     """An evolving table in figures."""
 
     name: str
-    strategy: str
+    method: str
     l: int
     rows: int
     held: int
@@ -60,7 +60,7 @@ class Publish(BaseModel):
     """How to publish."""
 
     model_config = ConfigDict(extra="forbid")
-    again: bool = Field(default=False, description="Although the strategy is safe for one publication only.")
+    again: bool = Field(default=False, description="Although the method is safe for one publication only.")
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))

@@ -38,7 +38,7 @@ class SeriesStatus(BaseModel):
     """A series in figures."""
 
     name: str
-    model: str
+    method: str
     m: int
     max_risk: float | None
     releases: int
