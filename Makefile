@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -42,6 +42,10 @@ demo: setup
 test: setup $(VENV)/.spark $(VENV)/.fuzz
 	scripts/install-test-services
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Planted bugs: each must make the tests it names fail.
+mutants: setup
+	$(BIN)/python tests/mutants/run.py
 
 bench: setup $(VENV)/.spark
 	$(BIN)/python -m bench
