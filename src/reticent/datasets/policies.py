@@ -26,7 +26,7 @@ columns:
 privacy: {l: 10, suppression: 0.02}
 
 table:    {method: anatomy}             # one table, released once
-evolving: {method: sealed, l: 10}     # a table that gains, loses and corrects rows
+evolving: {method: sealed}            # a table that gains, loses and corrects rows
 """
 
 _SERIES = """\
@@ -46,7 +46,7 @@ columns:
 privacy: {l: 4}
 
 # Four candidates for each person in every release, and no release above the risk limit.
-series: {method: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, max_risk: 0.5}
 """
 
 _FEED = """\
@@ -67,7 +67,7 @@ columns:
 privacy: {l: 10}
 
 # How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
-stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+stream: {method: sealed, prior: {file: prior.csv}}
 """
 
 _EVOLVING = """\
@@ -89,7 +89,7 @@ columns:
 privacy: {l: 10}
 
 table:    {method: anatomy}
-evolving: {method: sealed, l: 10}     # up to l = 30 can be met
+evolving: {method: sealed}            # up to l = 30 can be met
 """
 
 _M_DISTINCT = """\
@@ -108,7 +108,7 @@ columns:
 privacy: {l: 4}
 
 table:  {method: anatomy}
-series: {method: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, max_risk: 0.5}
 """
 
 _FHIR = """\
@@ -173,7 +173,7 @@ columns:
 
 privacy: {l: 10}
 
-stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+stream: {method: sealed, prior: {file: prior.csv}}
 """
 
 _POLICIES = {
