@@ -75,7 +75,7 @@ def _series(data: str, output: Path, sensitive: str) -> Kind:
             "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
             "# or {tree: 1} for values under the same parent of the column's hierarchy.",
             f"privacy: {{l: {m}}}",
-            f"series: {{method: m-distinct, max_risk: 0.5}}",
+            "series: {method: m-distinct, max_risk: 0.5}",
         ),
         updates=True,
     )
