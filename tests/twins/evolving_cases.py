@@ -12,8 +12,8 @@ from reticent.policy import Policy
 STRATEGIES = ("sealed", "indexed", "enc", "encc", "eac", "red")
 
 
-def policy(strategy: str, l: int, **more) -> Policy:
-    columns = {
+def policy(strategy: str, l: int, columns=None, **more) -> Policy:
+    columns = columns or {
         "id": "identifier",
         "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
         "zip": "quasi",
