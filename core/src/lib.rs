@@ -11,6 +11,7 @@ mod random;
 mod series;
 mod stream;
 mod table;
+mod veil;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -19,5 +20,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     stream::register(m)?;
     series::register(m)?;
     table::register(m)?;
+    veil::register(m)?;
     Ok(())
 }

@@ -8,14 +8,14 @@ mod castle_api;
 mod cluster;
 mod column;
 mod delay_free;
-mod draw;
+pub(crate) mod draw;
 mod epoch;
 mod hash;
 mod ndjson;
 mod placed;
 mod pools;
 mod sealed;
-mod sip;
+pub(crate) mod sip;
 mod slots;
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
