@@ -151,7 +151,9 @@ def test_lives_equal_the_twin(house, data):
     sights = core.begin(u64(persons), u32(at), i32(first))
     memories = [plain.begin(*one) for one in zip(persons, at, first, strict=True)]
     check(sights, memories)
-    for kind, gap in data.draw(st.lists(st.tuples(st.sampled_from(["visit", "correction"]), st.integers(1, 3)), max_size=4)):
+    for kind, gap in data.draw(
+        st.lists(st.tuples(st.sampled_from(["visit", "correction"]), st.integers(1, 3)), max_size=4)
+    ):
         steps = gap if kind == "visit" else 1
         events = [memory.event + steps for memory in memories]
         later = data.draw(values)
@@ -221,7 +223,13 @@ def test_a_house_that_does_not_fit_is_refused(wrong):
 
 @pytest.mark.parametrize(
     ("starts", "targets", "weights"),
-    [([0, 2], [1, 0], [1, 1]), ([0, 1], [0], [0]), ([0, 2], [0, 1], [2**64 - 1, 1]), ([1, 1], [0], [1]), ([0, 1], [0], [])],
+    [
+        ([0, 2], [1, 0], [1, 1]),
+        ([0, 1], [0], [0]),
+        ([0, 2], [0, 1], [2**64 - 1, 1]),
+        ([1, 1], [0], [1]),
+        ([0, 1], [0], []),
+    ],
 )
 def test_a_matrix_that_does_not_fit_is_refused(starts, targets, weights):
     with pytest.raises(ValueError, match="does not fit"):
