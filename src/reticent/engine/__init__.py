@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
+    ("table", "veil"): "reticent.engine.table.veil:Veil",
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
     ("table", "local"): "reticent.engine.table.local:Local",

@@ -1,21 +1,60 @@
-"""The one reader of priors: how often each sensitive value occurred in the past, as `value,count` lines."""
+"""The one reader of priors: how often each sensitive value occurred in the past, for everybody or by stratum.
+
+A file has one line per value: `value,count`, or `sex,age,value,count` where it depends on published columns; such a cell is a
+node of the column's hierarchy, or `*` for all.
+"""
 
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 Counts = dict[str | None, int]
 """Value -> count; None stands for a missing value."""
 
 
+@dataclass(frozen=True, repr=False)
+class Prior:
+    """Counts by stratum.
+
+    Attributes:
+        by: the columns that strata are made of.
+        strata: per stratum, a node or `*` for each of these columns -> counts.
+    """
+
+    by: tuple[str, ...]
+    strata: Mapping[tuple[str, ...], Counts]
+
+    def __repr__(self) -> str:
+        return f"Prior({len(self.strata)} strata by {', '.join(self.by) or 'nothing'})"
+
+    def totals(self) -> Counts:
+        """Counts over all strata."""
+        totals: Counts = {}
+        for counts in self.strata.values():
+            for value, count in counts.items():
+                totals[value] = totals.get(value, 0) + count
+        return totals
+
+
 def read_prior(path: Path, place: str) -> Counts:
-    """The counts of a file; a head `value,count` may stand on its first line, and a count of 0 is allowed.
+    """The counts of a file over all strata; a count of 0 is allowed.
+
+    Raises:
+        PolicyError: see `read_strata`.
+    """
+    return read_strata(path, place).totals()
+
+
+def read_strata(path: Path, place: str) -> Prior:
+    """The counts of a file by stratum; without columns before `value` the head may be left out.
 
     Args:
         path: the file.
@@ -24,20 +63,23 @@ def read_prior(path: Path, place: str) -> Counts:
     Raises:
         PolicyError: it cannot be read, a line is no value and whole count, or nothing was counted.
     """
-    counts: Counts = {}
-    for number, row in enumerate(_rows(path, place), 1):
-        if number == 1 and [cell.strip().lower() for cell in row] == ["value", "count"]:
-            continue
-        if len(row) != 2 or not row[1].strip().isdecimal():
+    rows = _rows(path, place)
+    head = [cell.strip() for cell in rows[0]] if rows else []
+    headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
+    by = tuple(head[:-2]) if headed else ()
+    strata: dict[tuple[str, ...], Counts] = {}
+    for number, row in enumerate(rows[headed:], 1 + headed):
+        if len(row) != len(by) + 2 or not row[-1].strip().isdecimal():
             raise PolicyError(
-                f"{place}: line {number} of {path.name} is not a value and a whole count.",
+                f"{place}: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a whole count.",
                 hint="Write one value,count per line.",
             )
-        value = row[0] or None
-        counts[value] = counts.get(value, 0) + int(row[1])
-    if not any(counts.values()):
+        counts = strata.setdefault(tuple(row[:-2]), {})
+        value = row[-2] or None
+        counts[value] = counts.get(value, 0) + int(row[-1])
+    if not all(any(counts.values()) for counts in strata.values()) or not strata:
         raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
-    return counts
+    return Prior(by, strata)
 
 
 def _rows(path: Path, place: str) -> list[list[str]]:
