@@ -13,6 +13,7 @@ import numpy as np
 from reticent import _core
 from reticent.engine.veil.domain import MISSING, Domain
 from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.steps import Steps
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import read_strata
@@ -41,6 +42,7 @@ class House:
         strata: per row of the prior its cells, nodes or `*`.
         stretches: rows x values on a line of length l.
         orders: orders x values.
+        steps: how values follow one another; None: later values that differ are not offered.
     """
 
     l: int
@@ -50,6 +52,7 @@ class House:
     strata: tuple[tuple[str, ...], ...]
     stretches: npt.NDArray[np.uint64]
     orders: npt.NDArray[np.uint16]
+    steps: Steps | None
     policy: Policy
 
     def __repr__(self) -> str:
@@ -78,6 +81,7 @@ class House:
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
             orders=_orders(domain, settings.order, counts),
+            steps=Steps.of(policy, sensitive, domain),
             policy=policy,
         )
 
@@ -104,12 +108,14 @@ class House:
             "stretches": self.stretches.tolist(),
             "order": settings.order if settings else "random",
             "orders": self.orders.tolist(),
+            "kernel": None if self.steps is None else self.steps.document(),
             "epsilon": settings.epsilon if settings else None,
         }
 
     def veil(self, key: bytes) -> _core.veil.Veil:
         """The mechanism under a key."""
-        return _core.veil.Veil(key=key, l=self.l, stretches=self.stretches, orders=self.orders)
+        kernel = None if self.steps is None else self.steps.kernel()
+        return _core.veil.Veil(key=key, l=self.l, stretches=self.stretches, orders=self.orders, kernel=kernel)
 
 
 def _sensitive(policy: Policy) -> str:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from reticent import _core
     from reticent.engine.rng import Rng
 
-Hashes = "npt.NDArray[np.uint64]"
+Batch = tuple["npt.NDArray[np.uint64]", "npt.NDArray[np.uint64]", "npt.NDArray[np.uint32]", "npt.NDArray[np.int32]"]
+"""Persons, units, rows of the prior and values of some records."""
+_CLOCK = 4
+"""Bytes behind a memory: the release of a series in which the person was last seen."""
 
 
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> npt.NDArray[np.uint64]:
@@ -36,7 +39,7 @@ class People:
 
     def __init__(self, veil: _core.veil.Veil, l: int) -> None:
         self._veil = veil
-        self._size = 8 + 2 * l
+        self._size = 8 + 2 * l + _CLOCK
         self._at: dict[int, int] = {}
         self._memories = np.zeros((1024, self._size), dtype=np.uint8)
 
@@ -57,35 +60,53 @@ class People:
         rows: npt.NDArray[np.uint32],
         values: npt.NDArray[np.int32],
         kind: Literal["visit", "correction"] = "visit",
+        *,
+        now: int | None = None,
     ) -> Seen:
-        """The next event of each record's person, in the order of the records."""
-        seen = Seen.empty(len(persons), (self._size - 8) // 2)
+        """The next event of each record's person, in the order of the records.
+
+        Args:
+            persons: keyed hashes.
+            units: what the veil is keyed by: the persons, or their households.
+            rows: of the prior, for first sights.
+            values: codes of the domain; -1: unseen.
+            kind: of later events.
+            now: the number of this release of a series: releases that a person missed are events, too.
+        """
+        seen = Seen.empty(len(persons), (self._size - 8 - _CLOCK) // 2)
         for some in _rounds(persons):
             known = self.known(persons[some])
             for which, first in ((some[~known], True), (some[known], False)):
                 if len(which):
-                    self._event(which, persons, units, rows, values, kind if not first else None, seen)
+                    batch = persons[which], units[which], rows[which], values[which]
+                    sights = self._first(batch, now) if first else self._later(batch, kind, now)
+                    seen.put(which, sights)
         return seen
 
-    def _event(
-        self,
-        which: npt.NDArray[np.int64],
-        persons: npt.NDArray[np.uint64],
-        units: npt.NDArray[np.uint64],
-        rows: npt.NDArray[np.uint32],
-        values: npt.NDArray[np.int32],
-        kind: Literal["visit", "correction"] | None,
-        seen: Seen,
-    ) -> None:
-        if kind is None:
-            places = self._new(persons[which])
-            sights = self._veil.begin(units[which], rows[which], values[which])
-        else:
-            places = np.fromiter((self._at[int(p)] for p in persons[which]), dtype=np.int64, count=len(which))
-            sights = self._veil.step(units[which], self._memories[places], values[which], kind=kind)
-        self._memories[places] = sights.memories
-        seen.candidates[which], seen.rows[which] = sights.candidates, sights.rows
-        seen.events[which], seen.offered[which] = sights.events, sights.offered
+    def _first(self, batch: Batch, now: int | None) -> _core.veil.Sights:
+        persons, units, rows, values = batch
+        places = self._new(persons)
+        sights = self._veil.begin(units, rows, values)
+        self._memories[places, :-_CLOCK] = sights.memories
+        self._clock(places, now)
+        return sights
+
+    def _later(self, batch: Batch, kind: Literal["visit", "correction"], now: int | None) -> _core.veil.Sights:
+        persons, units, _, values = batch
+        places = np.fromiter((self._at[int(person)] for person in persons), dtype=np.int64, count=len(persons))
+        memories = np.ascontiguousarray(self._memories[places, :-_CLOCK])
+        events = None
+        if now is not None:
+            last = np.ascontiguousarray(self._memories[places, -_CLOCK:]).view("<u4").reshape(-1)
+            number = np.ascontiguousarray(memories[:, 2:6]).view("<u4").reshape(-1)
+            events = (number + (now - last)).astype(np.uint32)
+        sights = self._veil.step(units, memories, values, kind=kind, events=events)
+        self._memories[places, :-_CLOCK] = sights.memories
+        self._clock(places, now)
+        return sights
+
+    def _clock(self, places: npt.NDArray[np.int64], now: int | None) -> None:
+        self._memories[places, -_CLOCK:] = np.frombuffer(np.uint32(now or 0).tobytes(), dtype=np.uint8)
 
     def _new(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         first = len(self._at)
@@ -133,6 +154,11 @@ class Seen:
             np.zeros(size, dtype=np.uint32),
             np.zeros(size, dtype=bool),
         )
+
+    def put(self, which: npt.NDArray[np.int64], sights: _core.veil.Sights) -> None:
+        """Fills in some records."""
+        self.candidates[which], self.rows[which] = sights.candidates, sights.rows
+        self.events[which], self.offered[which] = sights.events, sights.offered
 
 
 def _rounds(persons: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:
