@@ -26,6 +26,9 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable
 Out = Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .parquet, .arrow or .ndjson.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")]
 
+Break = Annotated[bool, typer.Option("--outbreak", help="An outbreak, six-fold, in the middle of the feed.")]
+Disease = Annotated[str | None, typer.Option(help="With --outbreak: which diagnosis; influenza unless told.")]
+
 
 class Layout(StrEnum):
     """The two census tables."""
@@ -59,13 +62,20 @@ def census(
 
 
 @app.command()
-def feed(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
-    """Admissions in time; some persons return."""
+def feed(
+    output: Out,
+    rows: Rows = 100_000,
+    seed: Seed = None,
+    outbreak: Break = False,
+    disease: Disease = None,
+    json: Json = False,
+) -> None:
+    """Admissions in time: seasons, households, persons who return."""
     from reticent.datasets.files import write_feed
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_feed(output, rows, seed, on_rows=heard)
+        files = write_feed(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -114,14 +124,27 @@ def omop(
 
 
 @app.command()
-def adt(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+def adt(
+    output: Folder,
+    rows: Rows = 10_000,
+    seed: Seed = None,
+    outbreak: Break = False,
+    disease: Disease = None,
+    json: Json = False,
+) -> None:
     """Admissions as HL7 v2 ADT messages."""
     from reticent.datasets.adt import write_adt
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_adt(output, rows, seed, on_rows=heard)
+        files = write_adt(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
+
+
+def _outbreak(outbreak: bool, disease: str | None) -> str | None:
+    if disease and not outbreak:
+        raise typer.BadParameter("--disease needs --outbreak.")
+    return (disease or "influenza") if outbreak else None
 
 
 class _Heard:

@@ -33,9 +33,12 @@ def write_census(
     return path, _policy(path, layout)
 
 
-def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+def write_feed(
+    path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: Heard = None
+) -> tuple[Path, ...]:
     """Writes a feed of admissions, its prior beside it and the policy; says which files were written.
 
+    ``outbreak`` names the diagnosis that breaks out, if any; the prior is of a time before it.
     The prior is called ``prior.csv``; where another feed's lies there already, it is named after the feed.
     """
     past = path.with_name("prior.csv")
@@ -44,7 +47,7 @@ def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> t
     counts = feed.prior(seed)
     if past.exists() and not _holds(past, counts):
         past = path.with_suffix(".prior.csv")
-    write(feed.batches(n, seed), path, on_rows=on_rows)
+    write(feed.batches(n, seed, outbreak=outbreak), path, on_rows=on_rows)
     write_csv([counts], past)
     policy = path.with_suffix(".policy.yaml")
     write_text(policy_yaml("feed").replace("prior.csv", past.name), policy)

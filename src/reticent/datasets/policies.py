@@ -57,6 +57,7 @@ person: patient_id                # the same person across visits; kept inside, 
 columns:
   admitted:        plain          # a stream without delay shows the time anyway
   patient_id:      identifier
+  household:       identifier     # who lives together falls ill together
   age:             {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
   sex:             quasi
   region:          quasi
