@@ -26,6 +26,10 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable
 Out = Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .parquet, .arrow or .ndjson.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")]
 
+Visits = Annotated[
+    float | None,
+    typer.Option(min=1, max=50, help="Mean visits per person; -n counts visits. Without it one per person."),
+]
 Break = Annotated[bool, typer.Option("--outbreak", help="An outbreak, six-fold, in the middle of the feed.")]
 Disease = Annotated[str | None, typer.Option(help="With --outbreak: which diagnosis; influenza unless told.")]
 
@@ -38,13 +42,13 @@ class Layout(StrEnum):
 
 
 @app.command()
-def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
+def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
     """One year of admissions with ICD-10 diagnoses."""
     from reticent.datasets.files import write_hospital
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_hospital(output, rows, seed, on_rows=heard)
+        files = write_hospital(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -97,13 +101,13 @@ def series(
 
 
 @app.command()
-def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
     """The hospital as a FHIR bulk export (NDJSON)."""
     from reticent.datasets.fhir import write_fhir
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_fhir(output, rows, seed, on_rows=heard)
+        files = write_fhir(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -112,6 +116,7 @@ def omop(
     output: Annotated[Path, typer.Option("-o", "--output", help="SQLite database to write.")],
     rows: Rows = 10_000,
     seed: Seed = None,
+    visits: Visits = None,
     json: Json = False,
 ) -> None:
     """The hospital as an OMOP database (SQLite)."""
@@ -119,7 +124,7 @@ def omop(
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_omop(output, rows, seed, on_rows=heard)
+        files = write_omop(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 

@@ -25,6 +25,7 @@ from reticent.datasets import households, illnesses, people
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
 from reticent.datasets.illnesses import VALUES, law
 from reticent.datasets.outbreak import Outbreak
+from reticent.datasets.seasons import MONTHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,7 +250,7 @@ def _plan(source: _Source, number: int) -> _Plan:
     rng = source.rng("plan", number)
     role = np.repeat([_FOUNDER, _RELATIVE, _RETURN], [_FOUNDERS - 1, _RELATIVES, BLOCK - _NEW])
     time = _times(rng, number)
-    month = time.astype("datetime64[M]").astype(np.int64) % illnesses.MONTHS
+    month = time.astype("datetime64[M]").astype(np.int64) % MONTHS
     return _Plan(np.concatenate([[_FOUNDER], rng.permutation(role)]), time, month)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from reticent.datasets import census, feed, hospital, series
+from reticent.datasets import census, feed, series
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.visits import admissions
 from reticent.datasets.writers import table_file, write, write_csv, write_text
 from reticent.errors import PolicyError
 
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     Heard = Callable[[int], None] | None
 
 
-def write_hospital(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
-    """Writes hospital admissions and their policy; says which files were written."""
-    write(hospital.batches(n, seed), path, on_rows=on_rows)
-    return path, _policy(path, "hospital")
+def write_hospital(
+    path: Path, n: int, seed: int = 0, *, visits: float | None = None, on_rows: Heard = None
+) -> tuple[Path, ...]:
+    """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
+    write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
+    return path, _policy(path, "hospital" if visits is None else "visits")
 
 
 def write_census(

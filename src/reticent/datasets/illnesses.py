@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.datasets.draw import Choice
+from reticent.datasets.seasons import CURVES, EVEN, MONTHS
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 
@@ -23,7 +24,6 @@ BANDS = (0, 5, 15, 30, 45, 60, 75, 85)
 """Age bands: each begins at its number and ends before the next."""
 
 SEXES = 2
-MONTHS = 12
 
 # name                   code   0   5  15  30  45  60  75  85   women men  marks
 _TABLE = """
@@ -88,12 +88,6 @@ threatened miscarriage | O20 |  0   0  60  50   0   0   0   0 | 1   0   |
 bronchiolitis          | J21 |110   0   0   0   0   0   0   0 | 1   1   | catching cold
 febrile convulsion     | R56 | 55   0   0   0   0   0   0   0 | 1   1   |
 """
-# How many times the yearly mean, January to December.
-_SEASONS = {
-    "flu": (2.9, 3.1, 1.8, 0.6, 0.2, 0.1, 0.05, 0.05, 0.1, 0.3, 0.9, 1.9),
-    "cold": (1.5, 1.5, 1.3, 1.0, 0.8, 0.6, 0.5, 0.5, 0.7, 1.0, 1.2, 1.4),
-    "warm": (0.6, 0.6, 0.6, 0.7, 0.9, 1.3, 2.0, 2.1, 1.3, 0.8, 0.6, 0.5),
-}
 _LINES = [[part.strip() for part in line.split("|")] for line in _TABLE.strip().splitlines()]
 
 VALUES: tuple[str, ...] = tuple(line[0] for line in _LINES)
@@ -160,7 +154,5 @@ def law(age: int, sex: str, month: int | None = None) -> NDArray[np.float64]:
 
 
 def _seasons() -> NDArray[np.float64]:
-    curves = [
-        next((_SEASONS[mark] for mark in line[4].split() if mark in _SEASONS), (1.0,) * MONTHS) for line in _LINES
-    ]
+    curves = [next((CURVES[mark] for mark in line[4].split() if mark in CURVES), EVEN) for line in _LINES]
     return np.array(curves).T
