@@ -32,6 +32,7 @@ evolving: {strategy: sealed, l: 10}     # a table that gains, loses and corrects
 _VISITS = (
     _HOSPITAL.partition("evolving:")[0]  # an evolving table has one row per person
     .replace("one per person", "several per person")
+    .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
     .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
 )
 

@@ -48,6 +48,13 @@ def test_without_json_standard_output_stays_empty(tmp_path):
     assert run("hospital", "-n", "20", "-o", str(tmp_path / "a.csv")).stdout == ""
 
 
+def test_rows_are_visits(tmp_path):
+    result = run("hospital", "-n", "600", "--visits", "3", "--seed", "1", "-o", str(tmp_path / "x.csv"))
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "x.csv").read_text().splitlines()[1:]
+    assert (len(lines), len({line.split(",")[0] for line in lines})) == (600, 200)
+
+
 @pytest.mark.parametrize(("kind", "name"), [("feed", "x.csv"), ("adt", "adt")])
 def test_an_outbreak_on_request(tmp_path, kind, name):
     def written(folder: str, *words: str) -> str:
