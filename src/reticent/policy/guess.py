@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.policy.signs import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
+from reticent.policy.column_patterns import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

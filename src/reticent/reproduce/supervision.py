@@ -23,10 +23,10 @@ import pyarrow as pa
 from reticent.datasets import adult as adult_set
 from reticent.datasets import census
 from reticent.engine.rng import Rng
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import Outcome
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.subject import Subject, subject
 from reticent.engine.table.supervision import Critic, critic_of, generalise, optimally, sample
 from reticent.engine.table.utility_tree import utility_tree
 from reticent.policy import Policy
@@ -63,11 +63,11 @@ class Data:
     table: pa.Table
     columns: dict[str, Any]
 
-    def under(self, privacy: dict[str, Any], *, size: int) -> Subject:
+    def under(self, privacy: dict[str, Any], *, size: int) -> EncodedTable:
         """The table under a policy."""
         section = {"supervision": {"sample": size}}
         rules = {"version": 1, "columns": self.columns, "privacy": privacy, "table": section}
-        return subject(Policy.from_dict(rules), self.table)
+        return EncodedTable.from_table(Policy.from_dict(rules), self.table)
 
 
 def adult(folder: Path) -> Data:
@@ -133,15 +133,15 @@ def run(
 
 def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """The utility tree of one table, and the scores of every release."""
-    given = data.under({"k": 4}, size=size)
-    critic = critic_of(given, data.table, Rng.from_seed(seed))
-    tree = utility_tree(given.quasi, critic.of_attributes)
+    encoded = data.under({"k": 4}, size=size)
+    critic = critic_of(encoded, data.table, Rng.from_seed(seed))
+    tree = utility_tree(encoded.quasi, critic.of_attributes)
     say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
     # Other records than those the tree was learned from.
     fresh = Critic(
-        given, critic.goal, sample(critic.goal, size, critic.judge.folds, Rng.from_seed(seed + 1)), critic.judge
+        encoded, critic.goal, sample(critic.goal, size, critic.judge.folds, Rng.from_seed(seed + 1)), critic.judge
     )
-    raw = [Levels(given.ladders[name], given.codes(name), 0) for name in given.quasi]
+    raw = [Levels(encoded.ladders[name], encoded.codes(name), 0) for name in encoded.quasi]
     found: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
         "batches": [list(batch) for batch in tree.batches()],
@@ -169,7 +169,7 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
     return found
 
 
-def _optimal(ruled: Subject) -> Outcome:
+def _optimal(ruled: EncodedTable) -> Outcome:
     """The exact search without supervision, for the attribute-blind loss."""
     return full_domain(ruled, search(ruled, weights=ruled.weights), "optimal")
 

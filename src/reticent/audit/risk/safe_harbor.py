@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reticent.audit.groups import codes
-from reticent.policy.signs import IDENTIFYING_NAMES, looks_like
+from reticent.policy.column_patterns import IDENTIFYING_NAMES, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable
