@@ -77,7 +77,7 @@ class Check:
 
 def safe_harbor(tables: list[pa.Table]) -> list[Check]:
     """Check the columns of a release."""
-    found: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
+    hits: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
     for table in tables:
         for column in table.column_names:
             if column in ("group", "seq", "count"):
@@ -85,8 +85,8 @@ def safe_harbor(tables: list[pa.Table]) -> list[Check]:
             for sign, why in _signs(column, codes(table[column])[1], table.num_rows):
                 for identifier, signs in IDENTIFIERS.items():
                     if any(re.search(rf"\b{mark}\b", sign) for mark in signs):
-                        found[identifier].append(f"{column}: {why}")
-    return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in found.items()]
+                        hits[identifier].append(f"{column}: {why}")
+    return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in hits.items()]
 
 
 def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple[str, str]]:

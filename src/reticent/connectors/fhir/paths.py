@@ -82,10 +82,10 @@ def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
 
     def take(resource: dict[str, Any]) -> Any:
         try:
-            found = compiled(resource, None)
+            values = compiled(resource, None)
         except Exception:  # noqa: BLE001 - its messages may carry what it found
             raise DataError(f"The path '{path}' cannot be followed in a resource.", hint="Correct the path.") from None
-        return found[0] if found else None
+        return values[0] if values else None
 
     return take
 

@@ -158,13 +158,13 @@ def _joined(rows: dict[str, Iterator[Row]], columns_of: dict[str, list[str]], or
 
 
 def _first_values(rows: Iterator[Row]) -> dict[str | None, list[str | None]]:
-    found: dict[str | None, list[str | None]] = {}
+    values: dict[str | None, list[str | None]] = {}
     for row in rows:
-        cells = found.setdefault(row[1], [None] * (len(row) - 2))
+        cells = values.setdefault(row[1], [None] * (len(row) - 2))
         for i, cell in enumerate(row[2:]):
             if cells[i] is None:
                 cells[i] = cell
-    return found
+    return values
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

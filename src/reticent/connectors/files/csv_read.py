@@ -102,13 +102,13 @@ class _Parser:
         try:
             return self._read(block, _PIECE)
         except (pa.ArrowException, ValueError) as error:
-            said = str(error)
+            message = str(error)
         try:
-            if "straddl" in said:  # a row longer than one piece
+            if "straddl" in message:  # a row longer than one piece
                 return self._read(block, len(block.data) + 1)
         except (pa.ArrowException, ValueError) as error:
-            said = str(error)
-        raise self._explain(said, block)
+            message = str(error)
+        raise self._explain(message, block)
 
     def _read(self, block: Block, piece: int) -> pa.Table:
         names = None if block.first else self._header
@@ -121,14 +121,14 @@ class _Parser:
         self._ragged = True
         return "error"
 
-    def _explain(self, said: str, block: Block) -> DataError:
+    def _explain(self, message: str, block: Block) -> DataError:
         width = len(self._header)
-        if self._ragged and (found := self._ragged_row(block)):
+        if self._ragged and (row := self._ragged_row(block)):
             return DataError(
-                f"{self._name}, line {found[0]}: expected {width} cells as in the header, found {found[1]}.",
+                f"{self._name}, line {row[0]}: expected {width} cells as in the header, found {row[1]}.",
                 hint="Quote cells that contain the delimiter, and give every row all its cells.",
             )
-        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", said):
+        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", message):
             return DataError(
                 f"{self._name}: column {self._header[int(column[1])]!r} has a cell that is not {column[2]}.",
                 hint="Read it as text, or correct it.",

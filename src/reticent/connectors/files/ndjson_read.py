@@ -77,8 +77,8 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
 
 def _schema(name: str, columns: dict[str, pa.Array], options: ReadOptions) -> pa.Schema:
     check_names(name, list(columns))
-    wanted = options.of(name, list(columns))
-    return pa.schema([(key, options.types.get(key, _known(columns[key].type))) for key in wanted])
+    names = options.of(name, list(columns))
+    return pa.schema([(key, options.types.get(key, _known(columns[key].type))) for key in names])
 
 
 def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

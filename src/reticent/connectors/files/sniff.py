@@ -151,7 +151,7 @@ def _delimiter(text: str) -> str:
     for delimiter in DELIMITERS:
         widths = [len(row) for row in first_rows(text, delimiter, '"') if row]
         width = widths[0] if widths else 1
-        agree = sum(found == width for found in widths) / max(len(widths), 1)
+        agree = sum(cells == width for cells in widths) / max(len(widths), 1)
         scores.append((width > 1, agree > 0.5, width * agree, delimiter))
     best = max(scores, key=lambda score: score[:3])
     return best[3] if best[0] else ","

@@ -80,22 +80,22 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     if not len(times):
         raise DataError("The table has no rows.", hint="Give a frame with at least one row.")
     encoded = EncodedTable.from_table(policy, distinct, times)
-    found = search(encoded, weights=encoded.weights)
-    levels = [int(level) for level in found["levels"]]
+    node = search(encoded, weights=encoded.weights)
+    levels = [int(level) for level in node["levels"]]
     lost = np.asarray(encoded.collapsed.classes(encoded.model, levels) < 0)
-    made = SparkRelease(
+    release = SparkRelease(
         frame=_apply(frame, encoded, levels, lost),
         guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED),
         counts=_counts(times, lost),
         policy_hash=policy.hash,
         metrics=_metrics(encoded, levels, lost, times),
-        explain=_story(encoded, found, levels, times),
+        explain=_story(encoded, node, levels, times),
     )
-    verdict = verify(made, policy)
+    verdict = verify(release, policy)
     if not verdict.holds:
         refuted = ", ".join(finding.claim for finding in verdict.refuted)
         raise InternalError(f"The judge refuted the release ({refuted}); does the source change while it is read?")
-    return made
+    return release
 
 
 def _check(frame: DataFrame, policy: Policy) -> None:
@@ -164,25 +164,25 @@ def _metrics(
 
 
 def _story(
-    encoded: EncodedTable, found: dict[str, Any], levels: list[int], times: npt.NDArray[np.uint32]
+    encoded: EncodedTable, node: dict[str, Any], levels: list[int], times: npt.NDArray[np.uint32]
 ) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    account: dict[str, Any] = {
         "attributes": {
             name: {"level": level, "height": encoded.ladders[name].height}
             for name, level in zip(encoded.quasi, levels, strict=True)
         },
         "loss": encoded.policy.table.loss,
-        "score": found["score"],
-        "suppressed": int(found["suppressed"]),
-        "classes": int(found["classes"]),
+        "score": node["score"],
+        "suppressed": int(node["suppressed"]),
+        "classes": int(node["classes"]),
         "combinations": len(encoded.collapsed),
-        "nodes": {"lattice": encoded.collapsed.nodes, "checked": int(found["checked"])},
-        "optimal": bool(found["complete"]),
-        "bound": found["bound"],
+        "nodes": {"lattice": encoded.collapsed.nodes, "checked": int(node["checked"])},
+        "optimal": bool(node["complete"]),
+        "bound": node["bound"],
     }
     if encoded.policy.privacy.t is not None:
-        said["reference"] = {name: _reference(encoded, name, times) for name in encoded.policy.sensitive}
-    return said
+        account["reference"] = {name: _reference(encoded, name, times) for name in encoded.policy.sensitive}
+    return account
 
 
 def _reference(encoded: EncodedTable, name: str, times: npt.NDArray[np.uint32]) -> list[list[Any]]:

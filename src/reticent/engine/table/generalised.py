@@ -50,7 +50,7 @@ class Outcome:
 def publish(encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng) -> Release:
     """The generalised table in random row order, with its metrics and the story of its levels."""
     policy = encoded.policy
-    kept = np.flatnonzero(~outcome.suppressed)
+    rows = np.flatnonzero(~outcome.suppressed)
     metrics = measured(encoded, outcome)
     explain = story(encoded, outcome, metrics)
     if policy.person is not None:
@@ -60,9 +60,9 @@ def publish(encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng) 
         kind="table",
         shape="generalised",
         method=outcome.method,
-        tables={"data": _data(encoded, table, outcome, kept, rng)},
+        tables={"data": _data(encoded, table, outcome, rows, rng)},
         guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED + beyond(policy)),
-        counts=Counts(encoded.rows, len(kept), 0, encoded.rows - len(kept)),
+        counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),
         explain=explain,
@@ -70,9 +70,11 @@ def publish(encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng) 
     )
 
 
-def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, kept: npt.NDArray[np.int64], rng: Rng) -> pa.Table:
+def _data(
+    encoded: EncodedTable, table: pa.Table, outcome: Outcome, published: npt.NDArray[np.int64], rng: Rng
+) -> pa.Table:
     # The input may be sorted by something a reader knows.
-    shuffled = kept[_core.random.permutation(len(kept), key=rng.key("order"))]
+    shuffled = published[_core.random.permutation(len(published), key=rng.key("order"))]
     rows = pa.array(shuffled)
     columns = {}
     for name in encoded.policy.columns:
@@ -101,15 +103,15 @@ def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
 
 def story(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
     """Which level each attribute reached, what it cost, what was suppressed, and how the search went."""
-    kept = ~outcome.suppressed
+    published = ~outcome.suppressed
     attributes = {
-        name: {**outcome.attributes[name].summary(kept), "loss": metrics.attributes[name]["loss"]}
+        name: {**outcome.attributes[name].summary(published), "loss": metrics.attributes[name]["loss"]}
         for name in encoded.quasi
     }
-    said: dict[str, Any] = {"attributes": attributes, "suppressed": int((~kept).sum()), **outcome.explain}
+    account: dict[str, Any] = {"attributes": attributes, "suppressed": int((~published).sum()), **outcome.explain}
     if encoded.policy.privacy.t is not None:
-        said["reference"] = {name: _reference(encoded, name) for name in encoded.policy.sensitive}
-    return said
+        account["reference"] = {name: _reference(encoded, name) for name in encoded.policy.sensitive}
+    return account
 
 
 def _reference(encoded: EncodedTable, name: str) -> list[list[Any]]:

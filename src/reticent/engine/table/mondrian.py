@@ -105,12 +105,12 @@ def common_levels(
     ladder: Ladder, codes: npt.NDArray[np.int32], classes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Per row, the lowest level at which its whole class shares a node."""
-    made = int(classes.max()) + 1
-    found = np.full(made, ladder.height, dtype=np.int64)
+    count = int(classes.max()) + 1
+    levels = np.full(count, ladder.height, dtype=np.int64)
     for level in range(ladder.height - 1, -1, -1):
         nodes = ladder.tables[level][codes]
-        low, high = np.full(made, np.iinfo(np.int32).max), np.full(made, -1)
+        low, high = np.full(count, np.iinfo(np.int32).max), np.full(count, -1)
         np.minimum.at(low, classes, nodes)
         np.maximum.at(high, classes, nodes)
-        found[low == high] = level
-    return found[classes]
+        levels[low == high] = level
+    return levels[classes]

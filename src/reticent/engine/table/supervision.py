@@ -63,8 +63,8 @@ class Supervised(TablePublisher):
         outcome = (
             optimally(encoded, tree, critic) if recoding == "optimal" else generalise(encoded, tree.batches(), recoding)
         )
-        said = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
-        explain = {**outcome.explain, **said, "batches": [list(batch) for batch in tree.batches()]}
+        account = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
+        explain = {**outcome.explain, **account, "batches": [list(batch) for batch in tree.batches()]}
         return publish(encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng)
 
 
@@ -139,12 +139,12 @@ def generalise(encoded: EncodedTable, batches: Sequence[Sequence[str]], recoding
 def optimally(encoded: EncodedTable, tree: UtilityTree, critic: Critic) -> Outcome:
     """Of the optima under several losses, weighed by the order of the tree, the one that leaves the most utility."""
     rank = {name: (i + 1) / len(tree.removal) for i, name in enumerate(tree.removal)}
-    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    nodes: dict[tuple[int, ...], dict[str, Any]] = {}
     for loss, power in product(LOSSES, POWERS):
         weights = [rank[name] ** power for name in encoded.quasi]
         node = search(encoded, weights=weights, loss=loss)
-        found.setdefault(tuple(node["levels"]), node)
-    outcomes = [full_domain(encoded, node, "supervised") for node in found.values()]
+        nodes.setdefault(tuple(node["levels"]), node)
+    outcomes = [full_domain(encoded, node, "supervised") for node in nodes.values()]
     scored = [
         critic.scores([a for a in o.attributes.values() if isinstance(a, Levels)], o.suppressed) for o in outcomes
     ]
@@ -159,8 +159,8 @@ def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
             encoded.model, levels, loss=encoded.policy.table.loss, weights=encoded.weights
         )
         if suppressed <= encoded.limit and suppressed < encoded.rows:
-            found: dict[str, Any] = {"levels": levels, "score": score, "classes": classes, "checked": checked}
-            return full_domain(encoded, {**found, "complete": False, "bound": 0.0}, "supervised")
+            node: dict[str, Any] = {"levels": levels, "score": score, "classes": classes, "checked": checked}
+            return full_domain(encoded, {**node, "complete": False, "bound": 0.0}, "supervised")
     raise _refusal(encoded)
 
 
