@@ -27,7 +27,8 @@ from reticent.connectors.spark.judge import verify
 from reticent.engine.table.generalised import AGAINST, NOT_COVERED
 from reticent.engine.table.optimal import search
 from reticent.engine.table.subject import claims, subject
-from reticent.errors import DataError, InternalError, PolicyError
+from reticent.errors import DataError, PolicyError
+from reticent.publication.gate import refuse_refuted
 from reticent.release import Counts, Guarantee
 from reticent.utility.metrics import measure
 from reticent.utility.recoding import Recoding
@@ -92,10 +93,7 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
         metrics=_metrics(given, levels, lost, times),
         explain=_story(given, found, levels, times),
     )
-    verdict = verify(made, policy)
-    if not verdict.holds:
-        refuted = ", ".join(finding.claim for finding in verdict.refuted)
-        raise InternalError(f"The judge refuted the release ({refuted}); does the source change while it is read?")
+    refuse_refuted(verify(made, policy))  # a source that changes while it is read is found here, too
     return made
 
 
