@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.api import anonymize
 from reticent.audit.attack import Evidence, Outcome
 from reticent.audit.attack.join_or_open import Effort, join_or_open
 from reticent.audit.attack.outcome import SURE, wilson
@@ -19,7 +20,6 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.report import Material, audit
-from reticent.tables import anonymize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.api import EvolvingTable
 from reticent.datasets import census
 from reticent.engine import publisher
-from reticent.engine.evolving.durable import EvolvingTable
 from reticent.engine.rng import Rng
 from reticent.reproduce.evolving import Census, Scale, Study, policy
 from reticent.utility.query import relative_error
@@ -88,7 +88,7 @@ def singles(*, quick: bool) -> dict[str, Any]:
         EvolvingTable.create(place, policy("sealed", L))
         with EvolvingTable.open(place) as durable:
             found["load a durable table, s"] = seconds(lambda: durable.insert(table.slice(0, n)))[0]
-            durable.publish(Path(folder) / "r", form="parquet")
+            durable.publish(Path(folder) / "r", format="parquet")
             found["sealed durable"] = latencies(durable, rows, ids)
         found["open a durable table, s"], table_open = seconds(lambda: EvolvingTable.open(place).__enter__())
         found["disk flush alone"] = flushes(Path(folder) / "flush", times)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
+from reticent.api import anonymize
 from reticent.connectors.fhir import read_fhir
 from reticent.connectors.files import read_table
 from reticent.connectors.hl7 import Hl7Lines
@@ -26,7 +27,6 @@ from reticent.datasets.policies import policy_yaml
 from reticent.errors import InternalError, ReticentError
 from reticent.policy import Policy
 from reticent.store import Store
-from reticent.tables import anonymize
 
 FEW = settings(max_examples=60)
 LEAST = settings(max_examples=12)

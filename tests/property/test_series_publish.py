@@ -113,7 +113,7 @@ def test_restart_between_releases_changes_nothing(model):
 class Ungated(MDistinct):
     """Planted: publishes whatever the risk is."""
 
-    def _gate(self, people, updates, grouping):
+    def _limit(self, people, updates, grouping):
         rows, group, value = grouping.published()
         after = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)

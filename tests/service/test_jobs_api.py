@@ -143,14 +143,14 @@ def test_a_series_is_published_once_per_key(client):
 def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
     """The server goes while a job runs: the next one runs it again and publishes once."""
     hold, entered = threading.Event(), threading.Event()
-    real = jobs_module.anonymize
+    real = jobs_module.publish_table
 
     def slow(*args, **kwargs):
         entered.set()
         hold.wait()
         raise SystemExit  # the process is gone before anything is published
 
-    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    monkeypatch.setattr(jobs_module, "publish_table", slow)
     first = InThread(tmp_path)
     with first.client() as client:
         ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()[
@@ -160,7 +160,7 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
         assert client.get(f"/jobs/{ident}").json()["state"] == "running"
         hold.set()
     first.close()
-    monkeypatch.setattr(jobs_module, "anonymize", real)
+    monkeypatch.setattr(jobs_module, "publish_table", real)
     second = InThread(tmp_path)
     try:
         with second.client() as client:
@@ -173,14 +173,14 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
 
 def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
     hold, entered = threading.Event(), threading.Event()
-    real = jobs_module.anonymize
+    real = jobs_module.publish_table
 
     def slow(*args, **kwargs):
         entered.set()
         hold.wait()
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    monkeypatch.setattr(jobs_module, "publish_table", slow)
     running = InThread(tmp_path)
     try:
         with running.client() as client:

@@ -40,7 +40,12 @@ SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
 
 
 def verify(
-    sources: str | Path | Release | Sequence[str | Path | Release], policy: Policy, *, ledger: Ledger | None = None
+    sources: str | Path | Release | Sequence[str | Path | Release],
+    policy: Policy,
+    *,
+    ledger: Ledger | None = None,
+    kind: str | None = None,
+    fresh: int | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
@@ -48,14 +53,18 @@ def verify(
         sources: folders, files of JSON lines, or Release values.
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group, to link persons over the releases of a series.
+        kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
+        fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
     Returns:
         The findings; `Verdict.holds` is False as soon as one claim is refuted.
     """
     several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
     releases = [published(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
+    if kind is not None:
+        releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
-    verdicts = [_one(release, policy) for release in releases]
+    verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
     verdicts += [series.judge_series(releases, policy, ledger)]

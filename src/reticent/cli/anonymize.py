@@ -28,12 +28,12 @@ def anonymize(
 
     Meets the policy, verifies, then writes; or writes nothing and says why.
     """
-    from reticent.cli.begin import begin
+    from reticent.api import anonymize as release_table
+    from reticent.cli.load_inputs import load_inputs
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.tables import anonymize as release_table
 
     start = time.perf_counter()
-    table, rules = begin(data, policy, output)
+    table, rules = load_inputs(data, policy, output)
     with working("Searching for the release"):
         release = release_table(table, rules, method=method, seed=seed)
     del table

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from reticent.engine.identifiers import prepare, refuse_unfit
 from reticent.errors import DataError
@@ -11,14 +13,27 @@ from reticent.policy.hierarchy import ladder
 from reticent.release import Counts
 
 if TYPE_CHECKING:
-    import datetime as dt
+    from collections.abc import Mapping
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
-    from reticent.release import Release
+    from reticent.release import Guarantee, Release
     from reticent.release.release import Kind
+
+
+class Members(NamedTuple):
+    """Who stood in which group of a release, side by side: keyed hashes of persons, and group numbers. Private."""
+
+    persons: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int64]
+
+    @classmethod
+    def nobody(cls) -> Members:
+        """For releases that keep no account of persons."""
+        return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
 
 class Publisher(ABC):
@@ -41,13 +56,22 @@ class Publisher(ABC):
     def counts(self) -> Counts:
         """Where the rows are: rows_in = published + held + suppressed, at any moment."""
 
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What holds for what was published so far."""
+
+    @abstractmethod
+    def metrics(self) -> Mapping[str, float]:
+        """The figures of what was published so far."""
+
+    def members(self) -> Members:
+        """Who stood in which group of the last release, for the ledger."""
+        return Members.nobody()
+
     @abstractmethod
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in; gives back what is now safe."""
-
-    def advance(self, now: dt.datetime) -> list[Release]:  # noqa: ARG002
-        """Tells that time has passed without records."""
-        return []
 
     def cut(self) -> list[Release]:
         """Publishes a version now (evolving tables and series)."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from reticent.engine.series.gate import People
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.l_diverse import l_diverse
 from reticent.engine.series.m_distinct import Order, grouped
+from reticent.engine.series.risk_limit import People
 from reticent.errors import InternalError
 from reticent.policy.updates import Updates
 

@@ -14,6 +14,7 @@ import pyarrow.csv as pacsv
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.service.live import PushStep
+from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
 from reticent.service.shelf import parse
@@ -75,7 +76,7 @@ def fill(hub: Hub, rows: int) -> None:
     half = rows // 2
     evolving = hub.evolving_table(EVOLVING)
     for part in (table.slice(0, half), table.slice(half)):
-        evolving.change(part, None, "")
+        change_table(evolving, part)
         hub.jobs.wait(hub.jobs.begin("evolving", EVOLVING, {})["id"])
     for release in series.generate(max(200, rows // 5), 3, _SEED):
         hub.jobs.wait(begin(hub, SERIES, csv(release))["id"])

@@ -27,7 +27,8 @@ from reticent.connectors.spark.judge import verify
 from reticent.engine.table.encoded_table import EncodedTable, claims
 from reticent.engine.table.generalised import AGAINST, NOT_COVERED
 from reticent.engine.table.optimal import search
-from reticent.errors import DataError, InternalError, PolicyError
+from reticent.errors import DataError, PolicyError
+from reticent.publication.gate import refuse_refuted
 from reticent.release import Counts, Guarantee
 from reticent.utility.metrics import measure
 from reticent.utility.recoding import Recoding
@@ -91,10 +92,7 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
         metrics=_metrics(encoded, levels, lost, times),
         explain=_story(encoded, node, levels, times),
     )
-    verdict = verify(release, policy)
-    if not verdict.holds:
-        refuted = ", ".join(finding.claim for finding in verdict.refuted)
-        raise InternalError(f"The judge refuted the release ({refuted}); does the source change while it is read?")
+    refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
     return release
 
 

@@ -86,18 +86,20 @@ class ClusterPublisher(EvolvingPublisher):
     def _held(self) -> int:
         return self._kept_back
 
-    def _reload(self) -> None:
+    def _reload(self, held: int) -> None:
         self._new_core()
         rows = self.records.rows()
-        self._kept_back = int(np.count_nonzero(self.records.classes[rows] == NONE))
+        self._kept_back = held
         self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
+
+    def _promise(self) -> Guarantee:
+        return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
 
     def _publish(self, rows: Rows) -> Release:
         _, groups = np.unique(self.records.classes[rows], return_inverse=True)
         # Numbers of classes tell their age, so every publication numbers them anew.
         fresh = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))
         groups = fresh[groups] + 1
-        guarantee = Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
         qit, st = self._qit(rows, groups), self._st(groups, self.records.values(rows))
         sizes = np.bincount(groups)[1:]
         shares = st.group_by("group").aggregate([("count", "max"), ("count", "sum")])
@@ -105,7 +107,6 @@ class ClusterPublisher(EvolvingPublisher):
         skewed = shares.column("count_sum").to_numpy()[top > 1 / self.l].sum() / len(rows)
         return self._wrap(
             (qit, st),
-            guarantee,
             {"average_class_size": float(sizes.mean()), "max_risk": float(top.max())},
             {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
         )

@@ -32,8 +32,8 @@ from reticent.errors import GuaranteeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from reticent.engine.series.gate import People
     from reticent.engine.series.history import History
+    from reticent.engine.series.risk_limit import People
     from reticent.policy.updates import Updates
 
 

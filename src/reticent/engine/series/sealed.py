@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.engine.rng import Rng
-    from reticent.engine.series.gate import People
     from reticent.engine.series.history import History
+    from reticent.engine.series.risk_limit import People
     from reticent.engine.series.sug import Risk
     from reticent.policy import Policy
     from reticent.policy.updates import Updates
@@ -134,7 +134,7 @@ class SealedSeries(SeriesPublisher):
         offsets = np.arange(len(rows) + 1, dtype=np.int64) * self.policy.group_size
         return Grouping(offsets, rows.ravel(), values.ravel(), donor.ravel().astype(np.int32), held)
 
-    def _gate(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
+    def _limit(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
         """The bound holds by construction; what is measured is reported."""
         rows, group, value = grouping.published()
         after = self.history.extend(

@@ -11,7 +11,7 @@ from reticent.encode import encode_table
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-from reticent.tables import anonymize
+from reticent.publication import table as tables
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -91,7 +91,7 @@ def frontier(table: pa.Table, policy: Policy, method: str) -> list[Point]:
         if changed is None:
             continue
         try:
-            release = anonymize(sample, changed, method=method)
+            release = tables.publish(sample, changed, method=method).release
         except GuaranteeError:
             continue
         name = f"k={strength}" if policy.privacy.k else f"l={strength}"

@@ -1,11 +1,11 @@
-"""Gate: no release leaves whose measured risk exceeds the policy's limit for anybody.
+"""The limit on risk: no release leaves whose measured risk exceeds the policy's limit for anybody.
 
-Guarantee: after the gate no candidate value of any person, in any version so far, has a larger share than the limit, against a reader who
+Guarantee: no candidate value of any person, in any version so far, has a larger share than the limit, against a reader who
     knows all releases, every quasi-identifier and the update knowledge, and takes each person by itself (equation (2) of the paper).
 Not covered: readers who reason over several persons jointly.
 Cost: one forward-backward pass per person of the release, and one more when somebody is held back.
 Reference: ours; the measure is that of F. Li, S. Zhou, 2008.
-Differences from the paper: m-Distinct has no gate, and its risk grows without one. Who is held back depends on published values and public
+Differences from the paper: m-Distinct has no limit, and its risk grows without one. Who is held back depends on published values and public
     knowledge alone, never on the true value, so that being held back tells nothing about it.
 """
 
@@ -38,7 +38,7 @@ class People:
     values: npt.NDArray[np.int32]
 
 
-def gated(
+def within_limit(
     history: History, updates: Updates, people: People, grouping: Grouping, limit: float
 ) -> tuple[Grouping, History, Risk]:
     """The groups with everybody above the limit held back, the history with them, and the risk of those published.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-def begin(data: str, policy: str | Path, output: str | Path) -> tuple[pa.Table, Policy]:
+def load_inputs(data: str, policy: str | Path, output: str | Path) -> tuple[pa.Table, Policy]:
     """Reads the policy and the data; refuses early what must be refused, before anything long begins."""
     from reticent.cli.output import working
     from reticent.connectors.inputs import read_input
