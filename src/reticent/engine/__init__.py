@@ -30,6 +30,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("evolving", "encc"): "reticent.engine.evolving.encc:Encc",
     ("evolving", "eac"): "reticent.engine.evolving.eac:Eac",
     ("evolving", "red"): "reticent.engine.evolving.red:Red",
+    ("series", "veil"): "reticent.engine.series.veil:Veil",
     ("series", "sealed"): "reticent.engine.series.sealed:SealedSeries",
     ("series", "m-distinct"): "reticent.engine.series.m_distinct:MDistinct",
     ("series", "m-distinct*"): "reticent.engine.series.m_distinct_star:MDistinctStar",
