@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import named_files
+from reticent.policy.notebook import shown
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown
 from reticent.policy.settings import (
@@ -247,6 +248,15 @@ class Policy(Section):
                 ) from None
             digest.update(place.encode() + b"\0" + hashlib.sha256(content).digest())
         return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{len(self._with(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain"))
+        return f"Policy({roles}; privacy {self.to_dict().get('privacy', {})})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the role of each column."""
+        rows = [(name, column.role, "person" if name == self.person else "") for name, column in self.columns.items()]
+        return shown(f"Policy: privacy {self.to_dict().get('privacy', {})}", ("column", "role", ""), rows)
 
     def check_columns(self, names: list[str] | tuple[str, ...]) -> None:
         """Refuses data whose columns are not those of the policy."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["table", "evolving", "series", "stream"]
 Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil"]
+_ROWS = 5
+"""Of each table that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,22 @@ class Release:
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())
         return f"Release({self.kind}, {self.shape}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is claimed, where the rows went, and the first rows as the world sees them."""
+        from reticent.policy.notebook import shown
+        from reticent.release.wording import claims_in_words
+
+        facts = [("claim", sentence) for sentence in claims_in_words(self.guarantee.claims)]
+        facts += [("holds against", self.guarantee.against)]
+        facts += [("not covered", words) for words in self.guarantee.not_covered]
+        facts += [(name, f"{number:,}") for name, number in vars(self.counts).items()]
+        facts += [("", "made with a seed: fit for tests, not for publication")] if self.seeded else []
+        parts = [shown(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
+        for name, table in self.tables.items():
+            rows = zip(*(column.to_pylist() for column in table.slice(0, _ROWS).columns), strict=True)
+            parts.append(shown(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
+        return "".join(parts)
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
         """Writes the release as a folder, wholly or not at all."""
