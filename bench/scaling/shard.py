@@ -17,23 +17,24 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     import stream_feed
 
     from reticent import Rng
-    from reticent.connectors.shards import Shard, sharded
+    from reticent.connectors.shards import sharded
+    from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
-    shard = Shard(policy, Rng.from_seed(1), 0)
+    shard = StreamPublication(policy, rng=Rng.from_seed(1))
     profile = cProfile.Profile()
     began, cpu = time.perf_counter(), time.process_time()
     for first in range(0, records, 5000):
-        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
+        shard.take(shard.reader.objects(values[first : first + 5000]))
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    other = Shard(policy, Rng.from_seed(1), 0)
+    other = StreamPublication(policy, rng=Rng.from_seed(1))
     profile.enable()
     for first in range(0, min(records, 20_000), 5000):
-        other.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
+        other.take(shard.reader.objects(values[first : first + 5000]))
     profile.disable()
-    metrics, snapshot = shard.publisher.metrics(), shard.snapshot()
-    empty = len(Shard(policy, Rng.from_seed(1), 0).snapshot())
+    metrics, snapshot = shard.engine.metrics, shard.snapshot()
+    empty = len(StreamPublication(policy, rng=Rng.from_seed(1)).snapshot())
     return {
         "records": records,
         "records_per_second": round(records / seconds),
@@ -52,23 +53,19 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     import stream_feed
 
     from reticent import Rng
-    from reticent.connectors.shards import Shard, sharded
+    from reticent.connectors.shards import sharded
+    from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
-    shard, twin = Shard(policy, Rng.from_seed(1), 0), Shard(policy, Rng.from_seed(1), 0)
-    spent, journal = dict.fromkeys(("parse", "columns_and_hashes", "place", "lines"), 0.0), []
+    shard, twin = StreamPublication(policy, rng=Rng.from_seed(1)), StreamPublication(policy, rng=Rng.from_seed(1))
+    spent, journal = dict.fromkeys(("read", "place_and_write"), 0.0), []
     for first in range(0, records, 5000):
         marks = [time.process_time()]
-        told = [shard.form.read(value) for value in values[first : first + 5000]]
+        batch = shard.reader.objects(values[first : first + 5000])
         marks.append(time.process_time())
-        read = shard.publisher.read(shard._table(told))  # type: ignore[arg-type]  # noqa: SLF001 - its steps one by one
+        journal.append(shard.take(batch).journal or b"")
         marks.append(time.process_time())
-        placed = shard.publisher.place(read)
-        marks.append(time.process_time())
-        shard._lines(told, read, placed)  # type: ignore[arg-type]  # noqa: SLF001
-        marks.append(time.process_time())
-        journal.append(read.to_bytes())
         for name, a, b in zip(spent, marks, marks[1:], strict=False):
             spent[name] += b - a
     began = time.process_time()
@@ -88,13 +85,14 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     import stream_feed
 
     from reticent import Rng
-    from reticent.connectors.shards import Shard, sharded
+    from reticent.connectors.shards import sharded
+    from reticent.publication.stream import StreamPublication
 
-    shard = Shard(sharded(stream_feed.policy(folder, l=l)), Rng.from_seed(1), 0)
+    shard = StreamPublication(sharded(stream_feed.policy(folder, l=l)), rng=Rng.from_seed(1))
     sizes = [(0, len(shard.snapshot()))]
     for first in range(0, 20_000, 5000):
-        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
-        sizes.append((int(shard.publisher.metrics()["open_groups"]), len(shard.snapshot())))
+        shard.take(shard.reader.objects(values[first : first + 5000]))
+        sizes.append((int(shard.engine.metrics["open_groups"]), len(shard.snapshot())))
     slope = np.polyfit(*zip(*sizes, strict=True), 1)[0]
     return {"open_groups": sizes[-1][0], "bytes": sizes[-1][1], "bytes_per_open_group": round(float(slope), 1)}
 

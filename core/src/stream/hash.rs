@@ -9,15 +9,17 @@ use super::column::{Batch, Capsules, Cell, Column};
 use super::draw::derive;
 use super::sip::Sip;
 
+/// A cell is the same whatever type its column came with, hence whatever its neighbours are: 5, 5.0 and "5" are one.
 fn cell(sip: &Sip, cell: &Cell) -> u64 {
     match *cell {
         Cell::Null => 0x6e75_6c6c,
         Cell::Text(bytes) => sip.bytes(bytes),
-        Cell::Int(x) => sip.words([1, x as u64, 0]),
-        // 1.0 and -0.0 are the same quasi-identifier as 1 and 0.
-        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => sip.words([1, x as i64 as u64, 0]),
-        Cell::Float(x) => sip.words([2, x.to_bits(), 0]),
-        Cell::Bool(x) => sip.words([3, u64::from(x), 0]),
+        Cell::Int(x) => sip.bytes(x.to_string().as_bytes()),
+        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
+            sip.bytes((x as i64).to_string().as_bytes())
+        }
+        Cell::Float(x) => sip.bytes(format!("{x:?}").as_bytes()),
+        Cell::Bool(x) => sip.bytes(if x { b"true" } else { b"false" }),
     }
 }
 

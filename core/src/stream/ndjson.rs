@@ -7,12 +7,15 @@ use pyo3::types::PyBytes;
 
 use super::column::{Capsules, Cell, Column, borrow};
 
-/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot.
+/// Digits that every reader of JSON keeps exactly.
+const DIGITS: usize = 18;
+
+/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot, not too long to be kept.
 fn is_number(text: &[u8]) -> bool {
     let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits(rest);
-    if whole == 0 || (whole > 1 && rest[0] == b'0') {
+    if whole == 0 || whole > DIGITS || (whole > 1 && rest[0] == b'0') {
         return false;
     }
     rest = &rest[whole..];
@@ -38,6 +41,8 @@ fn quoted(out: &mut Vec<u8>, text: &[u8]) {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
             _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
         }
         from = i + 1;
@@ -60,10 +65,19 @@ fn number(out: &mut Vec<u8>, mut x: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-fn value(out: &mut Vec<u8>, cell: &Cell, numeric: bool) {
+/// A column's text goes out as text.
+const TEXT: u8 = 0;
+/// A column's text goes out as a number where it is written as one.
+const NUMBER: u8 = 1;
+/// A column's text is JSON already.
+const TOKEN: u8 = 2;
+
+fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
     match *cell {
         Cell::Null => out.extend_from_slice(b"null"),
-        Cell::Text(text) if numeric && is_number(text) => out.extend_from_slice(text),
+        Cell::Text(text) if form == TOKEN || (form == NUMBER && is_number(text)) => {
+            out.extend_from_slice(text);
+        }
         Cell::Text(text) => quoted(out, text),
         Cell::Int(x) if x >= 0 => number(out, x as u64),
         Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
@@ -96,21 +110,20 @@ fn group_id(out: &mut Vec<u8>, id: u64) {
 pub struct Lines {
     /// `"name":` per column, quasi-identifiers first.
     names: Vec<Vec<u8>>,
-    numeric: Vec<bool>,
     quasi: usize,
     labels: Vec<Vec<u8>>,
 }
 
 impl Lines {
-    fn object(&self, out: &mut Vec<u8>, columns: &[Column], from: usize, to: usize, row: usize) {
+    fn object(&self, out: &mut Vec<u8>, columns: &[Field], from: usize, to: usize, row: usize) {
         out.push(b'{');
-        let fields = self.names.iter().zip(columns).zip(&self.numeric);
-        for (i, ((name, column), &numeric)) in fields.take(to).skip(from).enumerate() {
+        let fields = self.names.iter().zip(columns);
+        for (i, (name, (column, form))) in fields.take(to).skip(from).enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(name);
-            value(out, &column.cell(row), numeric);
+            value(out, &column.cell(row), *form);
         }
         out.push(b'}');
     }
@@ -129,7 +142,7 @@ impl Lines {
         out.extend_from_slice(b"]}\n");
     }
 
-    fn tuple(&self, out: &mut Vec<u8>, id: u64, seq: u64, columns: &[Column], row: usize) {
+    fn tuple(&self, out: &mut Vec<u8>, id: u64, seq: u64, columns: &[Field], row: usize) {
         out.extend_from_slice(b"{\"type\":\"tuple\",\"group\":");
         group_id(out, id);
         out.extend_from_slice(b",\"seq\":");
@@ -141,6 +154,9 @@ impl Lines {
         out.extend_from_slice(b"}\n");
     }
 }
+
+/// A column, and the form its text is in.
+type Field<'a> = (Column<'a>, u8);
 
 /// Opened groups as the engines give them: ids, rows, offsets, codes, counts.
 type Opened<'py> = (
@@ -154,9 +170,9 @@ type Opened<'py> = (
 #[pymethods]
 impl Lines {
     #[new]
-    fn new(names: Vec<String>, numeric: Vec<bool>, quasi: usize) -> PyResult<Self> {
-        if numeric.len() != names.len() || quasi > names.len() {
-            return Err(PyValueError::new_err("one flag per column"));
+    fn new(names: Vec<String>, quasi: usize) -> PyResult<Self> {
+        if quasi > names.len() {
+            return Err(PyValueError::new_err("more quasi-identifiers than columns"));
         }
         let escape = |name: &String| {
             let mut out = Vec::new();
@@ -166,7 +182,6 @@ impl Lines {
         };
         Ok(Lines {
             names: names.iter().map(escape).collect(),
-            numeric,
             quasi,
             labels: Vec::new(),
         })
@@ -177,11 +192,12 @@ impl Lines {
         self.labels = labels;
     }
 
-    /// The lines of one batch, each group before its first tuple.
+    /// The lines of one batch, each group before its first tuple; `forms` tells of every column what its text is.
     fn write<'py>(
         &self,
         py: Python<'py>,
         columns: Vec<Capsules<'py>>,
+        forms: Vec<u8>,
         seqs: PyReadonlyArray1<'py, u64>,
         groups: PyReadonlyArray1<'py, u64>,
         opened: Opened<'py>,
@@ -193,7 +209,12 @@ impl Lines {
             opened.2.as_slice()?,
         );
         let (codes, counts) = (opened.3.as_slice()?, opened.4.as_slice()?);
-        let read = borrow(&columns, seqs.len())?;
+        let formed =
+            forms.len() == columns.len() && forms.iter().all(|form| (TEXT..=TOKEN).contains(form));
+        let read: Vec<Field> = borrow(&columns, seqs.len())?
+            .into_iter()
+            .zip(forms)
+            .collect();
         let known = codes
             .iter()
             .all(|&c| c >= 0 && (c as usize) < self.labels.len());
@@ -202,7 +223,12 @@ impl Lines {
             && codes.len() == counts.len()
             && offsets.is_sorted()
             && offsets.last().is_some_and(|&o| o as usize == codes.len());
-        if !known || !shaped || read.len() != self.names.len() || groups.len() != seqs.len() {
+        if !known
+            || !shaped
+            || !formed
+            || read.len() != self.names.len()
+            || groups.len() != seqs.len()
+        {
             return Err(PyValueError::new_err("the batch does not fit its columns"));
         }
         let out = py.detach(|| {

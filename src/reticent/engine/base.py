@@ -61,6 +61,7 @@ class Publisher(ABC):
     def guarantee(self) -> Guarantee:
         """What holds for what was published so far."""
 
+    @property
     @abstractmethod
     def metrics(self) -> Mapping[str, float]:
         """The figures of what was published so far."""

@@ -57,6 +57,7 @@ class Veil(Publisher):
         """What every release claims."""
         return guarantee(self._veiling.house)
 
+    @property
     def metrics(self) -> Mapping[str, float]:
         """The veil has no groups, no counterfeits and no waiting to count."""
         return {}

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from reticent import _core
+from reticent.engine.stream.contract import Groups
 from reticent.engine.stream.design import Label
-from reticent.engine.stream.immediate import Immediate, Placed, sau_limit
+from reticent.engine.stream.immediate import Immediate, sau_limit
 from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import Records
 from reticent.errors import GuaranteeError
@@ -61,10 +62,10 @@ class DelayFree(Immediate):
         )
         self._size = len(self.values)
 
-    def _put(self, records: Records) -> Placed:
+    def _put(self, records: Records) -> Groups:
         self._grow()
         try:
-            return Placed(*self._core.push(records.seqs, records.qis, records.codes))
+            return Groups(*self._core.push(records.seqs, records.qis, records.codes))
         except RuntimeError:
             raise GuaranteeError(
                 f"The literal generation found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "

@@ -40,12 +40,12 @@ class Values:
 
     def code(self, label: Label) -> int:
         """The code of a label; a new one gets the next free code."""
-        found = self._codes.get(label)
-        if found is None:
-            found = self._codes[label] = len(self.labels)
+        code = self._codes.get(label)
+        if code is None:
+            code = self._codes[label] = len(self.labels)
             self.labels.append(label)
             self._array = None
-        return found
+        return code
 
     def encode(self, column: pa.Array) -> npt.NDArray[np.int32]:
         """The codes of a column of text."""

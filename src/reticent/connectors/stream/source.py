@@ -15,7 +15,7 @@ BLOCK = 4 << 20
 _PIPE = 1 << 20
 
 
-class Feed:
+class FileSource:
     """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
 
     answers = False
@@ -51,10 +51,10 @@ class Feed:
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
         while True:
-            found = self._there()
-            if not found or not self._skip:
-                return found
-            left, self._skip = found[self._skip :], max(0, self._skip - len(found))
+            block = self._there()
+            if not block or not self._skip:
+                return block
+            left, self._skip = block[self._skip :], max(0, self._skip - len(block))
             if left:
                 return left
 
@@ -85,15 +85,14 @@ class Feed:
     def acknowledge(self) -> None:
         """Nobody waits for an answer."""
 
+    def guess(self, data: bytes) -> str:
+        """csv, ndjson or hl7, by how the input begins and what it is called."""
+        if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
+            return "hl7"
+        if self.name.endswith((".ndjson", ".jsonl", ".json")):
+            return "ndjson"
+        return "ndjson" if data.lstrip()[:1] == b"{" else "csv"
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._fd)
-
-
-def guess_form(name: str, data: bytes) -> str:
-    """csv, ndjson or hl7, by how the input begins and what it is called."""
-    if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
-        return "hl7"
-    if name.endswith((".ndjson", ".jsonl", ".json")):
-        return "ndjson"
-    return "ndjson" if data.lstrip()[:1] == b"{" else "csv"

@@ -26,7 +26,7 @@ _HOUR = 3600
 _FEW = 8
 
 
-class Keeping:
+class Retention:
     """What is kept of one stream's releases; `days` None keeps all."""
 
     def __init__(self, publisher: str, days: float | None, *, clock: Callable[[], float] = time.time) -> None:

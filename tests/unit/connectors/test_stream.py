@@ -5,19 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 
 import orjson
-import pyarrow as pa
 import pytest
 
 from reticent.audit import verify
 from reticent.cli import main
-from reticent.connectors.runner import StreamRunner
-from reticent.connectors.runner.batches import CsvLines, JsonLines, numeric_columns, screened
-from reticent.connectors.runner.feed import Feed
-from reticent.connectors.runner.sink import File
+from reticent.connectors.stream import FileSource, Stream
 from reticent.errors import ConnectorError, StateError
 from reticent.policy import Policy
+from reticent.publication.csv_lines import CsvLines
+from reticent.publication.records import JsonLines, RecordReader
 from reticent.store import Store
 
 RULES = {
@@ -40,9 +39,9 @@ def rows(n, start=0):
 
 
 def release(policy, folder, source, sink="out.ndjson", **more):
-    settings = {name: more.pop(name) for name in ("form", "replayed", "block") if name in more}
-    with Store.open(folder / "store.db") as store, StreamRunner(policy, store, File(folder / sink), seed=1) as runner:
-        return runner.run(str(source), **settings)
+    block = {"block": more.pop("block")} if "block" in more else {}
+    with Stream(policy, store=folder / "store.db", seed=1) as stream, closing(FileSource(str(source), **block)) as file:
+        return stream.run(file, str(folder / sink), **more)
 
 
 def lines(path):
@@ -89,7 +88,7 @@ def test_bad_lines_are_set_aside_with_a_reason(policy, tmp_path):
 
 
 def test_bytes_that_are_not_text_are_set_aside(policy):
-    parser = CsvLines(policy)
+    parser = CsvLines(RecordReader(policy))
     parser.begin(b"who,age,town,note,ill\n")
     batch = parser.parse(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n")
     assert [(number, why) for number, why, _ in batch.bad] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
@@ -98,7 +97,7 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
 
 
 def test_a_short_line_with_bad_bytes_is_set_aside_in_silence(policy, capfd):
-    reader = CsvLines(policy)
+    reader = CsvLines(RecordReader(policy))
     reader.begin(b"who,age,town,note,ill\n")
     batch = reader.parse(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n")
     assert [why for _, why, _ in batch.bad] == ["not UTF-8"]
@@ -114,26 +113,30 @@ def test_an_open_quote_costs_its_line_only(policy, tmp_path):
 
 
 def test_ndjson_is_read_line_by_line(policy):
-    parser = JsonLines(policy)
+    parser = JsonLines(RecordReader(policy))
     good = {"who": "p", "age": 30, "town": "t", "note": None, "ill": "a"}
     bad = [b"{", b"[1]", orjson.dumps(good | {"extra": 1}), orjson.dumps(good | {"age": [1]})]
     batch = parser.parse(b"\n".join([orjson.dumps(good), *bad, b"", orjson.dumps(good | {"age": 2.5})]) + b"\n")
     assert batch.table.column("age").to_pylist() == ["30", "2.5"]
     assert [number for number, _, _ in batch.bad] == [1, 2, 3, 4]
     assert batch.rows.tolist() == [0, 5]
-    assert batch.typed["age"].to_pylist() == [30, 2.5]
-    assert list(batch.typed) == ["age"]
-    assert screened(batch, policy, ("town",)).total == 6
+    assert batch.tokens["age"].to_pylist() == ["30", "2.5"]
+    assert list(batch.tokens) == ["age"]
+    assert JsonLines(RecordReader(policy, ("town",))).parse(orjson.dumps(good)).bad[0].reason == "no number in 'town'"
     assert parser.end(b'{"a":1}\n{"b', last=False) == 8
 
 
 def test_postcodes_are_not_numbers(tmp_path, policy):
-    rules = RULES | {"columns": RULES["columns"] | {"age": {"role": "quasi", "hierarchy": {"prefix": 2}}}}
-    table = JsonLines(policy).parse(b'{"who":"p","age":30,"town":"1","note":"007"}').table
-    assert numeric_columns(table, Policy.from_dict(rules, base=tmp_path)) == ["town"]
-    columns = {"who": "identifier", "postcode": "quasi", "unit_code": "plain", "age": "quasi", "ill": "sensitive"}
-    cells = {name: pa.array(["12345"]) for name in columns}
-    assert numeric_columns(pa.table(cells), Policy.from_dict(RULES | {"columns": columns}, base=tmp_path)) == ["age"]
+    age = {"role": "quasi", "hierarchy": {"prefix": 2}}
+    columns = RULES["columns"] | {"age": age, "postcode": "quasi", "unit_code": "plain"}
+    (tmp_path / "in.csv").write_text(
+        "who,age,town,note,postcode,unit_code,ill\np,30,1,007,10115,4,a\nq,31,1a,7,1,4,b\n"
+    )
+    release(Policy.from_dict(RULES | {"columns": columns}, base=tmp_path), tmp_path, tmp_path / "in.csv")
+    shown = [line["qi"] | line["plain"] for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    assert [cells["town"] for cells in shown] == [1, "1a"]
+    assert [cells["note"] for cells in shown] == ["007", 7]
+    assert {type(cells[name]) for cells in shown for name in ("age", "postcode", "unit_code")} == {str}
 
 
 @pytest.mark.parametrize("block", [64, 1 << 20])
@@ -146,8 +149,9 @@ def test_ndjson_keeps_its_types(policy, tmp_path, block):
     (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     release(policy, tmp_path, tmp_path / "in.ndjson", block=block)
     found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
-    assert [line["qi"]["age"] for line in found] == [record["age"] for record in records]
-    assert all(isinstance(line["qi"]["town"], str) for line in found if str(line["qi"]["town"]) != "7")
+    for line, record in zip(found, records, strict=True):
+        shown = line["qi"] | line["plain"]
+        assert all(shown[name] == record[name] and type(shown[name]) is type(record[name]) for name in shown)
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
 
@@ -234,8 +238,8 @@ def test_the_output_of_another_stream_is_not_written_over(policy, tmp_path, caps
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(30)) + "\n")
     release(policy, tmp_path, tmp_path / "in.csv")
     before = (tmp_path / "out.ndjson").read_bytes()
-    with pytest.raises(ConnectorError, match="is there already"), Store.open(tmp_path / "new.db") as store:
-        StreamRunner(policy, store, File(tmp_path / "out.ndjson"), seed=1).__enter__()
+    with pytest.raises(ConnectorError, match="is there already"), Stream(policy, store=tmp_path / "new.db") as stream:
+        stream.run(str(tmp_path / "in.csv"), str(tmp_path / "out.ndjson"))
     places = ["--store", str(tmp_path / "newer.db"), "--to", str(tmp_path / "out.ndjson")]
     with pytest.raises(SystemExit) as done:
         main(["stream", str(tmp_path / "in.csv"), "-p", str(tmp_path / "policy.json"), *places])
@@ -259,9 +263,9 @@ def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
 
 def test_a_missing_source_is_said_so():
     with pytest.raises(ConnectorError, match="cannot be read"):
-        Feed("no such file")
+        FileSource("no such file")
     with pytest.raises(ConnectorError, match="is a folder"):
-        Feed(".")
+        FileSource(".")
 
 
 def test_a_named_pipe_is_opened_once(policy, tmp_path):

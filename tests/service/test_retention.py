@@ -6,9 +6,9 @@ import pytest
 from serving import NDJSON, InThread, feed_policy, lines
 
 from reticent.datasets import feed
-from reticent.service import keeping
-from reticent.service.keeping import Keeping
+from reticent.service import retention
 from reticent.service.problems import ServiceError
+from reticent.service.retention import Retention
 from reticent.store import Store
 
 HOUR, DAY = 3600, 24 * 3600
@@ -19,14 +19,14 @@ class Stream:
 
     def __init__(self, store: Store, days: float | None) -> None:
         self.store, self.now = store, 1_000_000 * HOUR
-        self.keeping = Keeping("s", days, clock=lambda: self.now)
-        self.keeping.load(store)
+        self.retention = Retention("s", days, clock=lambda: self.now)
+        self.retention.load(store)
 
     def release(self, batches: int, *, after: float = 0) -> None:
         self.now += after
         for _ in range(batches):
             with self.store.transaction() as tx:
-                self.keeping.note(tx, tx.put_outbox("s", "ndjson", b"x"))
+                self.retention.note(tx, tx.put_outbox("s", "ndjson", b"x"))
 
     @property
     def kept(self) -> list[int]:
@@ -54,11 +54,11 @@ def test_old_batches_go_a_few_at_a_time_and_young_ones_stay(store):
     stream.release(5, after=2 * DAY)  # the first ones may be a moment younger than two days
     assert stream.kept == list(range(25))
     stream.release(1, after=HOUR)
-    assert stream.kept == list(range(keeping._FEW, 26))
+    assert stream.kept == list(range(retention._FEW, 26))
     stream.release(3)
     assert stream.kept == list(range(20, 29))
     stream.release(1, after=DAY)
-    assert stream.keeping.oldest == stream.kept[0] == 20
+    assert stream.retention.oldest == stream.kept[0] == 20
 
 
 def test_a_restart_goes_on_where_it_was(store):
@@ -67,7 +67,7 @@ def test_a_restart_goes_on_where_it_was(store):
     first.release(1, after=2 * DAY)
     second = Stream(store, 1)
     second.now = first.now
-    assert second.keeping.oldest == first.keeping.oldest == keeping._FEW
+    assert second.retention.oldest == first.retention.oldest == retention._FEW
     second.release(2)
     assert second.kept == [20, 21, 22]
 
@@ -86,10 +86,10 @@ def test_a_cursor_before_the_oldest_is_told(store):
     stream = Stream(store, 1)
     stream.release(4)
     stream.release(1, after=2 * DAY)
-    assert stream.keeping.oldest == 4
-    stream.keeping.check(3)
+    assert stream.retention.oldest == 4
+    stream.retention.check(3)
     with pytest.raises(ServiceError, match="before number 4") as told:
-        stream.keeping.check(2)
+        stream.retention.check(2)
     assert told.value.status == 410
     assert "cursor=3" in told.value.hint
 
@@ -104,7 +104,7 @@ def test_readers_get_410_over_http(tmp_path):
                 body = lines(feed.generate(3, i))
                 client.post("/streams/s/records", content=body, headers=headers).raise_for_status()
                 if i == 2:
-                    running.hub.stream("s").keeping._clock = lambda: 2**32
+                    running.hub.stream("s").retention._clock = lambda: 2**32
             assert client.get("/streams/s").json()["oldest"] == 3
             for path in ("records", "events"):
                 gone = client.get(f"/streams/s/{path}", params={"limit": 1})

@@ -25,7 +25,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 _may = needs(Role.FEED)
 
 
-class Express:
+class FastPush:
     """An ASGI layer in front of the app."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -33,8 +33,8 @@ class Express:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a well-formed push; passes everything else on."""
-        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if found is None:
+        path = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if path is None:
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
@@ -44,7 +44,7 @@ class Express:
             return
         try:
             await _may(request)
-            answer = await push(found.group(1), request, request.app.state.hub, key)
+            answer = await push(path.group(1), request, request.app.state.hub, key)
         except ReticentError as error:
             answer = response(error)
         await answer(scope, receive, send)

@@ -5,30 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Protocol
 
 from reticent.errors import ConnectorError, StateError
 
 
-class Sink(Protocol):
-    """Takes released bytes in order."""
-
-    def resume(self, sent: int, waiting: int) -> None:
-        """Called once: the sinks have confirmed `sent` bytes so far, and `waiting` more are stored and come again."""
-
-    def write(self, payload: bytes) -> None:
-        """Takes one batch; when it returns, the batch is safe."""
-
-    def close(self) -> None:
-        """Nothing more comes."""
-
-
-def open_sink(name: str) -> Sink:
+def open_sink(name: str) -> FileSink | StandardOutput:
     """A sink by its name on the command line."""
-    return Standard() if name == "-" else File(Path(name))
+    return StandardOutput() if name == "-" else FileSink(Path(name))
 
 
-class File:
+class FileSink:
     """A file; after a crash it is cut back to what was confirmed, and the rest is sent again."""
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +62,7 @@ def taken(path: Path) -> ConnectorError:
     )
 
 
-class Standard:
+class StandardOutput:
     """Standard output; after a crash the last batch may come twice, byte for byte the same."""
 
     def resume(self, sent: int, waiting: int) -> None:

@@ -8,10 +8,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _EVERY = 0.5
-_KEPT = 1000
+_LAST = 1000
 
 
 class Progress:
@@ -20,13 +20,8 @@ class Progress:
     def __init__(self, *, show: bool | None = None) -> None:
         self._show = sys.stderr.isatty() if show is None else show
         self._start = self._last = time.perf_counter()
-        self._latencies: deque[tuple[float, int]] = deque(maxlen=_KEPT)
+        self._latencies: deque[tuple[float, int]] = deque(maxlen=_LAST)
         self.records = 0
-
-    @property
-    def seconds(self) -> float:
-        """Since the runner began."""
-        return time.perf_counter() - self._start
 
     def batch(self, records: int, seconds: float) -> None:
         """A batch is safe, `seconds` after its first byte was read."""
@@ -43,15 +38,14 @@ class Progress:
                 return seconds
         return 0.0
 
-    def tick(self, metrics: Mapping[str, float], *, final: bool = False) -> None:
+    def tick(self, figures: Callable[[], Mapping[str, float]], *, final: bool = False) -> None:
         """Prints the line, at most twice a second."""
         now = time.perf_counter()
         if not self._show or (now - self._last < _EVERY and not final):
             return
-        self._last = now
-        shown = (
-            f"{self.records:,} records, {self.records / max(self.seconds, 1e-9):,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
-        )
+        self._last, metrics = now, figures()
+        rate = self.records / max(now - self._start, 1e-9)
+        shown = f"{self.records:,} records, {rate:,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
         if "sau" in metrics:
             shown += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
             shown += f", forced open {metrics['forced_open_rate']:.3f}"
