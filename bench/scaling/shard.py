@@ -16,7 +16,7 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     """One shard without a broker: records per second, where the time goes, bytes of state."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
     from reticent.publication.stream import StreamPublication
 
@@ -52,7 +52,7 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
     from reticent.publication.stream import StreamPublication
 
@@ -84,7 +84,7 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     """The size of a shard's snapshot and the open groups in it."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
     from reticent.publication.stream import StreamPublication
 

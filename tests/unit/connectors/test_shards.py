@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import stream_feed
 
-from reticent import Rng
+from reticent.engine.rng import Rng
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
 from reticent.connectors.shards import shard_of, sharded
