@@ -16,8 +16,8 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     """One shard without a broker: records per second, where the time goes, bytes of state."""
     import stream_feed
 
-    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
+    from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
@@ -52,8 +52,8 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
     import stream_feed
 
-    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
+    from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
@@ -84,8 +84,8 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     """The size of a shard's snapshot and the open groups in it."""
     import stream_feed
 
-    from reticent.engine.rng import Rng
     from reticent.connectors.shards import sharded
+    from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
     shard = StreamPublication(sharded(stream_feed.policy(folder, l=l)), rng=Rng.from_seed(1))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import stream_feed
 
-from reticent.engine.rng import Rng
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
 from reticent.connectors.shards import shard_of, sharded
 from reticent.connectors.spark.workplace import Carried
+from reticent.engine.rng import Rng
 from reticent.errors import PolicyError, StateError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
