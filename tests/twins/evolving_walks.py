@@ -46,7 +46,7 @@ class Walk:
                 "version": 1,
                 "person": "id",
                 "columns": {"id": "identifier", **quasi, "ill": "sensitive"},
-                "evolving": {"strategy": self.method, "l": self.l},
+                "evolving": {"method": self.method, "l": self.l},
             }
         )
 

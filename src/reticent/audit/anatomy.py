@@ -102,14 +102,14 @@ def _wanted(release: Published, policy: Policy) -> list[Requirement]:
     One table by Anatomy also promises that no value exceeds 1/l of its group. k and t speak of generalised classes: an
     evolving table states in its guarantee that it does not meet them, and they are judged where they are claimed.
     """
-    wanted = requirements(release.claims)
+    rules = requirements(release.claims)
     asked = demanded(policy)
-    wanted += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
-    wanted.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
+    rules += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
+    rules.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
     if release.kind in ("table", ""):
-        levels = [requirement.numbers[-1] for requirement in wanted if requirement.model == "l"]
-        wanted.append(Requirement("l", "frequency", (max(levels),)))
-    return list(dict.fromkeys(wanted))
+        levels = [requirement.numbers[-1] for requirement in rules if requirement.model == "l"]
+        rules.append(Requirement("l", "frequency", (max(levels),)))
+    return list(dict.fromkeys(rules))
 
 
 def _kind(release: Published) -> str:
@@ -144,9 +144,9 @@ def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeit
         return [*findings, none_of("records and values agree in every group", int((members != slots).sum()))]
     # stated as a number, or below 1 as a share of all values
     spare = int(slots.sum() - members.sum())
-    found = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
-    stated = abs(found - counterfeits) < 1e-9
-    return [*findings, Finding("values without a record = counterfeits stated", stated, found, counterfeits)]
+    share = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
+    stated = abs(share - counterfeits) < 1e-9
+    return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
 
 
 def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -143,8 +143,8 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = of.get(key, {})
-    return found if isinstance(found, dict) else {}
+    mapping = of.get(key, {})
+    return mapping if isinstance(mapping, dict) else {}
 
 
 def _shape(tables: set[str]) -> str:

@@ -193,8 +193,8 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
         for gap in gaps:
             if gap not in powers:
                 powers[gap] = np.linalg.matrix_power(powers[1], gap)
-        found = _forward_backward(layers, [powers[gap] for gap in gaps])
-        out |= dict(zip(persons, found.tolist(), strict=True))
+        marginals = _forward_backward(layers, [powers[gap] for gap in gaps])
+        out |= dict(zip(persons, marginals.tolist(), strict=True))
     return out
 
 
@@ -261,7 +261,7 @@ def _joiners(views: list[View]) -> int:
         origins: dict[int, set[int]] = {}
         for person, group in zip(after.person.tolist(), after.group.tolist(), strict=True):
             origins.setdefault(group, set()).add(came.get(person, -1))
-        count += sum(len(found) > 1 for found in origins.values())
+        count += sum(len(sources) > 1 for sources in origins.values())
     return count
 
 

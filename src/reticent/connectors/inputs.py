@@ -68,8 +68,8 @@ def count_values(data: str, column: str) -> dict[str | None, int]:
         batches = read_hl7(data).to_batches() if is_hl7(data) else read_batches(data, columns=[column])
     counts: Counter[str | None] = Counter()
     for batch in batches:
-        found = batch.column(column).value_counts().to_pylist()
-        counts.update({_label(entry["values"]): entry["counts"] for entry in found})
+        entries = batch.column(column).value_counts().to_pylist()
+        counts.update({_label(entry["values"]): entry["counts"] for entry in entries})
     return dict(counts)
 
 

@@ -98,23 +98,23 @@ def _number(plain: dict[str, Any]) -> str:
 def _kinds(policy: Policy) -> list[str]:
     """What the sections of the other kinds of release say, where they are written."""
     evolving, series, stream = policy.evolving, policy.series, policy.stream
-    said = {
+    words = {
         "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
         "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
         "stream": f"stream: {stream.method}, "
         + ("k of privacy" if stream.method == "castle" else f"l = {policy.l_of('stream')}"),
     }
-    return [text for name, text in said.items() if name in policy.model_fields_set]
+    return [text for name, text in words.items() if name in policy.model_fields_set]
 
 
 def _identifiers(policy: Policy) -> list[str]:
     notes = []
     for name, column in policy.columns.items():
-        made = column.identifier
-        if made is not None and made.pseudonym:
+        identifier = column.identifier
+        if identifier is not None and identifier.pseudonym:
             notes.append(f"{name}: released as a keyed pseudonym; a table where one repeats is refused")
-        if made is not None and made.shift:
-            notes.append(f"{name}: moved by up to {made.shift} days, the same for all records of a person")
+        if identifier is not None and identifier.shift:
+            notes.append(f"{name}: moved by up to {identifier.shift} days, the same for all records of a person")
         if column.combine:
             notes.append(
                 f"{name}: {' and '.join(column.combine)} as one value; the bound is for the combination, not for each alone"
@@ -123,7 +123,7 @@ def _identifiers(policy: Policy) -> list[str]:
         notes.append(
             "several sensitive columns: every group is diverse in each of them; table methods only, not Anatomy"
         )
-    for word, given in (("FHIR resources", policy.fhir), ("HL7 messages", policy.hl7)):
-        if given is not None:
-            notes.append(f"{word} give the columns {', '.join(given.paths)}")
+    for word, section in (("FHIR resources", policy.fhir), ("HL7 messages", policy.hl7)):
+        if section is not None:
+            notes.append(f"{word} give the columns {', '.join(section.paths)}")
     return notes

@@ -274,19 +274,19 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[tuple[Any, ...], int]]:
 def _lines(node: Any, at: tuple[Any, ...]) -> list[tuple[tuple[Any, ...], int]]:
     if node is None:
         return []
-    found = [(at, node.start_mark.line + 1)]
+    places = [(at, node.start_mark.line + 1)]
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             below = _lines(value, (*at, key.value))
-            found += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
+            places += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            found += _lines(value, (*at, i))
-    return found
+            places += _lines(value, (*at, i))
+    return places
 
 
 def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int]) -> str:
-    said = []
+    sentences = []
     for item in error.errors(include_url=False):
         at = tuple(item["loc"])
         key = item.get("ctx", {}).get("key")
@@ -294,8 +294,8 @@ def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int
         line = next((lines[place[:i]] for i in range(len(place), -1, -1) if place[:i] in lines), None)
         where = ".".join(_words(at, lines)) or "policy"
         head = f"{name}, line {line}" if line else name
-        said.append(f"{head}: {where}: {_advice(item)}")
-    return "\n".join(dict.fromkeys(said))
+        sentences.append(f"{head}: {where}: {_advice(item)}")
+    return "\n".join(dict.fromkeys(sentences))
 
 
 def _words(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:

@@ -58,11 +58,11 @@ def compare(
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> list[Candidate]:
     """Release the table under each policy, in memory only, and measure."""
-    found = []
+    rows = []
     for name, policy in policies:
         progress(f"Trying {name}")
-        found.append(_try(original, name, policy, seed))
-    return [replace(one, frontier=_undominated(one, found)) for one in found]
+        rows.append(_try(original, name, policy, seed))
+    return [replace(one, frontier=_undominated(one, rows)) for one in rows]
 
 
 def _try(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:

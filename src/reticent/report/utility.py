@@ -54,10 +54,10 @@ def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, flo
         return {}
     slots = int(shown.offers.sizes().sum())
     totals = np.array(sorted(shown.offers.totals().values()))
-    found = {"sau": sau(slots, len(shown.group))}
+    figures = {"sau": sau(slots, len(shown.group))}
     if len(totals):
-        found["sau_limit"] = sau_limit(policy.l_of("stream"), float(totals[-1] / max(1, totals.sum())))
-    return found
+        figures["sau_limit"] = sau_limit(policy.l_of("stream"), float(totals[-1] / max(1, totals.sum())))
+    return figures
 
 
 def _loss(column: Column, rows_in: int) -> float:

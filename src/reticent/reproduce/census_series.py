@@ -135,16 +135,16 @@ class Series:
         """The next release."""
         people = table.people
         if self.method == "l-diversity":
-            found: Grouping | None = l_diverse(table.values, table.points, l=self.m)
+            grouping: Grouping | None = l_diverse(table.values, table.points, l=self.m)
         else:
             knowledge = self.still if self.method == "m-invariance" else self.updates
             colours = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
-            found = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
-        if found is None:
+            grouping = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
+        if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")
-        rows, group, value = found.published()
+        rows, group, value = grouping.published()
         self.history = self.history.extend(
-            people.hashes[rows], people.traits[rows], group, value, (found.offsets, found.value)
+            people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
         )
-        return found
+        return grouping

@@ -68,11 +68,11 @@ def run(
         start = time.perf_counter()
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
-    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
+    summary = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "figures.json").write_text(json.dumps(found, indent=2) + "\n")
+    (out / "figures.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(figures, out)
-    return found
+    return summary
 
 
 def policy(method: str, l: int) -> Policy:

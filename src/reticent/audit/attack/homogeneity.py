@@ -55,10 +55,10 @@ def conceded(release: Published, largest: int = 0) -> float | None:
         posterior = posterior.get("at_most", posterior.get("max"))
     if isinstance(posterior, int | float):
         return float(posterior)
-    found = [r for r in requirements(release.claims) if r.model == "l"]
-    shares = [1 / r.numbers[0] for r in found if r.kind == "frequency"]
+    rules = [r for r in requirements(release.claims) if r.model == "l"]
+    shares = [1 / r.numbers[0] for r in rules if r.kind == "frequency"]
     if shares:
         return float(min(shares))
     # l distinct values concede much: the other l - 1 may occur once each in the largest group
-    distinct = [float(r.numbers[-1]) for r in found]
+    distinct = [float(r.numbers[-1]) for r in rules]
     return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None

@@ -50,7 +50,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     match = _matches(known.select(shared).take(chosen), seen.quasi, (group, size), policy)
     candidates = match @ np.bincount(group, minlength=size)
     posterior = np.divide(1.0, candidates, out=np.zeros(len(chosen)), where=candidates > 0)
-    found = posterior > 0
+    possible = posterior > 0
     order = np.argsort(-posterior, kind="stable")[:10]
     worst = tuple(
         Person(name, float(posterior[place]))
@@ -60,16 +60,18 @@ def linkage(evidence: Evidence) -> Outcome | None:
     return Outcome(
         attack="linkage",
         question=QUESTION,
-        tried=int(found.sum()),
+        tried=int(possible.sum()),
         right=float(posterior.sum()),
         counted=False,
         claim=claim,
         highest=float(posterior.max(initial=0)),
         sure=int((posterior >= 1).sum()),
-        bins=binned(posterior[found]),
+        bins=binned(posterior[possible]),
         worst=worst,
         bounded=claim is not None,
-        notes=(f"Matched on {', '.join(shared)}; {int((~found).sum()):,} of {len(chosen):,} persons match no record.",),
+        notes=(
+            f"Matched on {', '.join(shared)}; {int((~possible).sum()):,} of {len(chosen):,} persons match no record.",
+        ),
         figures=_values(evidence, seen, (group, size), match, chosen),
     )
 

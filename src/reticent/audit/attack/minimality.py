@@ -100,17 +100,17 @@ def _finer_tables(evidence: Evidence, data: pa.Table) -> list[_Finer]:
         return []
     k = max([int(r.numbers[0]) for r in demanded(policy) if r.model == "k"], default=1)
     steps = {name: _published_level(evidence, data, name) for name in policy.quasi if name in data.column_names}
-    if any(found is None for found in steps.values()):
+    if any(step is None for step in steps.values()):
         return []
-    columns = {name: _labels(original[name], *found, 0) for name, found in steps.items() if found}
+    columns = {name: _labels(original[name], *step, 0) for name, step in steps.items() if step}
     base = pa.table(columns)
     row_class, _ = numbered(base, base.column_names)
     value, values = codes(original[policy.sensitive[0]])
     out = []
-    for name, found in steps.items():
-        if found is None or found[1] == 0:
+    for name, step in steps.items():
+        if step is None or step[1] == 0:
             continue
-        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *found, 1))
+        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *step, 1))
         row_part, size = numbered(finer, finer.column_names)
         if np.bincount(row_part, minlength=size).min() >= k:
             out.append(_Finer(row_class, row_part, value, values))

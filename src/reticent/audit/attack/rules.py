@@ -48,9 +48,9 @@ def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, 
 def barred(transcript: Transcript) -> dict[int, NDArray[np.int64]]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
-    found = {}
+    rules = {}
     for time, (group, qi) in enumerate(zip(transcript.group.tolist(), transcript.qi.tolist(), strict=True)):
         if qi in held:
-            found[time] = np.array(held[qi], dtype=np.int64)
+            rules[time] = np.array(held[qi], dtype=np.int64)
         held.setdefault(qi, []).append(group)
-    return found
+    return rules

@@ -68,5 +68,5 @@ def _gain(offers: Groups, reference: dict[str | None, int]) -> NDArray[np.float6
 
 def _closeness(release: Published) -> float | None:
     """The claimed t, where the distance bounds the gain of a single value (equal distance does)."""
-    found = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
-    return min(found, default=None)
+    bounds = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
+    return min(bounds, default=None)

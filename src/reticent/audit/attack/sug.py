@@ -36,8 +36,8 @@ def sug(evidence: Evidence) -> Outcome | None:
     values = [value for release in series for value in release.tables["data"][column].to_pylist()]
     updates = updates_of(policy, column, dict.fromkeys(values), still=series[-1].method == "m-invariance")
     views = [_view(release, ledger, updates, place, column) for place, release in enumerate(series)]
-    found = shares(views, updates)
-    posterior = np.array([found[who] for who in sorted(found)])
+    marginals = shares(views, updates)
+    posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = conceded_by_all(evidence)
     limit = policy.series.limit
     return Outcome(

@@ -67,13 +67,13 @@ class Draft:
     def of(cls, hub: Hub, ident: str) -> Draft:
         """Guessed from a table's first rows."""
         head = head_of(hub.tables.blob(ident), SAMPLE)
-        found = guess(head)
+        guesses = guess(head)
         columns = [
             ColumnDraft(g.column, g.role, g.why, g.hierarchy, head.column(g.column).unique().drop_null().sort())
-            for g in found
+            for g in guesses
         ]
-        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in found)
-        return cls(hub.tables.get(ident), columns, guess_person(found), l=3 if wide else 0)
+        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
+        return cls(hub.tables.get(ident), columns, guess_person(guesses), l=3 if wide else 0)
 
     def bundle(self) -> Bundle:
         """As a policy."""

@@ -99,12 +99,12 @@ def _progress(visit: Visit, ident: str) -> None:
 
 async def _done(visit: Visit, job: str, ident: str) -> None:
     document = await aside(lambda: visit.hub.releases.get(ident))
-    made = await aside(lambda: visit.hub.releases.load(ident))
+    release = await aside(lambda: visit.hub.releases.load(ident))
     policy = await aside(lambda: visit.hub.policy(document["policy_hash"]))
     request = visit.hub.jobs.documents.get(job)["request"]
     original = await trying(aside(lambda: _original(visit, request["table"])))
     _summary(visit, document, policy, original)
-    _before_after(document, policy, original, made.tables)
+    _before_after(document, policy, original, release.tables)
     if original is not None and document["shape"] == "generalised":
         _neighbourhood(visit, request, policy, original, document)
     if original is not None:
@@ -225,8 +225,8 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
 
 
 def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
-    made = card("Risk and utility")
-    with made:
+    frame = card("Risk and utility")
+    with frame:
         ui.label("The same table at other strengths: what risk remains, and what it costs.").classes("r-muted text-sm")
         button = ui.button("Draw", icon="scatter_plot").props("outline")
 
@@ -235,7 +235,7 @@ def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> No
             points = await trying(aside(lambda: frontier(original, policy, document["method"])))
             button.set_visibility(False)
             if points:
-                with made:
+                with frame:
                     ui.echart(_scatter(points, document)).classes("w-full h-64")
 
         button.on_click(draw)

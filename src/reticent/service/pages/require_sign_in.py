@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _FREE = ("/api/", "/sign-in")
 
 
-class Gate:
+class RequireSignIn:
     """An ASGI layer in front of the pages; it also tells them who the visitor is."""
 
     def __init__(self, app: ASGIApp) -> None:

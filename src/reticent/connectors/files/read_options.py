@@ -1,4 +1,4 @@
-"""What the caller wants of a table, and the checks on column names that every format shares."""
+"""How a caller wants a table read, and the checks on column names that every format shares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Want:
+class ReadOptions:
     """The columns to keep (None: all), types that overrule the format's, rows per batch, whether to refuse NaN."""
 
     columns: tuple[str, ...] | None = None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def tour(folder: Path, rows: int) -> None:
+def show_steps(folder: Path, rows: int) -> None:
     """All steps, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     _table(folder, rows)

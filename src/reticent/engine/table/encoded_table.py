@@ -31,10 +31,11 @@ SPAN = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
-class Subject:
+class EncodedTable:
     """One table, encoded and collapsed.
 
     Attributes:
+        columns: codes and dictionaries of the columns that the search looks at.
         quasi: names of the quasi-identifiers, in the policy's order.
         ladders: their hierarchies.
         collapsed: distinct combinations with sensitive histograms.
@@ -44,12 +45,30 @@ class Subject:
 
     policy: Policy
     quasi: tuple[str, ...]
-    encoded: Encoded
+    columns: Encoded
     ladders: dict[str, Ladder]
     collapsed: _core.table.Collapsed
     model: _core.table.Model
     rows: int
     sensitive: list[SensitiveColumn]
+
+    @classmethod
+    def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
+        """Encodes and collapses a table; refuses a policy that asks for nothing.
+
+        Where `times` is given, a row stands for that many records: a cluster has counted them already.
+        """
+        _refuse_empty(policy)
+        privacy = policy.privacy
+        guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
+        # A frame that was counted elsewhere brings only the columns that the model looks at.
+        present = [name for name in policy.sensitive if name in table.column_names]
+        columns = encode_table(table, [*policy.quasi, *present])
+        known = ladders(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
+        sensitive = [_sensitive(policy, columns, name) for name in guarded]
+        collapsed = collapse(policy, columns, known, sensitive, times)
+        rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
+        return cls(policy, policy.quasi, columns, known, collapsed, model(policy), rows, sensitive)
 
     @property
     def values(self) -> npt.NDArray[np.int32] | None:
@@ -64,28 +83,24 @@ class Subject:
     @property
     def weights(self) -> list[float]:
         """Importance of each quasi-identifier, 1 by default."""
-        given = self.policy.table.weights
-        strangers = sorted(set(given) - set(self.quasi))
+        weights = self.policy.table.weights
+        strangers = sorted(set(weights) - set(self.quasi))
         if strangers:
             raise PolicyError(
                 f"table.weights names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
             )
-        return [float(given.get(name, 1.0)) for name in self.quasi]
+        return [float(weights.get(name, 1.0)) for name in self.quasi]
 
     def collapse(self) -> _core.table.Collapsed:
         """The same table collapsed anew, for benchmarks."""
-        return collapse(self.policy, self.encoded, self.ladders, self.sensitive)
+        return collapse(self.policy, self.columns, self.ladders, self.sensitive)
 
     def codes(self, name: str) -> npt.NDArray[np.int32]:
         """Leaf codes of a column."""
-        return self.encoded.codes[name]
+        return self.columns.codes[name]
 
 
-def subject(policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> Subject:
-    """Encodes and collapses a table; refuses a policy that asks for nothing.
-
-    Where `times` is given, a row stands for that many records: a cluster has counted them already.
-    """
+def _refuse_empty(policy: Policy) -> None:
     privacy = policy.privacy
     if privacy.k is None and privacy.l is None and privacy.t is None:
         raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
@@ -93,36 +108,28 @@ def subject(policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | Non
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
         raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
-    guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
-    # A frame that was counted elsewhere brings only the columns that the model looks at.
-    encoded = encode_table(table, [*policy.quasi, *(name for name in policy.sensitive if name in table.column_names)])
-    known = ladders(policy, {name: encoded.dictionaries[name].values for name in policy.quasi})
-    sensitive = [_sensitive(policy, encoded, name) for name in guarded]
-    collapsed = collapse(policy, encoded, known, sensitive, times)
-    rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
-    return Subject(policy, policy.quasi, encoded, known, collapsed, model(policy), rows, sensitive)
 
 
 def collapse(
     policy: Policy,
-    encoded: Encoded,
+    columns: Encoded,
     known: dict[str, Ladder],
     sensitive: list[SensitiveColumn],
     times: npt.NDArray[np.uint32] | None = None,
 ) -> _core.table.Collapsed:
     """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
     return _core.table.Collapsed(
-        [encoded.codes[name] for name in policy.quasi],
+        [columns.codes[name] for name in policy.quasi],
         [_charged(known[name], policy.table.loss) for name in policy.quasi],
         sensitive,
         times=times,
     )
 
 
-def by_levels(given: Subject, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
+def by_levels(encoded: EncodedTable, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
     """Every quasi-identifier at its level."""
-    chosen = zip(given.quasi, levels, strict=True)
-    return {name: Levels(given.ladders[name], given.codes(name), level) for name, level in chosen}
+    chosen = zip(encoded.quasi, levels, strict=True)
+    return {name: Levels(encoded.ladders[name], encoded.codes(name), level) for name, level in chosen}
 
 
 def model(policy: Policy) -> _core.table.Model:
@@ -148,12 +155,12 @@ def model(policy: Policy) -> _core.table.Model:
 def claims(policy: Policy) -> dict[str, Any]:
     """What a release under this policy claims."""
     privacy = policy.privacy
-    said: dict[str, Any] = {"k": privacy.k} if privacy.k is not None else {}
+    claim: dict[str, Any] = {"k": privacy.k} if privacy.k is not None else {}
     if privacy.l is not None:
-        said["l"] = privacy.l.plain()
+        claim["l"] = privacy.l.plain()
     if privacy.t is not None:
-        said["t"] = privacy.t.plain()
-    return said
+        claim["t"] = privacy.t.plain()
+    return claim
 
 
 def _fraction(number: float) -> Fraction:
@@ -178,9 +185,9 @@ def _charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], li
     return list(ladder.tables), charges, 1 + SPAN
 
 
-def _sensitive(policy: Policy, encoded: Encoded, name: str) -> SensitiveColumn:
+def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
-    values = encoded.dictionaries[name].values
+    values = columns.dictionaries[name].values
     places = order(values.to_pylist())
     rank = np.empty(len(places), dtype=np.int32)
     rank[places] = np.arange(len(places), dtype=np.int32)
@@ -188,7 +195,7 @@ def _sensitive(policy: Policy, encoded: Encoded, name: str) -> SensitiveColumn:
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
         tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]
         tree[0] = np.arange(len(places), dtype=np.int32)
-    return rank[encoded.codes[name]], len(places), tree
+    return rank[columns.codes[name]], len(places), tree
 
 
 def order(values: list[Any]) -> npt.NDArray[np.int64]:
