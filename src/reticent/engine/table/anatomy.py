@@ -63,7 +63,7 @@ class Anatomy(TablePublisher):
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
             )
         # Groups are made in an order that follows the frequencies, so they are numbered anew.
-        groups = _core.random.permutation(made, key=self.rng.key("groups"))[groups]
+        groups = _core.random.permutation(count, key=self.rng.key("groups"))[groups]
         qit = self._qit(table, keep, groups)
         st = sensitive_table(groups, codes[keep], words)
         return self._wrap(qit, st, count, table.num_rows - len(keep), l)
