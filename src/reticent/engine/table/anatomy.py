@@ -62,6 +62,8 @@ class Anatomy(TablePublisher):
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
             )
+        # Groups are made in an order that follows the frequencies, so they are numbered anew.
+        groups = _core.random.permutation(count, key=self.rng.key("groups"))[groups]
         qit = self._qit(table, keep, groups)
         st = sensitive_table(groups, codes[keep], words)
         return self._wrap(qit, st, count, table.num_rows - len(keep), l)
@@ -88,8 +90,9 @@ class Anatomy(TablePublisher):
         return rows
 
     def _qit(self, table: pa.Table, keep: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> pa.Table:
-        """Quasi-identifiers by group; `keep` is in random order already, and a stable sort leaves it so in each group."""
-        order = np.argsort(groups, kind="stable")
+        """Quasi-identifiers by group, in random order inside each: `keep` may stand in the order of the values."""
+        shuffled = _core.random.permutation(len(keep), key=self.rng.key("order"))
+        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
         rows = table.select([*self.policy.quasi, *self.policy.plain]).take(pa.array(keep[order]))
         return rows.add_column(0, "group", pa.array(groups[order]))
 
