@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # Groups opened lately stand in a small part of their own, so that a batch of one record costs no walk through all.
 _FEW = 4_096
+_ROWS = np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,11 +178,15 @@ class GroupJudge:
 
 def _distinct(groups: U64) -> tuple[U64, I64, I64]:
     """The groups that records went to: sorted names, the first row of each, and how many rows."""
-    order = np.argsort(groups)
+    # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
+    order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)
     names = groups[order]
-    starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])) if len(names) else order
-    first = np.minimum.reduceat(order, starts) if len(names) else order
-    return names[starts], first, np.diff(np.append(starts, len(names)))
+    if not (names[1:] >= names[:-1]).all():
+        order = np.argsort(groups, kind="stable")
+        names = groups[order]
+    starts = np.flatnonzero(names[1:] != names[:-1]) + 1
+    starts = np.concatenate([[0], starts]) if len(names) else starts
+    return names[starts], order[starts], np.diff(starts, append=len(names))
 
 
 class RecordJudge:

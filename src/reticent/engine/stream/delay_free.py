@@ -63,7 +63,8 @@ class DelayFree(Immediate):
         self._size = len(self.values)
 
     def _put(self, records: Records) -> Groups:
-        self._grow()
+        # A value is in the pool from its first record on, however the input is cut into batches.
+        self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
             return Groups(*self._core.push(records.seqs, records.qis, records.codes))
         except RuntimeError:
@@ -73,10 +74,10 @@ class DelayFree(Immediate):
                 hint="Write generation: distinct, or lower l.",
             ) from None
 
-    def _grow(self) -> None:
-        if len(self.values) > self._size:
-            self._core.grow(self.values.rank)
-            self._size = len(self.values)
+    def _grow(self, size: int) -> None:
+        if size > self._size:
+            self._core.grow(self.values.rank_of(size))
+            self._size = size
 
     def _room(self) -> int:
         return 1 << 62
@@ -117,7 +118,7 @@ class DelayFree(Immediate):
         return self._core.snapshot()
 
     def _load(self, more: dict[str, Any], core: bytes) -> None:
-        self._grow()
+        self._grow(len(self.values))
         counts = more["counts"]
         if len(counts) == self._size:
             self._weigh(counts)

@@ -46,7 +46,7 @@ class Immediate(StreamPublisher):
         self.values = Values(self._domain())
         self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"), self.values)
         self._names = [*policy.quasi, *policy.plain]
-        self._told = len(self.values)
+        self._told = self._met = len(self.values)
         self._hash = policy.hash
         self._next = 0
         self._rows = 0
@@ -79,17 +79,28 @@ class Immediate(StreamPublisher):
     def _place(self, records: Records) -> Groups:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
         at, size, rows = 0, len(records), self._rows
-        if size < min(self._room(), self._look_at - rows):
+        breaks = self._first_met(records.codes)
+        if not breaks and size < min(self._room(), self._look_at - rows):
             return self._put(records)
         parts: list[Groups] = []
         while at < size or not parts:
-            end = min(size, at + self._room(), at + max(self._look_at - rows, 0) or size)
+            end = min([size, at + self._room(), at + max(self._look_at - rows, 0) or size])
+            end = min([end, *(row for row in breaks if row > at)])
             parts.append(self._put(records[at:end]))
             rows += end - at
             at = end
             if rows >= self._look_at:
                 self._look(rows)
         return Groups.joined(parts)
+
+    def _first_met(self, codes: npt.NDArray[np.int32]) -> list[int]:
+        """The rows that bring a value nobody has met before."""
+        if not len(codes) or codes.max() < self._met:
+            return []
+        strange = np.flatnonzero(codes >= self._met)
+        _, first = np.unique(codes[strange], return_index=True)
+        self._met = int(codes.max()) + 1
+        return [int(row) for row in strange[first]]
 
     def _look(self, rows: int) -> None:
         self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
@@ -218,7 +229,7 @@ class Immediate(StreamPublisher):
         publisher = cls(policy, rng=rng, shard=saved["shard"])
         for label in saved["labels"]:
             publisher.values.code(label)
-        publisher._told = len(publisher.values)
+        publisher._told = publisher._met = len(publisher.values)
         publisher._next, publisher._rows, publisher._look_at = saved["next"], saved["rows"], saved["look_at"]
         try:
             publisher._load(saved["more"], blobs["core"])
