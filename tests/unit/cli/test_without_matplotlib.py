@@ -5,6 +5,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).parent.parent.parent.parent
 
 BLOCKED = """
@@ -30,6 +32,7 @@ def blocked(program, *words, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_every_module_but_the_plots_loads_without_matplotlib(tmp_path):
     loaded = blocked(EVERYTHING, cwd=tmp_path)
     assert loaded.returncode == 0, loaded.stderr
