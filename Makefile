@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo check test bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo check test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -49,6 +49,10 @@ check: setup
 	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
 	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
 	&& echo "make check: $$(($$(date +%s) - started)) s"
+
+# Planted bugs: each must make the tests it names fail.
+mutants: setup
+	$(BIN)/python tests/mutants/run.py
 
 bench: setup $(VENV)/.spark
 	$(BIN)/python -m bench

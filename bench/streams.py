@@ -37,6 +37,7 @@ DOMAIN, L = 30, 10
 COLUMNS = {
     "admitted": "plain",
     "patient_id": "identifier",
+    "household": "identifier",
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
     "sex": "quasi",
     "region": "quasi",

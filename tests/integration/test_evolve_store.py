@@ -44,7 +44,7 @@ def policy_file(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("method", cases.STRATEGIES)
+@pytest.mark.parametrize("method", cases.METHODS)
 def test_a_history_on_the_command_line(method, policy_file, tmp_path, capsys):
     store, policy = tmp_path / "store.db", policy_file(method)
     values = [i % 7 for i in range(70)]

@@ -23,6 +23,7 @@ person: patient_id
 columns:
   admitted: plain
   patient_id: identifier
+  household: identifier
   age: {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
   sex: quasi
   region: quasi

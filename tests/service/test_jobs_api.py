@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 import zipfile
 
@@ -64,10 +65,20 @@ def test_a_policy_that_cannot_be_met_publishes_nothing(client):
     assert len(client.get("/releases").json()) == before
 
 
+PLACES = {
+    "hierarchy": {"columns": {"sex": {"role": "quasi", "hierarchy": {"file": "NAME"}}}},
+    "key": {"columns": {"admission_date": {"role": "quasi", "identifier": {"shift": 9, "key": "NAME"}}}},
+    **{kind: {kind: {"prior": {"file": "NAME"}}} for kind in ("evolving", "series", "stream")},
+}
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x.csv", "a/b.csv", ".hidden", "", "x\x00.csv"])
-def test_a_policy_reads_no_file_of_the_server(client, name):
+@pytest.mark.parametrize("place", sorted(PLACES))
+def test_a_policy_reads_no_file_of_the_server(client, name, place):
     policy = yaml.safe_load(policy_yaml("hospital"))
-    policy["columns"]["sex"] = {"role": "quasi", "hierarchy": {"file": name}}
+    more = json.loads(json.dumps(PLACES[place]).replace("NAME", json.dumps(name)[1:-1]))
+    policy["columns"] |= more.pop("columns", {})
+    policy |= more
     for files in ({}, {name: "a;*\n"}):
         table = upload(client)
         answer = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy, "files": files})

@@ -9,11 +9,11 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 
-STRATEGIES = ("sealed", "indexed", "enc", "encc", "eac", "red")
+METHODS = ("sealed", "indexed", "enc", "encc", "eac", "red")
 
 
-def policy(method: str, l: int, **more) -> Policy:
-    columns = {
+def policy(method: str, l: int, columns=None, **more) -> Policy:
+    columns = columns or {
         "id": "identifier",
         "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
         "zip": "quasi",

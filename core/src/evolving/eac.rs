@@ -6,7 +6,7 @@
 
 use super::classes::Table;
 use super::enc::Enc;
-use super::locate::Locator;
+use super::locate::{Locator, Lost};
 
 /// Per cluster the least and the greatest code of each attribute.
 pub struct Eac {
@@ -41,7 +41,7 @@ impl Eac {
     fn extent(&self, attribute: usize, low: i32, high: i32) -> f64 {
         match self.scale[attribute] {
             0.0 => f64::from(u8::from(low != high)),
-            scale => f64::from(high - low) * scale,
+            scale => (f64::from(high) - f64::from(low)) * scale,
         }
     }
 
@@ -134,9 +134,10 @@ impl Eac {
         self.measure(table, other);
     }
 
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
         for &row in rows {
-            if let Some(class) = Locator::Index.host(table, row) {
+            // Asked row by row: the deletion before may have moved this one.
+            if let Some(class) = Locator::Index.host(table, row)? {
                 table.remove(class, row);
                 self.measure(table, class);
                 if !table.is_satisfied(class) {
@@ -145,6 +146,7 @@ impl Eac {
             }
             table.drop_row(row);
         }
+        Ok(())
     }
 
     fn disperse(&mut self, table: &mut Table, class: u32) {

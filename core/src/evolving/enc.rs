@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::classes::Table;
-use super::locate::Locator;
+use super::locate::{Locator, Lost};
 use crate::table::anatomy;
 
 pub struct Enc {
@@ -63,11 +63,11 @@ impl Enc {
         }
     }
 
-    /// Algorithm 2.
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
+    /// Algorithm 2. Nothing has changed when a row is lost.
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
         let mut unsatisfied = BTreeSet::new();
-        for &row in rows {
-            if let Some(class) = self.locator.host(table, row) {
+        for (row, host) in self.locator.hosts(table, rows)? {
+            if let Some(class) = host {
                 unsatisfied.remove(&(table.size(class), class));
                 table.remove(class, row);
                 self.locator.removed(table, class, row);
@@ -78,6 +78,7 @@ impl Enc {
             table.drop_row(row);
         }
         self.relocate(table, unsatisfied);
+        Ok(())
     }
 
     fn relocate(&mut self, table: &mut Table, mut unsatisfied: BTreeSet<(u32, u32)>) {

@@ -1,14 +1,14 @@
 //! The face of the strategies towards Python: rows and codes in, changed rows and their classes out.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::classes::{NONE, Table, Tally};
 use super::cuckoo::mix;
 use super::eac::Eac;
 use super::enc::Enc;
-use super::locate::{Filters, Locator, Runs};
+use super::locate::{Filters, Locator, Lost, Runs};
 use super::red;
 
 /// Enough to find a class that lacks the value unless nearly all hold it, and few enough to keep a change cheap.
@@ -34,12 +34,14 @@ pub struct Classes {
     strategy: Strategy,
 }
 
-/// Identity of a record as the scans compare it. The row is part of it, so that equal tuples stay apart in the filters.
+/// Identity of a record as the scans compare it. The row is part of it, so that equal tuples stay apart in the filters; it is
+/// mixed before the first code comes in, or near rows with near codes would have equal hashes. 0 marks an empty place.
 fn hash(row: u32, codes: &[i32], value: i32) -> u64 {
-    let mixed = codes.iter().chain([&value]).fold(u64::from(row), |h, &c| {
-        mix(h ^ (c as u32 as u64).wrapping_add(0x9e37_79b9_7f4a_7c15))
-    });
-    mixed.max(1)
+    let spread = |word: u32| u64::from(word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let words = codes.iter().chain([&value]);
+    words
+        .fold(mix(spread(row)), |h, &word| mix(h ^ spread(word as u32)))
+        .max(1)
 }
 
 impl Classes {
@@ -62,11 +64,12 @@ impl Classes {
         }
     }
 
-    fn take(&mut self, rows: &[u32], key: [u8; 32]) {
+    fn take(&mut self, rows: &[u32], key: [u8; 32]) -> Result<(), Lost> {
         match &mut self.strategy {
             Strategy::Red => {
-                red::delete(&mut self.table, rows);
+                red::delete(&mut self.table, rows)?;
                 red::redo(&mut self.table, key);
+                Ok(())
             }
             Strategy::Eac(eac) => eac.delete(&mut self.table, rows),
             Strategy::Enc(enc) => enc.delete(&mut self.table, rows),
@@ -102,10 +105,13 @@ impl Classes {
     }
 
     fn check(&self, rows: &[u32], live: bool) -> PyResult<()> {
-        match rows.iter().any(|&r| self.table.live(r) != live) {
-            true => Err(PyValueError::new_err("a row is there twice, or not at all")),
-            false => Ok(()),
+        let mut sorted = rows.to_vec();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+        if twice || rows.iter().any(|&r| self.table.live(r) != live) {
+            return Err(PyValueError::new_err("a row is there twice, or not at all"));
         }
+        Ok(())
     }
 }
 
@@ -169,10 +175,10 @@ impl Classes {
         py.detach(|| {
             self.start();
             let step = if each { 1 } else { rows.len().max(1) };
-            for batch in rows.chunks(step) {
-                self.take(batch, key);
-            }
-        });
+            rows.chunks(step)
+                .try_for_each(|batch| self.take(batch, key))
+        })
+        .map_err(|Lost| PyRuntimeError::new_err("a live row is in no class"))?;
         Ok(self.report(py))
     }
 

@@ -112,6 +112,8 @@ def test_a_row_cannot_come_twice_or_go_unknown(method):
         core.insert(u32([1]), i32([1]), np.zeros((1, 1), np.int32), key=KEY)
     with pytest.raises(ValueError, match="not at all"):
         core.delete(u32([7]), key=KEY)
+    with pytest.raises(ValueError, match="twice"):
+        core.delete(u32([1, 1]), key=KEY)
 
 
 def test_the_filter_finds_all_and_errs_no_more_than_it_says():

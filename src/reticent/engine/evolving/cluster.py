@@ -15,6 +15,7 @@ from reticent import _core
 from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
+from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
 
@@ -54,7 +55,10 @@ class ClusterPublisher(EvolvingPublisher):
         )
 
     def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
-        return self._note(self._core.delete(rows, key=self._key("delete")))
+        try:
+            return self._note(self._core.delete(rows, key=self._key("delete")))
+        except RuntimeError as error:
+            raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
     def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
         """Deletion and insertion, as in the paper."""
