@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo check test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -42,6 +42,13 @@ demo: setup
 test: setup $(VENV)/.spark $(VENV)/.fuzz
 	scripts/install-test-services
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Under a minute on two cores, for use after every change: no Spark, Kafka, PostgreSQL or browser.
+QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce --ignore tests/unit/connectors/runner
+check: setup
+	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
+	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
+	&& echo "make check: $$(($$(date +%s) - started)) s"
 
 # Planted bugs: each must make the tests it names fail.
 mutants: setup
