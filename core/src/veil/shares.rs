@@ -94,13 +94,15 @@ impl Shares {
     /// Where a slot goes from a value.
     pub fn next(&self, kind: Kind, row: usize, from: u16, draw: &Draw) -> u16 {
         let value = usize::from(from);
-        if self.absorbs(row, value) {
-            return from;
-        }
-        if kind == Kind::Visit && draw.below(Question::Stay, ONE) < self.stay[value] {
+        let stay = self.stay[value];
+        // The draws are keyed: one that is not needed is not made, and no other changes.
+        if stay == ONE || kind == Kind::Visit && draw.below(Question::Stay, ONE) < stay {
             return from;
         }
         let (all, siblings) = self.others(row, value);
+        if all == 0 {
+            return from;
+        }
         let near = siblings > 0 && draw.below(Question::Within, ONE) < self.within;
         let begin = if near {
             self.sums[row][self.spans[value].0 as usize]
