@@ -143,6 +143,15 @@ def test_each_slot_is_true_with_one_in_l(world):
     assert all(life.slots[0][life.memory.truth] == life.values[0] for life in lives)
 
 
+def test_the_worked_example():
+    """The one of docs/veil.md: stretches 1, 2, 3 in one order."""
+    lives = first_sights(World(2, 3, (1, 2, 3), ((0, 1, 2),)))
+    shown = posteriors(lives, lambda life: life.values[0], Life.sets)
+    assert shown[1] == {((1, 2),): 1}
+    assert shown[2] == {((0, 2),): Fraction(1, 3), ((1, 2),): Fraction(2, 3)}
+    assert value_posteriors(lives, 0)[((1, 2),)] == {1: Fraction(1, 2), 2: Fraction(1, 2)}
+
+
 @pytest.mark.parametrize("world", FIRST.values(), ids=FIRST)
 def test_copies_of_a_value_are_its_share_rounded_down_or_up(world):
     for life in first_sights(world):

@@ -78,3 +78,37 @@ impl Matrix {
         targets[ends.partition_point(|&end| end <= point)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::prf::Prf;
+    use super::*;
+
+    #[test]
+    fn slots_go_exactly_where_a_person_can_go() {
+        // 0 -> 0, 1, 3; 1 -> 1; 2 -> nowhere; 3 -> 2
+        let starts = vec![0, 3, 4, 4, 5];
+        let matrix = Matrix::new(starts, vec![0, 1, 3, 1, 2], &[5, 1, 2, 9, 1]);
+        let prf = Prf::new([1; 32]);
+        for kind in [Kind::Visit, Kind::Correction] {
+            for from in 0..4 {
+                let next = |person: u64| {
+                    let draw = Draw {
+                        prf: &prf,
+                        person,
+                        event: 1,
+                        slot: 0,
+                    };
+                    matrix.next(kind, from, &draw)
+                };
+                let mut reached: Vec<u16> = (0..500).map(next).collect();
+                reached.sort_unstable();
+                reached.dedup();
+                let possible = |&to: &u16| matrix.possible(kind, from, to);
+                assert_eq!(reached, (0..4).filter(possible).collect::<Vec<u16>>());
+            }
+        }
+        assert!(!matrix.possible(Kind::Correction, 0, 0) && matrix.possible(Kind::Visit, 0, 0));
+        assert!(matrix.possible(Kind::Visit, 2, 2));
+    }
+}

@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use super::ONE;
 use super::first::Veil as Core;
 use super::kernel::{self, Kind};
-use super::line;
-use super::matrix::Matrix;
 use super::memory::Memory;
-use super::orders;
-use super::shares::Shares;
+
+mod moves;
+mod prior;
+
+use moves::Kernel;
 
 /// Events that one step may lead over: more is a time stamp in the place of an event number.
 const MOST_STEPS: u32 = 10_000;
@@ -33,53 +34,6 @@ fn to_array<T: Copy + Default>(rows: &[Vec<T>], width: usize) -> Array2<T> {
     Array2::from_shape_fn((rows.len(), width), |(r, c)| rows[r][c])
 }
 
-/// Lays rows of weights on lines of length l.
-fn laid<'py>(
-    py: Python<'py>,
-    weights: Vec<Vec<u64>>,
-    l: usize,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    demand((2..=254).contains(&l), "l lies between 2 and 254")?;
-    let width = weights.first().map_or(0, Vec::len);
-    let rows = py.detach(|| {
-        let row = |weights: &Vec<u64>| line::stretches(weights, l);
-        weights.iter().map(row).collect::<Option<Vec<_>>>()
-    });
-    match rows {
-        Some(rows) => Ok(to_array(&rows, width).into_pyarray(py)),
-        None => refused("a row of the prior has no count at all"),
-    }
-}
-
-/// Stretches of rows of counts on a line of length l: exact sums, by largest remainder.
-#[pyfunction]
-#[pyo3(signature = (counts, *, l))]
-fn stretches_of_counts<'py>(
-    py: Python<'py>,
-    counts: PyReadonlyArray2<'py, u64>,
-    l: usize,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    laid(py, to_rows(counts.as_array()), l)
-}
-
-/// The same for shares between 0 and 1, cut to whole multiples of 2^-53; smaller ones are unseen.
-#[pyfunction]
-#[pyo3(signature = (shares, *, l))]
-fn stretches_of_shares<'py>(
-    py: Python<'py>,
-    shares: PyReadonlyArray2<'py, f64>,
-    l: usize,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    let shares = shares.as_array();
-    let inside = shares.iter().all(|share| (0.0..=1.0).contains(share));
-    demand(inside, "shares lie between 0 and 1")?;
-    laid(
-        py,
-        to_rows(shares.mapv(|share| (share * 2f64.powi(53)) as u64).view()),
-        l,
-    )
-}
-
 fn is_permutation(order: &[u16]) -> bool {
     let mut seen = vec![false; order.len()];
     order.iter().all(|&value| {
@@ -93,127 +47,6 @@ fn check_size(size: usize) -> PyResult<()> {
         (1..=65_535).contains(&size),
         "a domain has 1 to 65,535 values",
     )
-}
-
-/// Random public orders of a domain.
-#[pyfunction]
-#[pyo3(signature = (size, *, count, seed))]
-fn random_orders(
-    py: Python<'_>,
-    size: usize,
-    count: usize,
-    seed: [u8; 32],
-) -> PyResult<Bound<'_, PyArray2<u16>>> {
-    check_size(size)?;
-    let rows = py.detach(|| orders::random(size, count, seed));
-    Ok(to_array(&rows, size).into_pyarray(py))
-}
-
-/// Depth-first public orders of a hierarchy; `levels[d, v]` is the node of value v at level d, the nearest parents first.
-#[pyfunction]
-#[pyo3(signature = (levels, *, count, seed))]
-fn hierarchy_orders<'py>(
-    py: Python<'py>,
-    levels: PyReadonlyArray2<'py, u32>,
-    count: usize,
-    seed: [u8; 32],
-) -> PyResult<Bound<'py, PyArray2<u16>>> {
-    let size = levels.as_array().ncols();
-    check_size(size)?;
-    let levels = to_rows(levels.as_array());
-    let dense = levels.iter().all(|level| orders::width(level) <= size);
-    demand(
-        dense,
-        "nodes of a level are numbered from 0, one number each",
-    )?;
-    demand(orders::nested(&levels), "a node lies under two parents")?;
-    let rows = py.detach(|| orders::hierarchy(&levels, size, count, seed));
-    Ok(to_array(&rows, size).into_pyarray(py))
-}
-
-#[derive(Clone)]
-enum Numbers {
-    Shares(Vec<u64>, u64, Vec<u32>),
-    Matrix(Vec<usize>, Vec<u16>, Vec<u64>),
-}
-
-/// How values follow one another: few shares, or a matrix written out.
-#[pyclass(frozen, module = "reticent._core.veil")]
-struct Kernel(Numbers);
-
-fn check_matrix(starts: &[usize], targets: &[u16], weights: &[u64]) -> bool {
-    let spans = starts.first() == Some(&0)
-        && starts.is_sorted()
-        && starts.last() == Some(&targets.len())
-        && weights.len() == targets.len();
-    spans
-        && starts.windows(2).all(|span| {
-            let (targets, weights) = (&targets[span[0]..span[1]], &weights[span[0]..span[1]]);
-            let sum = weights
-                .iter()
-                .try_fold(0u64, |sum, &weight| sum.checked_add(weight));
-            targets.is_sorted_by(|a, b| a < b) && !weights.contains(&0) && sum.is_some()
-        })
-}
-
-#[pymethods]
-impl Kernel {
-    /// `stay` and `within` in units of ONE; `parents` the parent node of every value.
-    #[staticmethod]
-    #[pyo3(signature = (stay, *, within, parents))]
-    fn shares(
-        stay: PyReadonlyArray1<'_, u64>,
-        within: u64,
-        parents: PyReadonlyArray1<'_, u32>,
-    ) -> PyResult<Self> {
-        let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
-        let bounded = within <= ONE && stay.iter().all(|&units| units <= ONE);
-        demand(bounded, "stay and within lie between 0 and ONE")?;
-        demand(
-            stay.len() == parents.len(),
-            "stay and parents differ in length",
-        )?;
-        Ok(Kernel(Numbers::Shares(stay, within, parents)))
-    }
-
-    /// Targets of value v stand at `starts[v] : starts[v + 1]`, ascending, with positive weights.
-    #[staticmethod]
-    fn matrix(
-        starts: PyReadonlyArray1<'_, u64>,
-        targets: PyReadonlyArray1<'_, u16>,
-        weights: PyReadonlyArray1<'_, u64>,
-    ) -> PyResult<Self> {
-        let starts: Vec<usize> = starts.as_slice()?.iter().map(|&at| at as usize).collect();
-        let (targets, weights) = (targets.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
-        demand(
-            check_matrix(&starts, &targets, &weights),
-            "a matrix that does not fit",
-        )?;
-        Ok(Kernel(Numbers::Matrix(starts, targets, weights)))
-    }
-}
-
-impl Kernel {
-    fn bind(&self, rows: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
-        match self.0.clone() {
-            Numbers::Shares(stay, within, parents) => {
-                demand(stay.len() == size, "the kernel has another domain")?;
-                Ok(kernel::Kernel::Shares(Shares::new(
-                    stay, within, parents, rows,
-                )))
-            }
-            Numbers::Matrix(starts, targets, weights) => {
-                let inside = targets.iter().all(|&target| usize::from(target) < size);
-                demand(
-                    starts.len() == size + 1 && inside,
-                    "the kernel has another domain",
-                )?;
-                Ok(kernel::Kernel::Matrix(Matrix::new(
-                    starts, targets, &weights,
-                )))
-            }
-        }
-    }
 }
 
 /// What a batch of sights publishes, and what the house remembers of it.
@@ -293,6 +126,17 @@ impl Veil {
         demand(rows.len() == n, "columns of different lengths")?;
         let inside = rows.iter().all(|&row| (row as usize) < self.0.rows.len());
         demand(inside, "a row that the prior does not have")
+    }
+
+    /// Two records of a person at one event would share their decoys and so show the truth.
+    fn check_alone(persons: &[u64]) -> PyResult<()> {
+        let mut sorted = persons.to_vec();
+        sorted.sort_unstable();
+        let alone = sorted.windows(2).all(|pair| pair[0] < pair[1]);
+        demand(
+            alone,
+            "a person stands twice in a batch: send one event at a time",
+        )
     }
 
     /// Reads one memory and the event it goes on to, or says what does not fit.
@@ -412,6 +256,7 @@ impl Veil {
         let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
         self.check_rows(persons.len(), rows)?;
         self.check_values(persons.len(), values)?;
+        Self::check_alone(persons)?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
             let mut memory = Memory::default();
@@ -447,6 +292,7 @@ impl Veil {
             .map(|events| events.as_slice())
             .transpose()?;
         self.check_values(persons.len(), values)?;
+        Self::check_alone(persons)?;
         let size = Memory::size(self.0.l);
         demand(memories.as_array().ncols() == size, "memories of another l")?;
         let bytes = memories.as_slice()?;
@@ -474,9 +320,9 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Kernel>()?;
     m.add_class::<Sights>()?;
     m.add_class::<Veil>()?;
-    m.add_function(wrap_pyfunction!(stretches_of_counts, &m)?)?;
-    m.add_function(wrap_pyfunction!(stretches_of_shares, &m)?)?;
-    m.add_function(wrap_pyfunction!(random_orders, &m)?)?;
-    m.add_function(wrap_pyfunction!(hierarchy_orders, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::stretches_of_counts, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::stretches_of_shares, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::hierarchy_orders, &m)?)?;
     parent.add_submodule(&m)
 }

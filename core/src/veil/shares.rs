@@ -94,13 +94,15 @@ impl Shares {
     /// Where a slot goes from a value.
     pub fn next(&self, kind: Kind, row: usize, from: u16, draw: &Draw) -> u16 {
         let value = usize::from(from);
-        if self.absorbs(row, value) {
-            return from;
-        }
-        if kind == Kind::Visit && draw.below(Question::Stay, ONE) < self.stay[value] {
+        let stay = self.stay[value];
+        // The draws are keyed: one that is not needed is not made, and no other changes.
+        if stay == ONE || kind == Kind::Visit && draw.below(Question::Stay, ONE) < stay {
             return from;
         }
         let (all, siblings) = self.others(row, value);
+        if all == 0 {
+            return from;
+        }
         let near = siblings > 0 && draw.below(Question::Within, ONE) < self.within;
         let begin = if near {
             self.sums[row][self.spans[value].0 as usize]
@@ -121,5 +123,88 @@ impl Shares {
         };
         let ends = &self.sums[row][1..];
         self.members[ends.partition_point(|&end| end <= point)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prf::Prf;
+    use super::*;
+
+    fn targets(shares: &Shares, kind: Kind, from: u16) -> Vec<u16> {
+        let prf = Prf::new([1; 32]);
+        let next = |person: u64| {
+            let draw = Draw {
+                prf: &prf,
+                person,
+                event: 1,
+                slot: 0,
+            };
+            shares.next(kind, 0, from, &draw)
+        };
+        let mut targets: Vec<u16> = (0..2000).map(next).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    fn kernel(stay: u64, within: u64, units: [u64; 5]) -> Shares {
+        Shares::new(
+            vec![stay; 5],
+            within,
+            vec![0, 1, 0, 1, 2],
+            &[units.to_vec()],
+        )
+    }
+
+    #[test]
+    fn slots_go_exactly_where_a_person_can_go() {
+        let units = [ONE / 2, ONE / 2, ONE / 2, 0, ONE / 2];
+        for (stay, within) in [
+            (0, 0),
+            (ONE / 2, ONE / 2),
+            (ONE / 2, ONE),
+            (0, ONE),
+            (ONE, 0),
+        ] {
+            let shares = kernel(stay, within, units);
+            for kind in [Kind::Visit, Kind::Correction] {
+                for from in [0, 1, 2, 4] {
+                    let possible = |&to: &u16| shares.possible(kind, 0, from, to);
+                    let reached = targets(&shares, kind, from);
+                    assert_eq!(reached, (0..5).filter(possible).collect::<Vec<u16>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_only_seen_value_stays() {
+        let shares = kernel(0, ONE / 2, [0, 2 * ONE, 0, 0, 0]);
+        assert_eq!(targets(&shares, Kind::Visit, 1), [1]);
+        assert_eq!(targets(&shares, Kind::Correction, 1), [1]);
+    }
+
+    #[test]
+    fn shares_are_kept() {
+        let prf = Prf::new([2; 32]);
+        let shares = kernel(
+            ONE / 2,
+            ONE / 2,
+            [ONE / 2, ONE / 4, ONE / 2, ONE / 4, ONE / 2],
+        );
+        let mut tally = [0.0_f64; 5];
+        for person in 0..40_000 {
+            let draw = Draw {
+                prf: &prf,
+                person,
+                event: 1,
+                slot: 0,
+            };
+            tally[usize::from(shares.next(Kind::Visit, 0, 0, &draw))] += 1.0 / 40_000.0;
+        }
+        // Others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
+        let law = [0.5, 1.0 / 24.0, 0.25 + 1.0 / 12.0, 1.0 / 24.0, 1.0 / 12.0];
+        assert!(tally.iter().zip(law).all(|(a, b)| (a - b).abs() < 0.01));
     }
 }

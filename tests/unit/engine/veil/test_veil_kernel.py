@@ -246,6 +246,8 @@ def test_batches_that_do_not_fit_are_refused():
         lambda: core.candidates(u64([1]), u32([0]), i32([2])),
         lambda: core.candidates(u64([1]), u32([0]), i32([-2])),
         lambda: core.candidates(u64([1, 2]), u32([0]), i32([0])),
+        lambda: core.begin(u64([7, 1, 7]), u32([0] * 3), i32([0] * 3)),
+        lambda: core.step(u64([1, 1]), np.repeat(sights.memories, 2, axis=0), i32([0, 1]), kind="visit"),
         lambda: core.step(u64([1]), sights.memories, i32([1]), kind="move"),
         lambda: core.step(u64([1]), sights.memories[:, :-1], i32([1]), kind="visit"),
         lambda: core.step(u64([1]), sights.memories, i32([1]), kind="visit", events=u32([0])),
