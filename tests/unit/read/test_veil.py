@@ -209,13 +209,14 @@ def test_noise_in_the_share_widens_the_interval(stretched):
     assert noisy.variance - plain.variance == pytest.approx([(100 * 0.3) ** 2 * 0.01])
 
 
-def test_unseen_truths_add_to_the_variance(stretched):
-    """Of 400 records 40 are unseen: 40 x .3 x .7 for what they show, 400 x .1 x .9 x .3^2 for how many they are."""
-    stretches, orders = stretched([0.3, 0.3, 0.25, 0.15], 2)[None], orders_of(4, 8)
-    records = Records(np.zeros(400, dtype=int), np.tile([0, 1], (400, 1)))
+def test_unseen_truths_add_to_the_variance(simulate, stretched):
+    """Of 4,000 records 400 are unseen: 400 x .3 x .7 for what they show, 4,000 x .1 x .9 x .3^2 for their number."""
+    stretches, orders, rows = stretched([0.3, 0.3, 0.25, 0.15], 2)[None], orders_of(4, 8), np.zeros(4_000, dtype=int)
+    rng = np.random.default_rng(7)
+    records = Records(rows, simulate(rng, rng.integers(4, size=4_000), rows, stretches, orders))
     none, some = (counts(veil_of(stretches, orders, eta=eta), records, np.eye(4)[0]) for eta in (0, 0.1))
-    assert some.variance - none.variance == pytest.approx([8.4 + 3.24])
-    assert some.estimate - none.estimate == pytest.approx([-12])
+    assert some.variance - none.variance == pytest.approx([84 + 32.4])
+    assert some.estimate - none.estimate == pytest.approx([-120])
 
 
 def test_groups_add_up_over_rows(simulate, stretched):
