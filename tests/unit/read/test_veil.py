@@ -152,7 +152,7 @@ REALITIES = {
     "an outbreak of another": (scaled(5, 20), {}),
     "a wholly other reality": (lambda shares: shares[::-1], {}),
     "few": (scaled(3, 0.2), {"n": 60, "times": 2_000}),
-    "none": (scaled(3, 0), {"n": 60, "times": 2_000}),
+    "few records": (scaled(17, 10), {"n": 12, "code": 17, "times": 4_000}),
     "many values": (scaled(3, 6), {"size": 139, "l": 10, "n": 1_000}),
 }
 
@@ -161,6 +161,15 @@ REALITIES = {
 def test_intervals_cover_whatever_is_true_of_the_prior(simulate, stretched, name):
     reality, size = REALITIES[name]
     assert 0.93 <= coverage(simulate, stretched, reality, **size) <= 0.98
+
+
+def test_a_rare_candidate_that_shows_up_once_does_not_exclude_none(simulate, stretched):
+    """At 25 records this value is offered in one group of ten, mostly as a decoy."""
+    assert coverage(simulate, stretched, scaled(3, 1), n=25, times=4_000) >= 0.93
+
+
+def test_none_is_covered(simulate, stretched):
+    assert coverage(simulate, stretched, scaled(17, 0), n=60, code=17, times=2_000) >= 0.93
 
 
 def test_frequent_values_are_counted(simulate, stretched):
@@ -198,6 +207,16 @@ def test_noise_in_the_share_widens_the_interval(stretched):
     plain = counts(veil_of(stretches, orders, eta=0.1), records, np.eye(4)[0])
     noisy = counts(veil_of(stretches, orders, eta=0.1, eta_variance=0.01), records, np.eye(4)[0])
     assert noisy.variance - plain.variance == pytest.approx([(100 * 0.3) ** 2 * 0.01])
+
+
+def test_unseen_truths_add_to_the_variance(simulate, stretched):
+    """Of 4,000 records 400 are unseen: 400 x .3 x .7 for what they show, 4,000 x .1 x .9 x .3^2 for their number."""
+    stretches, orders, rows = stretched([0.3, 0.3, 0.25, 0.15], 2)[None], orders_of(4, 8), np.zeros(4_000, dtype=int)
+    rng = np.random.default_rng(7)
+    records = Records(rows, simulate(rng, rng.integers(4, size=4_000), rows, stretches, orders))
+    none, some = (counts(veil_of(stretches, orders, eta=eta), records, np.eye(4)[0]) for eta in (0, 0.1))
+    assert some.variance - none.variance == pytest.approx([84 + 32.4])
+    assert some.estimate - none.estimate == pytest.approx([-120])
 
 
 def test_groups_add_up_over_rows(simulate, stretched):

@@ -39,7 +39,13 @@ def score(estimate: Vector, spread: Spread, most: Codes, z: float) -> tuple[Vect
 
     Unlike the plain interval it does not collapse when few or none were drawn.
     """
-    middle = estimate + z * z * spread.slope / 2
-    inside = np.maximum(middle**2 - estimate**2 + z * z * spread.base, 0)
-    half = np.sqrt(inside)
-    return np.clip(middle - half, 0, most), np.clip(middle + half, 0, most)
+    low, high = (_end(estimate, spread, z, side) for side in (-1, 1))
+    return np.clip(np.minimum(low, estimate), 0, most), np.clip(np.maximum(high, estimate), 0, most)
+
+
+def _end(estimate: Vector, spread: Spread, z: float, side: int) -> Vector:
+    # Half a record of room: one set more or less moves the estimate by about one, which a normal curve does not know.
+    moved = estimate + side / 2
+    middle = moved + z * z * spread.slope / 2
+    half = np.sqrt(np.maximum(middle**2 - moved**2 + z * z * spread.base, 0))
+    return np.asarray(middle + side * half)
