@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import view
 from reticent.audit.requirements import requirements
 
@@ -31,17 +31,13 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
             continue
         posterior = seen.top()[seen.group]
         claim = conceded(release, int(seen.offers.sizes().max()))
-        return Outcome(
-            attack="homogeneity",
-            question=QUESTION,
-            tried=len(posterior),
-            right=float(posterior.sum()),
+        return Outcome.from_posterior(
+            "homogeneity",
+            QUESTION,
+            posterior,
+            evidence.key,
             counted=release.shape == "generalised",
             claim=claim,
-            highest=float(posterior.max()),
-            sure=int((posterior >= 1).sum()),
-            bins=binned(posterior),
-            worst=worst_of(posterior, evidence.key),
             bounded=claim is not None,
             figures={"column": column, "groups": seen.offers.size},
         )

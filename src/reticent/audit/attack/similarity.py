@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import view
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -40,17 +40,12 @@ def similarity(evidence: Evidence) -> Outcome | None:
             continue
         shares, prior = _shares(seen.offers, category)
         posterior = shares[seen.group]
-        return Outcome(
-            attack="similarity",
-            question=QUESTION,
-            tried=len(posterior),
-            right=float(posterior.sum()),
+        return Outcome.from_posterior(
+            "similarity",
+            QUESTION,
+            posterior,
+            evidence.key,
             counted=release.shape == "generalised",
-            claim=None,
-            highest=float(posterior.max()),
-            sure=int((posterior >= 1).sum()),
-            bins=binned(posterior),
-            worst=worst_of(posterior, evidence.key),
             notes=(f"Without the release the best guess of a category is right in {prior:.1%} of all cases.",),
             figures={"column": column, "baseline": prior, "categories": int(category.max()) + 1},
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import view
 from reticent.audit.requirements import reference_of, requirements
 
@@ -37,17 +37,14 @@ def skewness(evidence: Evidence) -> Outcome | None:
         gain = _gain(seen.offers, reference_of(release.explain, column) or seen.offers.totals())[seen.group]
         claim = _closeness(release)
         above = gain > claim + 1e-9 if claim is not None else gain > 0.5
-        return Outcome(
-            attack="skewness",
-            question=QUESTION,
-            tried=len(gain),
+        return Outcome.from_posterior(
+            "skewness",
+            QUESTION,
+            gain,
+            evidence.key,
             right=float(above.sum()),
             counted=True,
-            claim=None,
-            highest=float(gain.max()),
             sure=int(above.sum()),
-            bins=binned(gain),
-            worst=worst_of(gain, evidence.key),
             notes=(
                 "Posterior means here: gain in probability over the whole table. Accuracy means: share of persons "
                 + (f"beyond the claimed t = {claim:g}." if claim is not None else "with a gain above one half."),
