@@ -67,6 +67,17 @@ impl Veil {
         self.stretch(row, value).is_some()
     }
 
+    /// The records of a batch, those of one line together, so that a line is fetched from memory once.
+    pub fn by_line(&self, persons: &[u64], rows: &[u32]) -> impl Iterator<Item = usize> {
+        let cell = |(i, (&person, &row)): (usize, (&u64, &u32))| {
+            let order = self.prf.order(person, self.orders.len());
+            (row as u64 * self.orders.len() as u64 + order as u64) << 32 | i as u64
+        };
+        let mut cells: Vec<u64> = persons.iter().zip(rows).enumerate().map(cell).collect();
+        cells.sort_unstable();
+        cells.into_iter().map(|cell| cell as u32 as usize)
+    }
+
     /// Writes the l slots in the order of the line; returns the true one if the value is offered.
     pub fn slots(
         &self,

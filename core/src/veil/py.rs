@@ -219,7 +219,8 @@ impl Veil {
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
             let cells = out.as_slice_mut().expect("an array of our own");
-            for (i, slots) in cells.chunks_exact_mut(self.0.l).enumerate() {
+            for i in self.0.by_line(persons, rows) {
+                let slots = &mut cells[i * self.0.l..(i + 1) * self.0.l];
                 let event = events.map_or(0, |events| events[i]);
                 self.0
                     .candidates(persons[i], rows[i] as usize, values[i], event, slots);
@@ -260,7 +261,7 @@ impl Veil {
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
             let mut memory = Memory::default();
-            for i in 0..persons.len() {
+            for i in self.0.by_line(persons, rows) {
                 self.0
                     .begin(persons[i], rows[i] as usize, values[i], &mut memory);
                 columns.set(i, &memory);
