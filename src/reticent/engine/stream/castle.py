@@ -158,7 +158,7 @@ class Castle(Publisher):
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
     def _publish(self, released: _core.stream.Released) -> list[Release]:
-        seqs, kept = released[0], released[1].astype(bool)
+        seqs, kept = released.seqs, released.published
         if not len(seqs) or self._held is None:
             return []
         out = self._table(released, kept)
@@ -184,8 +184,8 @@ class Castle(Publisher):
 
     def _table(self, released: _core.stream.Released, kept: npt.NDArray[np.bool_]) -> pa.Table:
         assert self._held is not None  # noqa: S101 - records that leave were held
-        seqs, leaves, levels = released[0][kept], released[2][kept], released[3][kept]
-        low, high = released[4][kept], released[5][kept]
+        seqs, leaves, levels = released.seqs[kept], released.leaves[kept], released.levels[kept]
+        low, high = released.low[kept], released.high[kept]
         rows = np.searchsorted(self._held.column("seq").to_numpy(), seqs)
         rest = self._held.take(pa.array(rows))
         columns: dict[str, Any] = {"seq": pa.array(seqs)}
@@ -210,13 +210,17 @@ class Castle(Publisher):
 
     def metrics(self) -> dict[str, float]:
         """Information loss by equations (5) and (7), held records and live clusters."""
-        tuples, loss, spread, waited = self._core.losses()
-        _, held, clusters, reusable = self._core.totals()
-        n = len(self.policy.quasi)
-        figures: dict[str, float] = {"held": held, "clusters": clusters, "reusable_clusters": reusable}
+        sums, totals = self._core.losses(), self._core.totals()
+        n, tuples = len(self.policy.quasi), sums.tuples
+        figures: dict[str, float] = {
+            "held": totals.held,
+            "clusters": totals.clusters,
+            "reusable_clusters": totals.reusable,
+        }
         if tuples:
-            figures |= {"loss": loss / tuples, "information_loss": (loss * n + spread) / tuples / (n + 1)}
-            figures["average_wait"] = waited / tuples
+            figures["loss"] = sums.loss / tuples
+            figures["information_loss"] = (sums.loss * n + sums.spread) / tuples / (n + 1)
+            figures["average_wait"] = sums.waited / tuples
         return figures
 
     @property

@@ -44,6 +44,11 @@ class Placed(NamedTuple):
     codes: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
 
+    @classmethod
+    def of(cls, core: _core.stream.Placed) -> Placed:
+        """What the core placed."""
+        return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
+
     @staticmethod
     def joined(parts: list[Placed]) -> Placed:
         """Several pieces of a batch as one."""

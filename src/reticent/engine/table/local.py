@@ -50,9 +50,10 @@ class Local(TablePublisher):
 def recode(given: Subject, method: str) -> Outcome:
     """Levels of every row; the rows that no class could take are suppressed."""
     settings = given.policy.table
-    levels, gone = given.collapsed.localize(
+    recoding = given.collapsed.localize(
         given.model, loss=settings.loss, weights=given.weights, limit=given.limit, values=given.values
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
     if lost > given.limit or lost == given.rows:
         raise GuaranteeError(

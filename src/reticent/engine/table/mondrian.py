@@ -63,13 +63,13 @@ def partition(given: Subject) -> tuple[dict[str, tuple[Axis, list[object]]], npt
     sights = {name: _sight(given, name) for name in given.quasi}
     axes = [axis for axis, _ in sights.values()]
     relaxed = given.policy.table.cuts == "relaxed"
-    classes, holds = _core.table.mondrian(axes, given.sensitive, given.model, relaxed=relaxed)
-    if not holds:
+    parts = _core.table.mondrian(axes, given.sensitive, given.model, relaxed=relaxed)
+    if not parts.holds:
         raise GuaranteeError(
             "Even the whole table as one class does not meet the policy; nothing was published.",
             hint="Lower k or l, or raise t.",
         )
-    return sights, classes
+    return sights, parts.classes
 
 
 def _sight(given: Subject, name: str) -> tuple[Axis, list[object]]:

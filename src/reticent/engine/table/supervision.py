@@ -153,19 +153,18 @@ def optimally(given: Subject, tree: UtilityTree, critic: Critic) -> Outcome:
 
 def _globally(given: Subject, nodes: list[list[int]]) -> Outcome:
     for checked, levels in enumerate(nodes, start=1):
-        score, suppressed, classes = given.collapsed.evaluate(
-            given.model, levels, loss=given.policy.table.loss, weights=given.weights
-        )
-        if suppressed <= given.limit and suppressed < given.rows:
-            found: dict[str, Any] = {"levels": levels, "score": score, "classes": classes, "checked": checked}
+        node = given.collapsed.evaluate(given.model, levels, loss=given.policy.table.loss, weights=given.weights)
+        if node.suppressed <= given.limit and node.suppressed < given.rows:
+            found: dict[str, Any] = {"levels": levels, "score": node.score, "classes": node.classes, "checked": checked}
             return full_domain(given, {**found, "complete": False, "bound": 0.0}, "supervised")
     raise _refusal(given)
 
 
 def _locally(given: Subject, nodes: list[list[int]]) -> Outcome:
-    levels, gone = given.collapsed.localize(
+    recoding = given.collapsed.localize(
         given.model, loss=given.policy.table.loss, weights=given.weights, limit=given.limit, order=nodes
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
     if lost > given.limit or lost == given.rows:
         raise _refusal(given)
