@@ -1,7 +1,5 @@
 //! Unbiased choices from ChaCha20, shared by all kernels.
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -25,21 +23,9 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut impl Rng) {
     }
 }
 
-/// A random order of `n` things, drawn from ChaCha20 under `key`.
-#[pyfunction]
-#[pyo3(signature = (n, *, key))]
-fn permutation<'py>(py: Python<'py>, n: usize, key: [u8; 32]) -> Bound<'py, PyArray1<i64>> {
-    let order = py.detach(|| {
-        let mut rng = ChaCha20Rng::from_seed(key);
-        let mut order: Vec<i64> = (0..n as i64).collect();
-        shuffle(&mut order, &mut rng);
-        order
-    });
-    order.into_pyarray(py)
-}
-
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let m = PyModule::new(parent.py(), "random")?;
-    m.add_function(wrap_pyfunction!(permutation, &m)?)?;
-    parent.add_submodule(&m)
+/// A random order of `n` things.
+pub fn permutation(n: usize, key: [u8; 32]) -> Vec<i64> {
+    let mut order: Vec<i64> = (0..n as i64).collect();
+    shuffle(&mut order, &mut ChaCha20Rng::from_seed(key));
+    order
 }

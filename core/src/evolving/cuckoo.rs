@@ -4,10 +4,6 @@
 //! fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with probability at
 //! most 8 / 65,535, about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 const SLOTS: usize = 4;
 const LANES: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = 0x8000_8000_8000_8000;
@@ -112,69 +108,4 @@ pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
         }
     }
     false
-}
-
-/// A cuckoo filter over 64-bit keys.
-#[pyclass(module = "reticent._core.evolving")]
-pub struct CuckooFilter {
-    buckets: Vec<u64>,
-    held: usize,
-}
-
-#[pymethods]
-impl CuckooFilter {
-    #[new]
-    fn new(capacity: usize) -> Self {
-        CuckooFilter {
-            buckets: vec![0; buckets_for(capacity)],
-            held: 0,
-        }
-    }
-
-    /// Upper bound on the chance that a key never added is reported.
-    #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        FALSE_POSITIVES
-    }
-
-    fn __len__(&self) -> usize {
-        self.held
-    }
-
-    fn __contains__(&self, key: u64) -> bool {
-        contains(&self.buckets, Hashed::new(key))
-    }
-
-    /// Adds a key; raises when the filter is full.
-    fn insert(&mut self, key: u64) -> PyResult<()> {
-        if !insert(&mut self.buckets, Hashed::new(key)) {
-            return Err(PyValueError::new_err(
-                "the filter is full; make it with a larger capacity",
-            ));
-        }
-        self.held += 1;
-        Ok(())
-    }
-
-    /// Forgets a key that was added; false when no such fingerprint is there.
-    fn delete(&mut self, key: u64) -> bool {
-        let gone = delete(&mut self.buckets, Hashed::new(key));
-        self.held -= usize::from(gone);
-        gone
-    }
-
-    /// Looks up many keys at once.
-    fn contains_many<'py>(
-        &self,
-        py: Python<'py>,
-        keys: PyReadonlyArray1<'py, u64>,
-    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let keys = keys.as_slice()?;
-        let found: Vec<bool> = py.detach(|| {
-            keys.iter()
-                .map(|&k| contains(&self.buckets, Hashed::new(k)))
-                .collect()
-        });
-        Ok(found.into_pyarray(py))
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::cluster::{Point, Region, Space};
+use super::cluster::{Ladder, Point, Region, Space};
 use super::draw::Draw;
 
 #[derive(Clone)]
@@ -77,7 +77,86 @@ pub struct Castle {
     pub draw: Draw,
 }
 
+/// A batch as columns: `leaves` and `numbers` row by row, as many of each as the space has attributes.
+pub struct Batch<'a> {
+    pub seqs: &'a [u64],
+    pub persons: &'a [u64],
+    pub values: &'a [u32],
+    pub leaves: &'a [u32],
+    pub numbers: &'a [f64],
+}
+
 impl Castle {
+    pub fn new(settings: Settings, categories: usize, numbers: usize, draw: Draw) -> Self {
+        Castle {
+            settings,
+            space: Space {
+                ladders: vec![Ladder::default(); categories],
+                low: vec![f64::INFINITY; numbers],
+                high: vec![f64::NEG_INFINITY; numbers],
+            },
+            held: Vec::new(),
+            spare: Vec::new(),
+            order: VecDeque::new(),
+            clusters: Vec::new(),
+            published: VecDeque::new(),
+            losses: VecDeque::new(),
+            arrived: 0,
+            published_sums: (0, 0.0, 0.0),
+            now: 0,
+            waited: 0,
+            draw,
+        }
+    }
+
+    /// The hierarchy of one category, which may only grow: published regions speak of its nodes.
+    pub fn set_ladder(&mut self, attribute: usize, ladder: Ladder) -> Result<(), &'static str> {
+        let known = self.space.ladders.get_mut(attribute);
+        let known = known.ok_or("no such attribute")?;
+        let grows = known.leaves() <= ladder.leaves();
+        let deep = known.tables.is_empty() || known.tables.len() == ladder.tables.len();
+        if !ladder.whole() || !grows || !deep {
+            return Err("a hierarchy that does not fit");
+        }
+        *known = ladder;
+        Ok(())
+    }
+
+    /// Whether all columns are there and every leaf and number can be placed.
+    pub fn fits(&self, batch: &Batch) -> bool {
+        let (rows, ladders) = (batch.seqs.len(), &self.space.ladders);
+        let bounds: Vec<usize> = ladders.iter().map(Ladder::leaves).collect();
+        batch.persons.len() == rows
+            && batch.values.len() == rows
+            && batch.leaves.len() == rows * ladders.len()
+            && batch.numbers.len() == rows * self.space.low.len()
+            && batch.numbers.iter().all(|x| x.is_finite())
+            && batch
+                .leaves
+                .iter()
+                .enumerate()
+                .all(|(i, &leaf)| (leaf as usize) < bounds[i % ladders.len()])
+    }
+
+    /// Takes the tuples of a batch in; gives back those that left, published or suppressed.
+    pub fn push(&mut self, batch: &Batch) -> Vec<Out> {
+        let (c, n) = (self.space.ladders.len(), self.space.low.len());
+        let mut out = Vec::new();
+        for (i, &seq) in batch.seqs.iter().enumerate() {
+            let point = Point {
+                leaves: batch.leaves[i * c..(i + 1) * c].to_vec(),
+                numbers: batch.numbers[i * n..(i + 1) * n].to_vec(),
+            };
+            self.arrive(seq, batch.persons[i], batch.values[i], point, &mut out);
+        }
+        out
+    }
+
+    /// Tuples held back now.
+    pub fn waiting(&self) -> usize {
+        self.held.len() - self.spare.len()
+    }
+
     fn good(&self, persons: &Tally, values: &Tally) -> bool {
         persons.0.len() >= self.settings.k && values.0.len() >= self.settings.l
     }
@@ -94,7 +173,7 @@ impl Castle {
             .expect("a listed cluster lives")
     }
 
-    fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
+    pub fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
         self.clusters
             .iter()
             .enumerate()
@@ -110,7 +189,7 @@ impl Castle {
         }
     }
 
-    pub fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
+    fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
         self.draw.at(seq);
         self.now = seq;
         self.space.see(&point);
@@ -204,7 +283,7 @@ impl Castle {
     }
 
     /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
-    pub fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
+    fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
         let Some(tuple) = self.held[number as usize].as_ref() else {
             return;
         };

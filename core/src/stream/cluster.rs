@@ -7,6 +7,22 @@ pub struct Ladder {
     pub losses: Vec<Vec<f64>>,
 }
 
+impl Ladder {
+    /// Number of leaves.
+    pub fn leaves(&self) -> usize {
+        self.tables.first().map_or(0, Vec::len)
+    }
+
+    /// Whether every level has a node for every leaf and a loss for every node.
+    pub fn whole(&self) -> bool {
+        let leaves = self.leaves();
+        let level = |(table, losses): (&Vec<u32>, &Vec<f64>)| {
+            table.len() == leaves && table.iter().all(|&node| (node as usize) < losses.len())
+        };
+        self.tables.len() == self.losses.len() && self.tables.iter().zip(&self.losses).all(level)
+    }
+}
+
 /// The attributes of the stream: categories first, then numbers with the range seen so far.
 #[derive(Default)]
 pub struct Space {

@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::prelude::*;
-
-use super::column::{Batch, Capsules, Cell, Column};
+use super::column::{Cell, Column};
 use super::draw::derive;
 use super::sip::Sip;
 
@@ -36,7 +33,6 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
 }
 
 /// Hashes the records of a stream under keys that are derived once, and knows the codes of its sensitive values.
-#[pyclass(module = "reticent._core.stream")]
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
@@ -46,17 +42,15 @@ pub struct Hasher {
 }
 
 /// Hashes of quasi-identifiers, hashes of persons, rows without a person, and codes, unless a value is not known.
-type Hashes<'py> = (
-    Bound<'py, PyArray1<u64>>,
-    Option<Bound<'py, PyArray1<u64>>>,
-    usize,
-    Option<Bound<'py, PyArray1<i32>>>,
-);
+pub struct Hashes {
+    pub qis: Vec<u64>,
+    pub persons: Option<Vec<u64>>,
+    pub missing: usize,
+    pub codes: Option<Vec<i32>>,
+}
 
-#[pymethods]
 impl Hasher {
-    #[new]
-    fn new(key: [u8; 32]) -> Self {
+    pub fn new(key: [u8; 32]) -> Self {
         Hasher {
             quasi: Sip::new(&derive(key, 16)),
             person: Sip::new(&derive(key, 17)),
@@ -67,7 +61,7 @@ impl Hasher {
     }
 
     /// Takes in further values; each gets the next code.
-    fn learn(&mut self, labels: Vec<Option<String>>) {
+    pub fn learn(&mut self, labels: Vec<Option<String>>) {
         for label in labels {
             match label {
                 Some(text) => {
@@ -79,42 +73,18 @@ impl Hasher {
         }
     }
 
-    /// Hashes and codes of a batch, whose columns are given by number.
-    #[pyo3(signature = (batch, quasi, person, sensitive))]
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        batch: Capsules<'py>,
-        quasi: Vec<usize>,
-        person: Option<usize>,
-        sensitive: usize,
-    ) -> PyResult<Hashes<'py>> {
-        let batch = Batch::from_capsules(&batch)?;
-        let rows = batch.rows();
-        let quasi: Vec<Column> = quasi
-            .iter()
-            .map(|&i| batch.column(i))
-            .collect::<PyResult<_>>()?;
-        let person = person.map(|i| batch.column(i)).transpose()?;
-        let sensitive = batch.column(sensitive)?;
-        let (qis, persons, codes) = py.detach(|| {
-            let qis: Vec<u64> = (0..rows).map(|r| record(&self.quasi, &quasi, r)).collect();
-            let persons = person.as_ref().map(|column| self.persons(column, rows));
-            let codes: Option<Vec<i32>> =
-                (0..rows).map(|r| self.code(&sensitive.cell(r))).collect();
-            (qis, persons, codes)
-        });
-        let (persons, missing) = persons.unzip();
-        Ok((
-            qis.into_pyarray(py),
-            persons.map(|hashes: Vec<u64>| hashes.into_pyarray(py)),
-            missing.unwrap_or(0),
-            codes.map(|codes| codes.into_pyarray(py)),
-        ))
+    /// Hashes and codes of the rows of equally long columns.
+    pub fn read(&self, quasi: &[Column], person: Option<&Column>, sensitive: &Column) -> Hashes {
+        let rows = sensitive.len();
+        let (persons, missing) = person.map(|column| self.persons(column, rows)).unzip();
+        Hashes {
+            qis: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
+            persons,
+            missing: missing.unwrap_or(0),
+            codes: (0..rows).map(|r| self.code(&sensitive.cell(r))).collect(),
+        }
     }
-}
 
-impl Hasher {
     fn persons(&self, column: &Column, rows: usize) -> (Vec<u64>, usize) {
         let mut missing = 0;
         let hashes = (0..rows).map(|row| {

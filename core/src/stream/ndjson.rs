@@ -1,11 +1,6 @@
 //! The stream on the wire: one JSON object per line, written straight from Arrow columns.
 
-use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-
-use super::column::{Capsules, Cell, Column, borrow};
+use super::column::{Cell, Column};
 
 /// Digits that every reader of JSON keeps exactly.
 const DIGITS: usize = 18;
@@ -66,11 +61,11 @@ fn number(out: &mut Vec<u8>, mut x: u64) {
 }
 
 /// A column's text goes out as text.
-const TEXT: u8 = 0;
+pub const TEXT: u8 = 0;
 /// A column's text goes out as a number where it is written as one.
-const NUMBER: u8 = 1;
+pub const NUMBER: u8 = 1;
 /// A column's text is JSON already.
-const TOKEN: u8 = 2;
+pub const TOKEN: u8 = 2;
 
 fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
     match *cell {
@@ -106,7 +101,6 @@ fn group_id(out: &mut Vec<u8>, id: u64) {
 }
 
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
-#[pyclass(module = "reticent._core.stream")]
 pub struct Lines {
     /// `"name":` per column, quasi-identifiers first.
     names: Vec<Vec<u8>>,
@@ -114,7 +108,87 @@ pub struct Lines {
     labels: Vec<Vec<u8>>,
 }
 
+/// Opened groups as the engines give them, their candidates in compressed rows; `at` is the row before which one is announced.
+pub struct Opened<'a> {
+    pub ids: &'a [u64],
+    pub at: &'a [i64],
+    pub offsets: &'a [i64],
+    pub codes: &'a [i32],
+    pub counts: &'a [i32],
+}
+
+impl Opened<'_> {
+    fn shaped(&self) -> bool {
+        self.offsets.len() == self.ids.len() + 1
+            && self.at.len() == self.ids.len()
+            && self.codes.len() == self.counts.len()
+            && self.counts.iter().all(|&n| n >= 0)
+            && self.offsets[0] == 0
+            && self.offsets.is_sorted()
+            && self.offsets[self.ids.len()] as usize == self.codes.len()
+    }
+}
+
 impl Lines {
+    /// Columns by name, the first `quasi` of them quasi-identifiers.
+    pub fn new(names: &[String], quasi: usize) -> Result<Self, &'static str> {
+        if quasi > names.len() {
+            return Err("more quasi-identifiers than columns");
+        }
+        let escape = |name: &String| {
+            let mut out = Vec::new();
+            quoted(&mut out, name.as_bytes());
+            out.push(b':');
+            out
+        };
+        Ok(Lines {
+            names: names.iter().map(escape).collect(),
+            quasi,
+            labels: Vec::new(),
+        })
+    }
+
+    /// The JSON text of every value a group can offer, by code.
+    pub fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
+        self.labels = labels;
+    }
+
+    /// Whether every tuple has its cells and its group, and every group candidates with a label.
+    pub fn fits(&self, columns: &[Field], seqs: &[u64], groups: &[u64], opened: &Opened) -> bool {
+        let labelled = |&code: &i32| code >= 0 && (code as usize) < self.labels.len();
+        columns.len() == self.names.len()
+            && columns
+                .iter()
+                .all(|(column, form)| column.len() == seqs.len() && *form <= TOKEN)
+            && groups.len() == seqs.len()
+            && opened.shaped()
+            && opened.codes.iter().all(labelled)
+    }
+
+    /// The lines of one batch, each group before its first tuple.
+    pub fn write(
+        &self,
+        columns: &[Field],
+        seqs: &[u64],
+        groups: &[u64],
+        opened: &Opened,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(seqs.len() * 200);
+        let mut next = 0;
+        for row in 0..=seqs.len() {
+            while next < opened.ids.len() && opened.at[next] <= row as i64 {
+                let span = opened.offsets[next] as usize..opened.offsets[next + 1] as usize;
+                let (codes, counts) = (&opened.codes[span.clone()], &opened.counts[span]);
+                self.group(&mut out, opened.ids[next], codes, counts);
+                next += 1;
+            }
+            if row < seqs.len() {
+                self.tuple(&mut out, groups[row], seqs[row], columns, row);
+            }
+        }
+        out
+    }
+
     fn object(&self, out: &mut Vec<u8>, columns: &[Field], from: usize, to: usize, row: usize) {
         out.push(b'{');
         let fields = self.names.iter().zip(columns);
@@ -155,130 +229,25 @@ impl Lines {
     }
 }
 
-/// A column, and the form its text is in.
-type Field<'a> = (Column<'a>, u8);
-
-/// Opened groups as the engines give them: ids, rows, offsets, codes, counts.
-type Opened<'py> = (
-    PyReadonlyArray1<'py, u64>,
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i32>,
-    PyReadonlyArray1<'py, i32>,
-);
-
-#[pymethods]
-impl Lines {
-    #[new]
-    fn new(names: Vec<String>, quasi: usize) -> PyResult<Self> {
-        if quasi > names.len() {
-            return Err(PyValueError::new_err("more quasi-identifiers than columns"));
-        }
-        let escape = |name: &String| {
-            let mut out = Vec::new();
-            quoted(&mut out, name.as_bytes());
-            out.push(b':');
-            out
-        };
-        Ok(Lines {
-            names: names.iter().map(escape).collect(),
-            quasi,
-            labels: Vec::new(),
-        })
-    }
-
-    /// The JSON text of every value a group can offer, by code.
-    fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
-        self.labels = labels;
-    }
-
-    /// The lines of one batch, each group before its first tuple; `forms` tells of every column what its text is.
-    fn write<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<Capsules<'py>>,
-        forms: Vec<u8>,
-        seqs: PyReadonlyArray1<'py, u64>,
-        groups: PyReadonlyArray1<'py, u64>,
-        opened: Opened<'py>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let (seqs, groups) = (seqs.as_slice()?, groups.as_slice()?);
-        let (ids, at, offsets) = (
-            opened.0.as_slice()?,
-            opened.1.as_slice()?,
-            opened.2.as_slice()?,
-        );
-        let (codes, counts) = (opened.3.as_slice()?, opened.4.as_slice()?);
-        let formed =
-            forms.len() == columns.len() && forms.iter().all(|form| (TEXT..=TOKEN).contains(form));
-        let read: Vec<Field> = borrow(&columns, seqs.len())?
-            .into_iter()
-            .zip(forms)
-            .collect();
-        let known = codes
-            .iter()
-            .all(|&c| c >= 0 && (c as usize) < self.labels.len());
-        let shaped = offsets.len() == ids.len() + 1
-            && at.len() == ids.len()
-            && codes.len() == counts.len()
-            && offsets.is_sorted()
-            && offsets.last().is_some_and(|&o| o as usize == codes.len());
-        if !known
-            || !shaped
-            || !formed
-            || read.len() != self.names.len()
-            || groups.len() != seqs.len()
-        {
-            return Err(PyValueError::new_err("the batch does not fit its columns"));
-        }
-        let out = py.detach(|| {
-            let mut out = Vec::with_capacity(seqs.len() * 200);
-            let mut next = 0;
-            for row in 0..=seqs.len() {
-                while next < ids.len() && at[next] as usize <= row {
-                    let span = offsets[next] as usize..offsets[next + 1] as usize;
-                    self.group(&mut out, ids[next], &codes[span.clone()], &counts[span]);
-                    next += 1;
-                }
-                if row < seqs.len() {
-                    self.tuple(&mut out, groups[row], seqs[row], &read, row);
-                }
-            }
-            out
-        });
-        Ok(PyBytes::new(py, &out))
-    }
-}
+/// A column, and the form its text is in: text, a number where it is written as one, or JSON already.
+pub type Field<'a> = (Column<'a>, u8);
 
 /// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
-#[pyfunction]
-pub fn csv_end(py: Python<'_>, block: &[u8], quote: u8) -> usize {
-    py.detach(|| {
-        let (mut inside, mut end) = (false, 0);
-        for (i, &byte) in block.iter().enumerate() {
-            if byte == quote {
-                inside = !inside;
-            } else if byte == b'\n' && !inside {
-                end = i + 1;
-            }
+pub fn csv_end(block: &[u8], quote: u8) -> usize {
+    let (mut inside, mut end) = (false, 0);
+    for (i, &byte) in block.iter().enumerate() {
+        if byte == quote {
+            inside = !inside;
+        } else if byte == b'\n' && !inside {
+            end = i + 1;
         }
-        end
-    })
+    }
+    end
 }
 
 /// The published text of group ids, 17 characters each.
-#[pyfunction]
-pub fn group_names<'py>(
-    py: Python<'py>,
-    ids: PyReadonlyArray1<'py, u64>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let ids = ids.as_slice()?;
-    let out = py.detach(|| {
-        let mut out = Vec::with_capacity(ids.len() * NAME);
-        for &id in ids {
-            name(&mut out, id);
-        }
-        out
-    });
-    Ok(PyBytes::new(py, &out))
+pub fn group_names(ids: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(ids.len() * NAME);
+    ids.iter().for_each(|&id| name(&mut out, id));
+    out
 }

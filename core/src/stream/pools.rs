@@ -16,6 +16,17 @@ pub enum Kind {
     Matched,
 }
 
+impl Kind {
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "uniform" => Some(Kind::Uniform),
+            "empirical" => Some(Kind::Empirical),
+            "matched" => Some(Kind::Matched),
+            _ => None,
+        }
+    }
+}
+
 pub struct Pool {
     kind: Kind,
     l: usize,

@@ -6,9 +6,6 @@
 
 use std::collections::BinaryHeap;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -80,25 +77,4 @@ fn place_rest(
             groups[row as usize] = free.swap_remove(below(rng, free.len()));
         }
     }
-}
-
-/// Anatomy's grouping of sensitive codes: one group number per row (-1: no group can take it) and the number of groups.
-#[pyfunction]
-#[pyo3(signature = (codes, *, domain, l, key))]
-pub fn anatomize<'py>(
-    py: Python<'py>,
-    codes: PyReadonlyArray1<'py, i32>,
-    domain: usize,
-    l: usize,
-    key: [u8; 32],
-) -> PyResult<(Bound<'py, PyArray1<i64>>, i64)> {
-    let codes = codes.as_slice()?;
-    if l == 0 {
-        return Err(PyValueError::new_err("l must be at least 1"));
-    }
-    if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
-        return Err(PyValueError::new_err("a code lies outside the domain"));
-    }
-    let (groups, made) = py.detach(|| group(codes, domain, l, key));
-    Ok((groups.into_pyarray(py), made))
 }

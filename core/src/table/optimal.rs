@@ -112,7 +112,7 @@ impl Search<'_> {
     fn without_suppression(mut self) -> Answer {
         let space = &self.task.table.space;
         let mut alive = vec![true; space.nodes];
-        while let Some((bound, levels)) = self.frontier.next() {
+        while let Some((bound, levels)) = self.frontier.pop() {
             if !alive[space.index(&levels)] {
                 continue;
             }
@@ -148,7 +148,7 @@ impl Search<'_> {
         loop {
             let mut batch = Vec::with_capacity(BATCH);
             while batch.len() < BATCH {
-                let Some((bound, levels)) = self.frontier.next() else {
+                let Some((bound, levels)) = self.frontier.pop() else {
                     break;
                 };
                 if self.done(bound) || self.late() {

@@ -5,18 +5,17 @@
 //! in integers: a slot is `ONE` units long, so that no value is lost to rounding and the law can be checked exactly
 //! (`docs/veil.md`; `tests/twins/veil_twin.py` is the twin that these files equal bit for bit).
 
-mod first;
-mod kernel;
-mod line;
-mod matrix;
-mod memory;
-mod orders;
-mod prf;
-mod py;
-mod shares;
-mod slots;
-
-pub use py::register;
+pub mod first;
+pub mod kernel;
+pub mod line;
+pub mod matrix;
+pub mod memory;
+pub mod orders;
+pub mod prf;
+#[cfg(feature = "python")]
+pub mod py;
+pub mod shares;
+pub mod slots;
 
 /// Units of one slot.
 pub const ONE: u64 = 1 << 40;

@@ -194,7 +194,7 @@ class Castle(StreamPublisher):
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
     def _placed(self, released: _core.stream.Released) -> Placed:
-        seqs, safe = released[0], released[1].astype(bool)
+        seqs, safe = released.seqs, released.published
         if not len(seqs) or self._held is None:
             return Placed(_NONE)
         records = self._table(released, safe)
@@ -206,8 +206,8 @@ class Castle(StreamPublisher):
 
     def _table(self, released: _core.stream.Released, safe: npt.NDArray[np.bool_]) -> pa.Table:
         assert self._held is not None  # noqa: S101 - records that leave were held
-        seqs, leaves, levels = released[0][safe], released[2][safe], released[3][safe]
-        low, high = released[4][safe], released[5][safe]
+        seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
+        low, high = released.low[safe], released.high[safe]
         rows = np.searchsorted(self._held.column("seq").to_numpy(), seqs)
         rest = self._held.take(pa.array(rows))
         columns: dict[str, Any] = {"seq": pa.array(seqs)}
@@ -235,13 +235,17 @@ class Castle(StreamPublisher):
         """Information loss by equations (5) and (7), held records and live clusters."""
         if self._numeric is None:
             return {}
-        tuples, loss, spread, waited = self._core.losses()
-        _, held, clusters, reusable = self._core.totals()
-        n = len(self.policy.quasi)
-        figures: dict[str, float] = {"held": held, "clusters": clusters, "reusable_clusters": reusable}
+        sums, totals = self._core.losses(), self._core.totals()
+        n, tuples = len(self.policy.quasi), sums.tuples
+        figures: dict[str, float] = {
+            "held": totals.held,
+            "clusters": totals.clusters,
+            "reusable_clusters": totals.reusable,
+        }
         if tuples:
-            figures |= {"loss": loss / tuples, "information_loss": (loss * n + spread) / tuples / (n + 1)}
-            figures["average_wait"] = waited / tuples
+            figures["loss"] = sums.loss / tuples
+            figures["information_loss"] = (sums.loss * n + sums.spread) / tuples / (n + 1)
+            figures["average_wait"] = sums.waited / tuples
         return figures
 
     @property

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent import _core
     from reticent.engine.rng import Rng
     from reticent.engine.stream.design import Label
     from reticent.policy import Policy
@@ -32,6 +33,11 @@ class Groups(NamedTuple):
     offsets: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, core: _core.stream.Placed) -> Groups:
+        """What the core placed."""
+        return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
 
     @staticmethod
     def joined(parts: list[Groups]) -> Groups:

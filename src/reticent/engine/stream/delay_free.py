@@ -66,7 +66,7 @@ class DelayFree(Immediate):
         # A value is in the pool from its first record on, however the input is cut into batches.
         self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
-            return Groups(*self._core.push(records.seqs, records.qis, records.codes))
+            return Groups.of(self._core.push(records.seqs, records.qis, records.codes))
         except RuntimeError:
             raise GuaranteeError(
                 f"The literal generation found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "
@@ -91,18 +91,19 @@ class DelayFree(Immediate):
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
     def _moment(self) -> tuple[Any, ...]:
-        return self._core.totals()
+        return (self._core.totals(),)
 
     def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        tuples, offered, groups, open_groups, retired, top = moment
+        (totals,) = moment
+        tuples = totals.tuples
         figures = {
-            "sau": 1 - tuples / offered if offered else 0.0,
-            "sau_limit": sau_limit(self.l, top / tuples if tuples else 0.0),
-            "groups": groups,
-            "open_groups": open_groups,
-            "retired_groups": retired,
-            "forced_open_rate": groups / tuples if tuples else 0.0,
+            "sau": 1 - tuples / totals.offered if totals.offered else 0.0,
+            "sau_limit": sau_limit(self.l, totals.top / tuples if tuples else 0.0),
+            "groups": totals.groups,
+            "open_groups": totals.open,
+            "retired_groups": totals.retired,
+            "forced_open_rate": totals.groups / tuples if tuples else 0.0,
         }
         if self.policy.stream.generation == "distinct":
             figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)

@@ -108,14 +108,13 @@ class RecordReader:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
         rows, layout = self._piece(batch)
-        qis, persons, missing, codes = self._hasher.read(
-            rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive
-        )
-        if missing:
+        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive)
+        if hashes.missing:
             raise DataError(
-                f"{missing:,} records have no '{self._person}'.",
+                f"{hashes.missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
+        qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:

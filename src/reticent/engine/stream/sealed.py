@@ -104,7 +104,7 @@ class Sealed(Immediate):
         if len(self.values) > self._size:
             self._core.grow(len(self.values))
             self._size = len(self.values)
-        placed = Groups(*self._core.push(records.seqs, records.qis, records.persons, records.codes))
+        placed = Groups.of(self._core.push(records.seqs, records.qis, records.persons, records.codes))
         self._in_window += len(records)
         if self._in_window >= self.policy.stream.window:
             self._watch()
