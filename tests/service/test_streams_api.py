@@ -109,6 +109,7 @@ def test_a_follower_hears_what_comes_later(server, stream):
         (b'{"age": 1}', NDJSON, 422),  # no person
         (b'{"age": 1e400}', NDJSON, 422),
         (b'{"age": 99999999999999999999999}', NDJSON, 422),
+        (lines(feed.generate(3, 5)) + b"\n{}\n" + lines(feed.generate(3, 6)), NDJSON, 422),  # one of seven
         (b"canary-cell", ARROW, 422),
         (arrow(pa.table({"canary-cell": [1]})), ARROW, 422),
         (b"{}", "text/plain", 415),

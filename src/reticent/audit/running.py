@@ -158,12 +158,16 @@ class GroupJudge:
         if len(new):
             self._lately = self._lately.beside(new)
         if len(self._lately) > _FEW:
-            retired = max(0, self._last - self._retire_after) if self._retire_after else 0
-            self._open, self._lately = self._open.beside(self._lately, oldest=retired), _Open()
+            self._open, self._lately = self._all(), _Open()
+
+    def _all(self) -> _Open:
+        """All that may still be joined."""
+        oldest = max(0, self._last - self._retire_after) if self._retire_after else 0
+        return self._open.beside(self._lately, oldest=oldest)
 
     def snapshot(self) -> bytes:
         """What is remembered."""
-        both = self._open.beside(self._lately)
+        both = self._all()
         head = orjson.dumps({"last": self._last, "open": len(both)})
         return b"".join([head, b"\n", both.groups.tobytes(), both.room.tobytes(), both.since.tobytes()])
 
