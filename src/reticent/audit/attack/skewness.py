@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.view import view
+from reticent.audit.attack.view import views
 from reticent.audit.requirements import reference_of, requirements
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ QUESTION = "Compares a person's group with the whole table: which value became m
 
 def skewness(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; `highest` is the largest gain over the whole table's share."""
-    release, policy = evidence.releases[-1], evidence.policy
-    for column in policy.sensitive:
-        seen = view(release, policy, column)
-        if seen is None or not len(seen.group):
-            continue
+    release = evidence.releases[-1]
+    for column, seen in views(evidence):
         gain = _gain(seen.offers, reference_of(release.explain, column) or seen.offers.totals())[seen.group]
         claim = _closeness(release)
         above = gain > claim + 1e-9 if claim is not None else gain > 0.5
