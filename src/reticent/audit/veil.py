@@ -50,7 +50,7 @@ KEYS = frozenset(
     ]
 )
 """All that `veil.json` may say: the list is closed."""
-_MISSING = "missing"
+_MISSING = "(missing)"
 
 
 def judge(release: Published, policy: Policy) -> Verdict:

@@ -7,6 +7,7 @@ node of the column's hierarchy, or `*` for all.
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,14 +31,14 @@ class Prior:
     """
 
     by: tuple[str, ...]
-    strata: Mapping[tuple[str, ...], Counts]
+    strata: Mapping[tuple[str, ...], dict[str | None, float]]
 
     def __repr__(self) -> str:
         return f"Prior({len(self.strata)} strata by {', '.join(self.by) or 'nothing'})"
 
-    def totals(self) -> Counts:
+    def totals(self) -> dict[str | None, float]:
         """Counts over all strata."""
-        totals: Counts = {}
+        totals: dict[str | None, float] = {}
         for counts in self.strata.values():
             for value, count in counts.items():
                 totals[value] = totals.get(value, 0) + count
@@ -50,7 +51,10 @@ def read_prior(path: Path, place: str) -> Counts:
     Raises:
         PolicyError: see `read_strata`.
     """
-    return read_strata(path, place).totals()
+    totals = {value: round(count) for value, count in read_strata(path, place).totals().items()}
+    if not any(totals.values()):
+        raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
+    return totals
 
 
 def read_strata(path: Path, place: str) -> Prior:
@@ -67,19 +71,28 @@ def read_strata(path: Path, place: str) -> Prior:
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
     by = tuple(head[:-2]) if headed else ()
-    strata: dict[tuple[str, ...], Counts] = {}
+    strata: dict[tuple[str, ...], dict[str | None, float]] = {}
     for number, row in enumerate(rows[headed:], 1 + headed):
-        if len(row) != len(by) + 2 or not row[-1].strip().isdecimal():
+        count = _count(row[-1])
+        if len(row) != len(by) + 2 or count is None:
             raise PolicyError(
-                f"{place}: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a whole count.",
+                f"{place}: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
                 hint="Write one value,count per line.",
             )
         counts = strata.setdefault(tuple(row[:-2]), {})
         value = row[-2] or None
-        counts[value] = counts.get(value, 0) + int(row[-1])
+        counts[value] = counts.get(value, 0) + count
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
         raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
     return Prior(by, strata)
+
+
+def _count(cell: str) -> float | None:
+    try:
+        count = float(cell)
+    except ValueError:
+        return None
+    return count if 0 <= count < math.inf else None
 
 
 def _rows(path: Path, place: str) -> list[list[str]]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.engine.base import Publisher, check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
 from reticent.errors import DataError, PolicyError
@@ -36,6 +37,11 @@ class Veil(Publisher):
 
     kind = "series"
     method = "veil"
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return House.of(policy, cls.kind).digest
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.veil.house import House
 from reticent.engine.veil.veiling import Veiling
 from reticent.errors import DataError
 
@@ -30,6 +31,11 @@ class Veil(TablePublisher):
     """The veil of one table."""
 
     method = "veil"
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return House.of(policy, cls.kind).digest
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

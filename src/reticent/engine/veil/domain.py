@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from reticent.policy import Policy
 
-MISSING = "missing"
+MISSING = "(missing)"
 """The label of a missing value: a value like any other."""
 OTHER = "other"
 """`E11, other`: what of a node has no value of its own; alone: everything else."""
