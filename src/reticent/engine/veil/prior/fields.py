@@ -55,6 +55,14 @@ class Field:
             out |= np.isin(nodes, [node for node, name in enumerate(labels) if name == label])
         return out
 
+    def coarser(self) -> Field:
+        """The same field, published one level higher up; without levels where that is `*`."""
+        if len(self.levels) < 2:
+            return Field(self.name, np.zeros_like(self.codes), (), ())
+        _, first = np.unique(self.levels[1], return_index=True)
+        levels = tuple(nodes[first] for nodes in self.levels[1:])
+        return Field(self.name, self.levels[1][self.codes], levels, self.labels[1:])
+
     def take(self, at: npt.NDArray[np.integer]) -> Field:
         """The same field of some of the records."""
         return Field(self.name, self.codes[at], self.levels, self.labels)

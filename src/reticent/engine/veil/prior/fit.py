@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from reticent.engine.veil.prior.domain import Domain, domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
-from reticent.engine.veil.prior.measure import Measures, measure
-from reticent.engine.veil.prior.noise import floor, noised
+from reticent.engine.veil.prior.measure import Measures, Score, measure
+from reticent.engine.veil.prior.noise import floor, noised, scale
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.reader import sample
 from reticent.engine.veil.prior.strata import ROWS, Growth, Split, fixed, grow, shrunk, strata
@@ -46,12 +46,24 @@ UNSEEN = 0.1
 
 # A cell with fewer records says as little as one that was never seen, even where the past is public.
 _SEEN = 3
+# Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
+_EACH, _AVERAGE = 4, 100
 # Parts of the past: strata and counts of the measured prior; the reader; the rest is held out.
 _PARTS = (0.5, 0.8)
 # Of epsilon: the domain, the sizes of fixed strata; the counts take what is left.
 _DOMAIN, _SIZES = 0.1, 0.1
 # Every third person of the first part judges the strata that the others count.
 _JUDGES = 3
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """What would be gained if the most telling column were published one level coarser, or not at all."""
+
+    column: str
+    dropped: bool
+    before: Score
+    after: Score
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +74,7 @@ class FittedPrior:
         domain: the values that can be offered.
         prior: their shares, row by row.
         measures: what an informed reader makes of it.
+        coarser: what she would make of a coarser publication; None where there is nothing to coarsen.
         persons: persons of the past.
         epsilon: spent on them; None where the past is public.
     """
@@ -69,6 +82,7 @@ class FittedPrior:
     domain: Domain
     prior: Prior
     measures: Measures
+    coarser: Coarser | None
     persons: int
     epsilon: float | None
 
@@ -85,6 +99,7 @@ class _Past:
 
     domain: Domain
     fields: dict[str, Field]
+    by: tuple[Field, ...]
     values: Codes
     told: bool
     l: int
@@ -93,7 +108,8 @@ class _Past:
 
     def part(self, at: Codes) -> _Past:
         fields = {name: field.take(at) for name, field in self.fields.items()}
-        return replace(self, fields=fields, values=self.values[at], share=len(at) / self.persons)
+        by = tuple(field.take(at) for field in self.by)
+        return replace(self, fields=fields, by=by, values=self.values[at], share=len(at) / self.persons)
 
     @property
     def persons(self) -> int:
@@ -142,11 +158,8 @@ def fit(
         GuaranteeError: if too many truths would not be offered.
     """
     past = _past(_one_per_person(table, policy), policy, sensitive, l, by, epsilon, rng)
-    order = rng.permutation(past.persons)
-    ends = [int(part * past.persons) for part in _PARTS]
-    first = past.part(order[: ends[0]])
-    tree = _tree(past, first, rng)
-    measures = _measures(past, _count(first, tree, rng), np.split(order, ends), rng)
+    parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])
+    tree, measures = _trial(past, parts, rng)
     prior = _count(past, tree, rng)
     if measures.eta > UNSEEN:
         raise GuaranteeError(
@@ -154,7 +167,7 @@ def fit(
             f"of {past.persons} persons is too small for {len(past.domain)} values in {len(prior.strata)} rows.",
             hint="Give a coarser hierarchy, fewer or coarser columns to condition on, more of the past, or a larger epsilon.",
         )
-    return FittedPrior(past.domain, prior, measures, past.persons, epsilon)
+    return FittedPrior(past.domain, prior, measures, _coarser(past, measures, parts, rng), past.persons, epsilon)
 
 
 def _past(
@@ -175,27 +188,19 @@ def _past(
     values, codes = coded(table.column(sensitive))
     spent = None if epsilon is None else _DOMAIN * epsilon
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
-    # An average row of the finest prior that the past can carry then has enough of each value.
-    least = max(floor(spent), _SEEN * min(ROWS, persons / (PER_CANDIDATE * l)))
+    least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
     values_offered = domain(values, counts, policy, sensitive, least=least)
-    fields, told = _fields(table, policy, by)
-    return _Past(values_offered, fields, values_offered.codes(table.column(sensitive), policy), told, l, epsilon)
+    fields = published(table, policy, (*policy.quasi, *policy.plain))
+    asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
+    told = by is not None and all(":" in item for item in by)
+    return _Past(values_offered, fields, asked, values_offered.codes(table.column(sensitive), policy), told, l, epsilon)
 
 
-def _fields(table: pa.Table, policy: Policy, by: Sequence[str] | None) -> tuple[dict[str, Field], bool]:
-    """The published fields, cut to what was asked for, and whether every level was told."""
-    open_names = (*policy.quasi, *policy.plain)
-    if by is None:
-        return published(table, policy, open_names), False
-    fields, told = {}, bool(by)
-    for item in by:
-        name, _, level = item.partition(":")
-        if name not in open_names:
-            raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
-        field = published(table, policy, [name])[name]
-        told = told and bool(level)
-        fields[name] = _at_level(field, level, level_of(policy, name)) if level else field
-    return fields, told
+def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
+    name, _, level = item.partition(":")
+    if name not in fields:
+        raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
+    return _at_level(fields[name], level, level_of(policy, name)) if level else fields[name]
 
 
 def _at_level(field: Field, level: str, lowest: int) -> Field:
@@ -218,17 +223,17 @@ def _one_per_person(table: pa.Table, policy: Policy) -> pa.Table:
 
 def _tree(past: _Past, part: _Past, rng: np.random.Generator) -> Split | None:
     if past.told:
-        return fixed(list(past.fields.values()), _sizes(past, rng), past.least)
+        return fixed(past.by, _sizes(past, rng), past.least)
     judged = np.arange(part.persons) % _JUDGES == 0
     counted = replace(part, share=part.share * (1 - 1 / _JUDGES))
-    growth = Growth(least=counted.least, epsilon=counted.count_epsilon, seen=counted.seen)
-    return grow(list(part.fields.values()), part.values, len(past.domain), judged, growth, rng)
+    growth = Growth(least=counted.least, noise=2 * scale(counted.count_epsilon) ** 2, seen=counted.seen)
+    return grow(part.by, part.values, len(past.domain), judged, growth)
 
 
 def _sizes(past: _Past, rng: np.random.Generator) -> Codes:
     """Persons of each combination of nodes, with noise."""
-    shape = tuple(field.size for field in past.fields.values())
-    flat = np.ravel_multi_index(tuple(field.codes for field in past.fields.values()), shape)
+    shape = tuple(field.size for field in past.by)
+    flat = np.ravel_multi_index(tuple(field.codes for field in past.by), shape)
     counts = np.bincount(flat, minlength=int(np.prod(shape)))
     return noised(counts, None if past.epsilon is None else _SIZES * past.epsilon, rng).reshape(shape)
 
@@ -249,8 +254,22 @@ def _count(past: _Past, tree: Split | None, rng: np.random.Generator) -> Prior:
     return Prior(past.domain.labels, rows, shares / shares.sum(axis=1, keepdims=True), sizes)
 
 
-def _measures(past: _Past, prior: Prior, parts: list[Codes], rng: np.random.Generator) -> Measures:
+def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tuple[Split | None, Measures]:
+    """Strata from the first part, and what a reader who knows the second makes of the third."""
+    first, held = past.part(parts[0]), past.part(parts[2])
+    tree = _tree(past, first, rng)
+    prior = _count(first, tree, rng)
     rows = prior.rows(past.fields, past.persons)
     seen = sample(past.fields.values(), rows, past.values, strata=len(prior.strata))
-    held = past.part(parts[2])
-    return measure(prior, held.fields.values(), seen.take(parts[1]), seen.take(parts[2]), l=past.l, rng=rng)
+    measures = measure(prior, held.fields.values(), seen.take(parts[1]), seen.take(parts[2]), l=past.l, rng=rng)
+    return tree, measures
+
+
+def _coarser(past: _Past, measures: Measures, parts: Sequence[Codes], rng: np.random.Generator) -> Coarser | None:
+    name = next((one.column for one in measures.tells if one.nats), None)
+    if name is None or past.told:
+        return None
+    field = past.fields[name].coarser()
+    by = tuple(field if one.name == name else one for one in past.by)
+    _, other = _trial(replace(past, fields=past.fields | {name: field}, by=by), parts, rng)
+    return Coarser(name, not field.levels, other.before, other.after)

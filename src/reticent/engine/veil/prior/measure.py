@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.5, 0.9, 0.99)
 # Numbers of candidates that are tried for the largest useful one.
-_TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
-# One more step of l is useful if the reader is wrong this much more often, as a share of when she was right.
-_USEFUL = 0.02
+_TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50)
+# More candidates are useful while the reader is right more often by this share than with the most of them.
+_USEFUL = 0.1
+# Persons that a reader learns from: more make her slow rather than better.
+_LEARN = 30_000
 # Persons that the trials of l are made on.
-_TRIAL = 4_000
+_TRIAL = 5_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Measures:
         kappa: quantiles of the largest ratio of her belief to the prior's between offered candidates.
         row_kappa: the same by row of the prior; NaN for rows without held-out persons.
         eta: share of the truths that are not offered.
-        useful_l: candidates beyond which she hardly gets worse.
+        useful_l: candidates beyond which she is hardly less often right.
         tells: the published fields, the most telling first.
     """
 
@@ -103,24 +105,26 @@ def measure(
         l: candidates per person.
         rng: of the veil.
     """
-    reader = train(learn, prior.shares, rng)
-    belief, shares = reader.belief(judge), prior.shares[judge.rows]
-    sets = candidates(judge.values, judge.rows, prior.stretches(l), random_orders(len(prior.labels), rng), rng)
+    shares = prior.shares[judge.rows]
+    orders = random_orders(len(prior.labels), rng)
+    sets = candidates(judge.values, judge.rows, prior.stretches(l), orders, rng)
+    readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
+    scores = [_score(posterior(reader.belief(judge), sets, shares), judge.values) for reader in readers]
+    best = max(range(len(readers)), key=lambda number: scores[number].right)
+    belief = readers[best].belief(judge)
     offered = shares[np.arange(len(judge)), judge.values] > 0
     kappa = _kappa(belief, shares, sets)
-    # She may use the prior alone where her own model is the worse one.
-    before = max((_score(guess, judge.values) for guess in (belief, shares)), key=lambda score: score.right)
     return Measures(
         persons=len(judge),
         l=l,
         prior_likelihood=likelihood(shares[offered], judge.values[offered]),
         reader_likelihood=likelihood(belief[offered], judge.values[offered]),
-        before=before,
-        after=_score(posterior(belief, sets, shares), judge.values),
+        before=_score(belief, judge.values),
+        after=scores[best],
         kappa=tuple(np.quantile(kappa, QUANTILES).tolist()),
         row_kappa=_row_kappa(kappa, judge.rows, len(prior.strata)),
         eta=float(1 - offered.mean()),
-        useful_l=_useful_l(prior, reader, judge, rng),
+        useful_l=_useful_l(prior, readers[best], judge, rng),
         tells=tells(fields, judge.values, len(prior.labels), rng),
     )
 
@@ -164,14 +168,10 @@ def _row_kappa(kappa: Vector, rows: Codes, number: int) -> Vector:
 
 
 def _useful_l(prior: Prior, reader: Reader, judge: Sample, rng: np.random.Generator) -> int:
+    """The first number of candidates with which she is right hardly more often than with the most that are tried."""
     some = judge.take(rng.permutation(len(judge))[:_TRIAL])
     belief, shares = reader.belief(some), prior.shares[some.rows]
     orders = random_orders(len(prior.labels), rng)
-    best, last = 1, 1.0
-    for l in _TRIED:
-        sets = candidates(some.values, some.rows, prior.stretches(l), orders, rng)
-        right = _score(posterior(belief, sets, shares), some.values).right
-        if right > last * (1 - _USEFUL):
-            break
-        best, last = l, right
-    return best
+    sets = [candidates(some.values, some.rows, prior.stretches(l), orders, rng) for l in _TRIED]
+    right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
+    return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))

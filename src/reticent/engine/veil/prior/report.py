@@ -24,6 +24,7 @@ def report(fitted: FittedPrior) -> str:
         f"Not offered: {measures.eta:.1%} of the truths.",
         f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
         *_tells(measures),
+        *_coarser(fitted),
     ]
     return "\n".join(lines) + "\n"
 
@@ -54,3 +55,13 @@ def _tells(measures: Measures) -> list[str]:
         levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
         lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
     return lines
+
+
+def _coarser(fitted: FittedPrior) -> list[str]:
+    one = fitted.coarser
+    if one is None:
+        return []
+    how = "were left out" if one.dropped else "were published one level coarser"
+    return [
+        f"If '{one.column}' {how}, she would be right in {one.before.right:.1%} before and {one.after.right:.1%} after."
+    ]

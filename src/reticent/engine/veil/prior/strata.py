@@ -14,7 +14,7 @@ Cost: records x fields x levels for every row.
 Reference: F. Provost and P. Domingos, Tree induction for probability-based ranking, Machine Learning 52, 2003.
 
 Differences from the paper: held-out likelihood instead of impurity, shrinkage toward the parent instead of toward even
-shares, and noise in the counts while the tree grows, so that it stops where the noise of the final counts would.
+shares; and the noise that the final counts will have is charged for while the tree grows, so that it stops in time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from reticent.engine.veil.prior.noise import noised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,15 +114,19 @@ class Growth:
         least: fewest records of the part it is counted on, per row.
         rows: most rows.
         pull: records that the stratum above counts for.
-        epsilon: of the noise in the counts; None for none.
+        noise: variance that the noise of the final counts will have, on the scale of that part.
         seen: records that a value must seem to have in a row to be offered there.
     """
 
     least: float
     rows: int = ROWS
     pull: float = PULL
-    epsilon: float | None = None
+    noise: float = 0.0
     seen: float = 0.0
+
+
+Question = tuple[int, int, int]
+"""Field, level and node, as numbers."""
 
 
 @dataclass(frozen=True)
@@ -135,16 +137,11 @@ class _Leaf:
     judge: Codes
     shares: Vector
     gain: float
-    question: tuple[int, int, int] | None
+    question: Question | None
 
 
 def grow(
-    fields: Sequence[Field],
-    values: Codes,
-    size: int,
-    judged: npt.NDArray[np.bool_],
-    growth: Growth,
-    rng: np.random.Generator,
+    fields: Sequence[Field], values: Codes, size: int, judged: npt.NDArray[np.bool_], growth: Growth
 ) -> Split | None:
     """Grows a tree.
 
@@ -154,21 +151,18 @@ def grow(
         size: number of values.
         judged: records that judge the questions; the others count.
         growth: the limits.
-        rng: of the noise.
     """
-    return _Grower(fields, values, size, growth, rng).tree(np.flatnonzero(~judged), np.flatnonzero(judged))
+    return _Grower(fields, values, size, growth).tree(np.flatnonzero(~judged), np.flatnonzero(judged))
 
 
 class _Grower:
-    def __init__(
-        self, fields: Sequence[Field], values: Codes, size: int, growth: Growth, rng: np.random.Generator
-    ) -> None:
-        self._fields, self._values, self._size, self._growth, self._rng = fields, values, size, growth, rng
+    def __init__(self, fields: Sequence[Field], values: Codes, size: int, growth: Growth) -> None:
+        self._fields, self._values, self._size, self._growth = fields, values, size, growth
 
     def tree(self, count: Codes, judge: Codes) -> Split | None:
         shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
         leaves: dict[str, _Leaf] = {"": self._leaf(count, judge, shares)}
-        asked: dict[str, tuple[int, int, int]] = {}
+        asked: dict[str, Question] = {}
         while len(leaves) < self._growth.rows:
             path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
             if leaf.question is None or leaf.gain < _GAIN:
@@ -178,7 +172,7 @@ class _Grower:
             leaves[path + "y"], leaves[path + "n"] = self._parts(leaf, leaf.question)
         return self._assemble(asked, "")
 
-    def _assemble(self, asked: dict[str, tuple[int, int, int]], path: str) -> Split | None:
+    def _assemble(self, asked: dict[str, Question], path: str) -> Split | None:
         if path not in asked:
             return None
         field, level, node = asked[path]
@@ -186,7 +180,7 @@ class _Grower:
         parts = [self._assemble(asked, path + answer) for answer in "yn"]
         return Split(self._fields[field].name, label, parts[0], parts[1])
 
-    def _parts(self, leaf: _Leaf, question: tuple[int, int, int]) -> tuple[_Leaf, _Leaf]:
+    def _parts(self, leaf: _Leaf, question: Question) -> tuple[_Leaf, _Leaf]:
         field, level, node = question
         column = self._fields[field]
         yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.judge)]
@@ -198,8 +192,7 @@ class _Grower:
 
     def _leaf(self, count: Codes, judge: Codes, shares: Vector) -> _Leaf:
         gain, question = 0.0, None
-        counts = np.bincount(self._values[count], minlength=self._size)
-        base = float(np.bincount(self._values[judge], minlength=self._size) @ self._logs(shares, counts))
+        base = float(self._worth(shares, len(count), self._table(judge)))
         for number, field in enumerate(self._fields):
             at = field.codes[count], field.codes[judge]
             for level, table in enumerate(field.levels):
@@ -210,38 +203,42 @@ class _Grower:
         return _Leaf(count, judge, shares, gain, question)
 
     def _gains(self, count: tuple[Codes, Codes], judge: tuple[Codes, Codes], shares: Vector) -> tuple[Codes, Vector]:
-        """Nodes that are large enough to ask for, and the held-out likelihood if each is asked for."""
+        """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
         sizes = np.bincount(count[0])
         least = self._growth.least
         large = np.flatnonzero((sizes >= least) & (len(count[0]) - sizes >= least))
-        if not len(large):
-            return large, np.zeros(0)
         sums = np.zeros(len(large))
+        if not len(large):
+            return large, sums
         cells = [_cells(*part, large, self._size) for part in (count, judge)]
         wholes = [np.bincount(part[1], minlength=self._size) for part in (count, judge)]
-        pairs = [(cell, whole - cell) for cell, whole in zip(cells, wholes, strict=True)]
-        for counted, held in zip(*pairs, strict=True):
-            sums += (held * self._logs(drawn(self._noised(counted), shares, self._growth.pull), counted)).sum(axis=1)
+        rests = [whole - cell for cell, whole in zip(cells, wholes, strict=True)]
+        for counted, held in (cells, rests):
+            sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
         return large, sums
 
-    def _logs(self, shares: Vector, counts: npt.NDArray[np.int64]) -> Vector:
-        lost = shares * counts.sum(axis=-1, keepdims=True) < self._growth.seen
-        return np.asarray(np.log(shares) - _LOST * lost)
+    def _worth(self, shares: Vector, size: Vector | int, held: Vector) -> Vector:
+        """Held-out likelihood of rows, less what is not offered there and what noise will cost.
+
+        Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
+        """
+        expected = shares * np.asarray(size)[..., None]
+        lost = expected < self._growth.seen
+        blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~lost).sum(axis=-1)
+        share = held.sum(axis=-1) / np.maximum(size, 1)
+        return np.asarray((held * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
 
     def _table(self, at: Codes) -> Vector:
-        return self._noised(np.bincount(self._values[at], minlength=self._size))
-
-    def _noised(self, counts: npt.NDArray[np.int64]) -> Vector:
-        return np.maximum(noised(counts, self._growth.epsilon, self._rng), 0).astype(np.float64)
+        return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
 
 
-def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> npt.NDArray[np.int64]:
+def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> Vector:
     """Counts: large nodes x values."""
     place = np.full(int(max(nodes.max(initial=0), large.max())) + 1, -1)
     place[large] = np.arange(len(large))
     inside = place[nodes] >= 0
     flat = place[nodes[inside]] * size + values[inside]
-    return np.bincount(flat, minlength=len(large) * size).reshape(len(large), size)
+    return np.bincount(flat, minlength=len(large) * size).reshape(len(large), size).astype(np.float64)
 
 
 def fixed(fields: Sequence[Field], sizes: npt.NDArray[np.integer], least: float) -> Split | None:
