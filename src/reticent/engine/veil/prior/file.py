@@ -29,6 +29,7 @@ _VALUE, _COUNT = "value", "count"
 
 def write_prior(prior: Prior, path: Path) -> None:
     """Writes a prior; `reticent.policy.prior` reads it."""
+    path.touch(mode=0o600)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([*prior.columns, _VALUE, _COUNT])
