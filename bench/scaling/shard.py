@@ -16,7 +16,7 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     """One shard without a broker: records per second, where the time goes, bytes of state."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import Shard, sharded
 
     policy = sharded(stream_feed.policy(folder))
@@ -51,7 +51,7 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import Shard, sharded
 
     policy = sharded(stream_feed.policy(folder))
@@ -87,7 +87,7 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     """The size of a shard's snapshot and the open groups in it."""
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import Shard, sharded
 
     shard = Shard(sharded(stream_feed.policy(folder, l=l)), Rng.from_seed(1), 0)

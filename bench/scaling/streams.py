@@ -70,7 +70,7 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pandas as pd
     import stream_feed
 
-    from reticent import Rng
+    from reticent.engine.rng import Rng
     from reticent.connectors.shards import Shard, sharded
     from reticent.connectors.spark.streams import _spreader, release
     from reticent.connectors.spark.workplace import Carried
