@@ -70,10 +70,10 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pandas as pd
     import stream_feed
 
-    from reticent.engine.rng import Rng
     from reticent.connectors.shards import Shard, sharded
     from reticent.connectors.spark.streams import _spreader, release
     from reticent.connectors.spark.workplace import Carried
+    from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
     marks = [time.process_time()]
