@@ -16,25 +16,24 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     """One shard without a broker: records per second, where the time goes, bytes of state."""
     import stream_feed
 
-    from reticent.connectors.shards import sharded
+    from reticent.connectors.shards import Shard, sharded
     from reticent.engine.rng import Rng
-    from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
-    shard = StreamPublication(policy, rng=Rng.from_seed(1))
+    shard = Shard(policy, Rng.from_seed(1), 0)
     profile = cProfile.Profile()
     began, cpu = time.perf_counter(), time.process_time()
     for first in range(0, records, 5000):
-        shard.take(shard.reader.objects(values[first : first + 5000]))
+        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    other = StreamPublication(policy, rng=Rng.from_seed(1))
+    other = Shard(policy, Rng.from_seed(1), 0)
     profile.enable()
     for first in range(0, min(records, 20_000), 5000):
-        other.take(shard.reader.objects(values[first : first + 5000]))
+        other.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
     profile.disable()
-    metrics, snapshot = shard.engine.metrics, shard.snapshot()
-    empty = len(StreamPublication(policy, rng=Rng.from_seed(1)).snapshot())
+    metrics, snapshot = shard.publisher.metrics(), shard.snapshot()
+    empty = len(Shard(policy, Rng.from_seed(1), 0).snapshot())
     return {
         "records": records,
         "records_per_second": round(records / seconds),
@@ -52,20 +51,24 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
     import stream_feed
 
-    from reticent.connectors.shards import sharded
+    from reticent.connectors.shards import Shard, sharded
     from reticent.engine.rng import Rng
-    from reticent.publication.stream import StreamPublication
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
-    shard, twin = StreamPublication(policy, rng=Rng.from_seed(1)), StreamPublication(policy, rng=Rng.from_seed(1))
-    spent, journal = dict.fromkeys(("read", "place_and_write"), 0.0), []
+    shard, twin = Shard(policy, Rng.from_seed(1), 0), Shard(policy, Rng.from_seed(1), 0)
+    spent, journal = dict.fromkeys(("parse", "columns_and_hashes", "place", "lines"), 0.0), []
     for first in range(0, records, 5000):
         marks = [time.process_time()]
-        batch = shard.reader.objects(values[first : first + 5000])
+        told = [shard.form.read(value) for value in values[first : first + 5000]]
         marks.append(time.process_time())
-        journal.append(shard.take(batch).journal or b"")
+        read = shard.publisher.read(shard._table(told))  # type: ignore[arg-type]  # noqa: SLF001 - its steps one by one
         marks.append(time.process_time())
+        placed = shard.publisher.place(read)
+        marks.append(time.process_time())
+        shard._lines(told, read, placed)  # type: ignore[arg-type]  # noqa: SLF001
+        marks.append(time.process_time())
+        journal.append(read.to_bytes())
         for name, a, b in zip(spent, marks, marks[1:], strict=False):
             spent[name] += b - a
     began = time.process_time()
@@ -84,15 +87,14 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     """The size of a shard's snapshot and the open groups in it."""
     import stream_feed
 
-    from reticent.connectors.shards import sharded
+    from reticent.connectors.shards import Shard, sharded
     from reticent.engine.rng import Rng
-    from reticent.publication.stream import StreamPublication
 
-    shard = StreamPublication(sharded(stream_feed.policy(folder, l=l)), rng=Rng.from_seed(1))
+    shard = Shard(sharded(stream_feed.policy(folder, l=l)), Rng.from_seed(1), 0)
     sizes = [(0, len(shard.snapshot()))]
     for first in range(0, 20_000, 5000):
-        shard.take(shard.reader.objects(values[first : first + 5000]))
-        sizes.append((int(shard.engine.metrics["open_groups"]), len(shard.snapshot())))
+        shard.take([r for v in values[first : first + 5000] if not isinstance(r := shard.form.read(v), str)])
+        sizes.append((int(shard.publisher.metrics()["open_groups"]), len(shard.snapshot())))
     slope = np.polyfit(*zip(*sizes, strict=True), 1)[0]
     return {"open_groups": sizes[-1][0], "bytes": sizes[-1][1], "bytes_per_open_group": round(float(slope), 1)}
 

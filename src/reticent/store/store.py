@@ -183,8 +183,8 @@ class Store:
 
     def position(self, publisher: str) -> str | None:
         """Where the input stood after the last commit; None at the beginning."""
-        found = self._publisher(publisher).position
-        return None if found is None else str(found)
+        position = self._publisher(publisher).position
+        return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
         """The state to go on from; None at the beginning."""
@@ -213,14 +213,14 @@ class Store:
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
-        found = Ledger()
+        ledger = Ledger()
         query = sa.select(schema.ledger).where(schema.ledger.c.publisher == publisher).order_by("number")
         with self._reading() as connection:
             for row in connection.execute(query):
                 counts = Counts(**json.loads(row.counts))
                 entry = LedgerEntry(row.number, row.time, row.policy_hash, row.method, counts, row.digest)
-                found.record(entry, np.frombuffer(row.persons, "<u8"), np.frombuffer(row.groups, "<i8"))
-        return found
+                ledger.record(entry, np.frombuffer(row.persons, "<u8"), np.frombuffer(row.groups, "<i8"))
+        return ledger
 
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
         """The records that could not be released, in order."""
@@ -272,10 +272,10 @@ class Store:
     def _publisher(self, publisher: str) -> sa.Row[Any]:
         with self._reading() as connection:
             query = sa.select(schema.publishers).where(schema.publishers.c.publisher == publisher)
-            found = connection.execute(query).one_or_none()
-        if found is None:
+            row = connection.execute(query).one_or_none()
+        if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
-        return found
+        return row
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -296,10 +296,10 @@ class Store:
             tables = sa.inspect(connection).get_table_names()
             if schema.meta.name not in tables:
                 self._make_tables(connection, tables, create=create)
-            found = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
-        if found != str(schema.VERSION):
+            version = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
+        if version != str(schema.VERSION):
             raise StateError(
-                f"{self!r} has schema {found}, this version of Reticent reads {schema.VERSION}.",
+                f"{self!r} has schema {version}, this version of Reticent reads {schema.VERSION}.",
                 hint="Use the version that made the store, or a new store.",
             )
 
