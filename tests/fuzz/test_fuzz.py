@@ -25,6 +25,7 @@ from reticent.connectors.stream import Stream
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import InternalError, ReticentError
 from reticent.policy import Policy
+from reticent.publication.records import RecordReader
 
 FEW = settings(max_examples=60)
 LEAST = settings(max_examples=12)
@@ -132,7 +133,7 @@ def test_policy_files(text):
 @given(st.binary(max_size=300) | words.map(lambda text: ("MSH|^~\\&|" + text + "\rPID|1||" + text).encode()))
 def test_hl7(data):
     policy = Policy.from_dict({**_plain("adt"), "stream": {}})
-    lines = Hl7Lines(policy)
+    lines = Hl7Lines(RecordReader(policy))
     end = lines.end(data, last=False)
     assert 0 <= end <= len(data)
     batch = lines.parse(data)
