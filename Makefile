@@ -41,6 +41,7 @@ demo: setup
 
 test: setup $(VENV)/.spark $(VENV)/.fuzz
 	scripts/install-test-services
+	cargo test --quiet --manifest-path core/Cargo.toml --no-default-features --lib
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Under a minute on two cores, for use after every change: no Spark, Kafka, PostgreSQL or browser.
@@ -55,6 +56,7 @@ mutants: setup
 	$(BIN)/python tests/mutants/run.py
 
 bench: setup $(VENV)/.spark
+	cargo bench --quiet --manifest-path core/Cargo.toml --no-default-features
 	$(BIN)/python -m bench
 
 lint: setup $(VENV)/.spark
@@ -64,6 +66,7 @@ lint: setup $(VENV)/.spark
 	$(BIN)/lint-imports
 	cargo fmt --check --manifest-path core/Cargo.toml
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets -- -D warnings
+	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets --no-default-features -- -D warnings
 
 format: setup
 	$(BIN)/ruff check --fix --quiet . || true

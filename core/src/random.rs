@@ -29,3 +29,25 @@ pub fn permutation(n: usize, key: [u8; 32]) -> Vec<i64> {
     shuffle(&mut order, &mut ChaCha20Rng::from_seed(key));
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_stay_below_and_reach_everything() {
+        let mut rng = ChaCha20Rng::from_seed([1; 32]);
+        let mut seen = [0; 5];
+        (0..1000).for_each(|_| seen[below(&mut rng, 5)] += 1);
+        assert!(seen.iter().all(|&n| (150..250).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_permutation_holds_everything_once_and_follows_its_key() {
+        let mut order = permutation(100, [2; 32]);
+        assert_eq!(order, permutation(100, [2; 32]));
+        assert_ne!(order, permutation(100, [3; 32]));
+        order.sort_unstable();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+}

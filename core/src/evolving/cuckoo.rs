@@ -109,3 +109,43 @@ pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(keys: std::ops::Range<u64>) -> Vec<u64> {
+        let mut buckets = vec![0; buckets_for(keys.clone().count())];
+        assert!(
+            keys.into_iter()
+                .all(|k| insert(&mut buckets, Hashed::new(k)))
+        );
+        buckets
+    }
+
+    #[test]
+    fn everything_added_is_found_and_little_else() {
+        let buckets = filled(0..1000);
+        assert!((0..1000).all(|k| contains(&buckets, Hashed::new(k))));
+        let errors = (1000..101_000).filter(|&k| contains(&buckets, Hashed::new(k)));
+        assert!(errors.count() < 40);
+    }
+
+    #[test]
+    fn a_key_added_twice_is_forgotten_twice() {
+        let (mut buckets, key) = (vec![0; 4], Hashed::new(5));
+        assert!(insert(&mut buckets, key) && insert(&mut buckets, key));
+        assert!(delete(&mut buckets, key) && contains(&buckets, key));
+        assert!(delete(&mut buckets, key) && !contains(&buckets, key));
+        assert!(!delete(&mut buckets, key));
+    }
+
+    #[test]
+    fn a_full_filter_refuses_and_keeps_what_it_has() {
+        let mut buckets = vec![0; 1];
+        let taken = (0..100).take_while(|&k| insert(&mut buckets, Hashed::new(k)));
+        let taken: Vec<u64> = taken.collect();
+        assert_eq!(taken.len(), 4);
+        assert!(taken.iter().all(|&k| contains(&buckets, Hashed::new(k))));
+    }
+}

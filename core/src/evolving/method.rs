@@ -165,3 +165,41 @@ impl Evolving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn near_rows_with_near_codes_have_different_hashes() {
+        let mut seen = HashSet::new();
+        for row in 0..300 {
+            for code in 0..300 {
+                assert!(seen.insert(hash(row, &[code], 7)), "{row} {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_method_keeps_l_values_in_every_class() {
+        let (n, l) = (300u32, 3);
+        for method in ["red", "eac", "enc", "encc", "indexed"] {
+            let mut table = Evolving::new(method, l, vec![0.0]).unwrap();
+            let rows: Vec<u32> = (0..n).collect();
+            let values: Vec<i32> = rows.iter().map(|r| (r % 6) as i32).collect();
+            let qi: Vec<i32> = rows.iter().map(|r| (r % 50) as i32).collect();
+            table.insert(&rows, &values, &qi, [1; 32]);
+            let gone: Vec<u32> = rows.iter().copied().filter(|r| r % 3 == 0).collect();
+            let change = table.delete(&gone, [2; 32], false).unwrap();
+            assert_eq!(change.held, 0);
+            let mut classes = std::collections::HashMap::<i32, HashSet<i32>>::new();
+            for &row in rows.iter().filter(|r| !gone.contains(r)) {
+                let values = classes.entry(table.class_of(row)).or_default();
+                values.insert((row % 6) as i32);
+            }
+            assert!(classes.values().all(|v| v.len() >= l), "{method}");
+        }
+    }
+}

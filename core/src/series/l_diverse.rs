@@ -52,3 +52,22 @@ pub fn l_diverse(values: &[i32], space: &Space, l: usize) -> (Vec<i32>, i32) {
     }
     (groups, parts.len() as i32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_near_and_have_l_values() {
+        let points: Vec<f32> = (0..8).map(|i| i as f32).collect();
+        let space = Space {
+            points: &points,
+            axes: 1,
+        };
+        let (groups, count) = l_diverse(&[0, 1, 0, 1, 0, 1, 0, 1], &space, 2);
+        assert_eq!(count, 4);
+        assert!((0..4).all(|i| groups[2 * i] == groups[2 * i + 1]));
+        let (groups, count) = l_diverse(&[0; 8], &space, 2);
+        assert_eq!((groups, count), (vec![-1; 8], 0));
+    }
+}

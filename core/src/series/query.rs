@@ -101,3 +101,29 @@ pub fn count(records: &[i32], width: usize, from: &[i32], to: &[i32]) -> Vec<i64
         .map(hits)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_answers_in_proportion_to_the_overlap() {
+        // Four records spread over [0, 9]; half of their values lie in the query.
+        let groups = Groups::new(1, (&[0], &[9]), &[4], (&[0, 2], &[1, 5])).unwrap();
+        assert_eq!(estimate(&groups, &[0, 0], &[9, 9]), [4.0]);
+        assert_eq!(estimate(&groups, &[0, 0], &[4, 1]), [1.0]);
+        assert_eq!(estimate(&groups, &[10, 0], &[20, 9]), [0.0]);
+    }
+
+    #[test]
+    fn records_are_counted_one_by_one() {
+        let records = [0, 1, 5, 1, 5, 2];
+        assert_eq!(count(&records, 2, &[0, 0, 5, 2], &[9, 1, 9, 2]), [2, 1]);
+    }
+
+    #[test]
+    fn groups_without_a_box_or_values_are_refused() {
+        assert!(Groups::new(1, (&[0], &[9]), &[4, 4], (&[0, 2], &[1, 5])).is_err());
+        assert!(Groups::new(1, (&[0], &[9]), &[4], (&[0, 3], &[1, 5])).is_err());
+    }
+}

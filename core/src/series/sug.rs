@@ -204,3 +204,59 @@ pub struct Risk {
 pub fn risks(graph: &Versions, heads: &[i32]) -> Vec<Risk> {
     heads.par_iter().map(|&head| graph.measure(head)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUPS: ([i64; 3], [i32; 4]) = ([0, 2, 4], [0, 1, 0, 2]);
+
+    /// One record in a group of values 0 and 1, then in one of 0 and 2.
+    fn graph<'a>(step: &'a (Vec<i64>, Vec<i32>, Vec<f64>)) -> Versions<'a> {
+        Versions {
+            previous: &[-1, 0],
+            release: &[1, 2],
+            group: &[0, 1],
+            value: &[0, 0],
+            offsets: &GROUPS.0,
+            candidates: &GROUPS.1,
+            steps: vec![Step {
+                indptr: &step.0,
+                indices: &step.1,
+                weights: &step.2,
+            }],
+        }
+    }
+
+    #[test]
+    fn values_that_never_change_are_found_by_intersection() {
+        let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
+        let risk = &risks(&graph(&step), &[1])[0];
+        assert_eq!((risk.worst, risk.own), (1.0, 1.0));
+        assert_eq!((risk.disclosed, risk.versions), (2, 2));
+    }
+
+    #[test]
+    fn likely_updates_outweigh_unlikely_ones() {
+        // 0 stays with 3/4 or becomes 2; 1 becomes 2 with 1/4: paths 0-0, 0-2, 1-2 weigh 3, 1, 1.
+        let weights = vec![0.75, 0.25, 0.75, 0.25, 1.0];
+        let step = (vec![0, 2, 4, 5], vec![0, 2, 1, 2, 2], weights);
+        let risk = &risks(&graph(&step), &[1])[0];
+        assert!((risk.own - 0.8).abs() < 1e-12, "{}", risk.own);
+        assert_eq!(risk.disclosed, 0);
+    }
+
+    #[test]
+    fn a_version_that_names_itself_or_a_later_one_is_refused() {
+        let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
+        assert!(graph(&step).check(&[1]).is_ok());
+        assert!(graph(&step).check(&[2]).is_err());
+        for previous in [&[0, 0], &[1, 0], &[-2, 0]] {
+            let bent = Versions {
+                previous,
+                ..graph(&step)
+            };
+            assert!(bent.check(&[1]).is_err());
+        }
+    }
+}

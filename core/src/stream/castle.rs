@@ -486,3 +486,93 @@ impl Castle {
 fn smaller(a: Option<(usize, u32)>, b: (usize, u32)) -> Option<(usize, u32)> {
     Some(a.map_or(b, |a| a.min(b)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::super::bytes::{Reader, Writer};
+    use super::super::castle_snapshot;
+    use super::*;
+
+    const DELTA: usize = 20;
+
+    fn castle() -> Castle {
+        let settings = Settings {
+            k: 4,
+            l: 2,
+            delta: DELTA,
+            beta: 3,
+            mu: 5,
+            reuse: 10,
+        };
+        Castle::new(settings, 0, 1, Draw::new([1; 32], 0))
+    }
+
+    /// Person, value and number of the i-th tuple.
+    fn tuple(i: u64) -> (u64, u32, f64) {
+        (i % 23, (i % 5) as u32, (i * i % 97) as f64)
+    }
+
+    fn push(castle: &mut Castle, from: u64, to: u64) -> Vec<Out> {
+        let rows: Vec<_> = (from..to).map(tuple).collect();
+        let numbers: Vec<f64> = rows.iter().map(|r| r.2).collect();
+        let batch = Batch {
+            seqs: &(from..to).collect::<Vec<_>>(),
+            persons: &rows.iter().map(|r| r.0).collect::<Vec<_>>(),
+            values: &rows.iter().map(|r| r.1).collect::<Vec<_>>(),
+            leaves: &[],
+            numbers: &numbers,
+        };
+        assert!(castle.fits(&batch));
+        castle.push(&batch)
+    }
+
+    #[test]
+    fn a_region_is_first_published_with_k_persons_and_l_values() {
+        let mut castle = castle();
+        for i in 0..500 {
+            let mut parts = HashMap::<Vec<u64>, Vec<u64>>::new();
+            for out in push(&mut castle, i, i + 1) {
+                let Some(region) = out.region else { continue };
+                assert!(region.low[0] <= tuple(out.seq).2 && tuple(out.seq).2 <= region.high[0]);
+                let bounds = vec![region.low[0].to_bits(), region.high[0].to_bits()];
+                parts.entry(bounds).or_default().push(out.seq);
+            }
+            for seqs in parts.into_values().filter(|seqs| seqs.len() > 1) {
+                let persons: HashSet<u64> = seqs.iter().map(|&s| tuple(s).0).collect();
+                let values: HashSet<u32> = seqs.iter().map(|&s| tuple(s).1).collect();
+                assert!(persons.len() >= 4 && values.len() >= 2, "{seqs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn everything_leaves_once_and_in_time() {
+        let (mut castle, mut left) = (castle(), HashSet::new());
+        for i in 0..500 {
+            let gone = push(&mut castle, i, i + 1);
+            assert!(gone.iter().all(|out| left.insert(out.seq)));
+            let late = i.saturating_sub(DELTA as u64);
+            assert!((0..late).all(|seq| left.contains(&seq)));
+        }
+        let mut rest = Vec::new();
+        castle.flush(&mut rest);
+        assert!(rest.iter().all(|out| left.insert(out.seq)));
+        assert_eq!((left.len(), castle.waiting()), (500, 0));
+    }
+
+    #[test]
+    fn a_snapshot_goes_on_alike() {
+        let (mut whole, mut half) = (castle(), castle());
+        push(&mut whole, 0, 100);
+        push(&mut half, 0, 100);
+        let mut out = Writer(Vec::new());
+        castle_snapshot::write(&half, &mut out);
+        let mut again = castle();
+        castle_snapshot::read(&mut again, &mut Reader(&out.0)).unwrap();
+        let seqs = |outs: Vec<Out>| outs.iter().map(|o| o.seq).collect::<Vec<_>>();
+        let left = seqs(push(&mut whole, 100, 300));
+        assert_eq!(seqs(push(&mut again, 100, 300)), left);
+    }
+}

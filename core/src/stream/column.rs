@@ -331,3 +331,175 @@ impl<'a> Batch<'a> {
         Ok(column)
     }
 }
+
+/// Arrow arrays made by hand, for the tests of this folder.
+#[cfg(test)]
+pub mod sample {
+    use super::*;
+
+    pub struct Sample {
+        pub schema: ArrowSchema,
+        pub array: ArrowArray,
+        pub pointers: Vec<*const c_void>,
+        pub offsets: Vec<i32>,
+        bytes: Vec<u8>,
+        valid: Vec<u8>,
+        ints: Vec<i64>,
+    }
+
+    impl Sample {
+        fn new(format: &'static CStr, length: usize) -> Self {
+            Sample {
+                schema: ArrowSchema {
+                    format: format.as_ptr(),
+                    name: std::ptr::null(),
+                    metadata: std::ptr::null(),
+                    flags: 0,
+                    n_children: 0,
+                    children: std::ptr::null_mut(),
+                    dictionary: std::ptr::null_mut(),
+                    release: std::ptr::dangling(),
+                    private_data: std::ptr::null_mut(),
+                },
+                array: ArrowArray {
+                    length: length as i64,
+                    null_count: 0,
+                    offset: 0,
+                    n_buffers: 0,
+                    n_children: 0,
+                    buffers: std::ptr::null(),
+                    children: std::ptr::null_mut(),
+                    dictionary: std::ptr::null_mut(),
+                    release: std::ptr::dangling(),
+                    private_data: std::ptr::null_mut(),
+                },
+                pointers: vec![],
+                offsets: vec![0],
+                bytes: vec![],
+                valid: vec![0; length.div_ceil(8)],
+                ints: vec![],
+            }
+        }
+
+        pub fn text(cells: &[Option<&str>]) -> Self {
+            let mut sample = Self::new(c"u", cells.len());
+            for (row, cell) in cells.iter().enumerate() {
+                sample.valid[row / 8] |= u8::from(cell.is_some()) << (row % 8);
+                sample.array.null_count += i64::from(cell.is_none());
+                sample.bytes.extend(cell.unwrap_or_default().as_bytes());
+                sample.offsets.push(sample.bytes.len() as i32);
+            }
+            let (valid, offsets) = (sample.valid.as_ptr(), sample.offsets.as_ptr());
+            let bytes = sample.bytes.as_ptr();
+            sample.point(&[valid.cast(), offsets.cast(), bytes.cast()])
+        }
+
+        pub fn ints(cells: &[i64]) -> Self {
+            let mut sample = Self::new(c"l", cells.len());
+            sample.ints = cells.to_vec();
+            let ints = sample.ints.as_ptr();
+            sample.point(&[std::ptr::null(), ints.cast()])
+        }
+
+        pub fn bools(bits: u8, cells: usize) -> Self {
+            let mut sample = Self::new(c"b", cells);
+            sample.bytes = vec![bits];
+            let bytes = sample.bytes.as_ptr();
+            sample.point(&[std::ptr::null(), bytes.cast()])
+        }
+
+        fn point(mut self, pointers: &[*const c_void]) -> Self {
+            self.array.n_buffers = pointers.len() as i64;
+            self.pointers = pointers.to_vec();
+            self.array.buffers = self.pointers.as_ptr();
+            self
+        }
+
+        pub fn column(&self) -> Readable<Column<'_>> {
+            // SAFETY: the vectors that the pointers point into are borrowed as long as the column is.
+            unsafe { Column::new(&self.schema, &self.array) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::Sample;
+    use super::*;
+
+    fn refused(sample: &Sample) -> Unreadable {
+        sample.column().err().expect("a column that is refused")
+    }
+
+    #[test]
+    fn cells_come_out_as_they_went_in() {
+        let words = Sample::text(&[Some("ab"), None, Some(""), Some("é")]);
+        let column = words.column().unwrap();
+        assert_eq!(column.cell(0), Cell::Text(b"ab"));
+        assert_eq!(column.cell(1), Cell::Null);
+        assert_eq!(column.cell(2), Cell::Text(b""));
+        assert_eq!(column.cell(3), Cell::Text("é".as_bytes()));
+        let numbers = Sample::ints(&[5, -7]);
+        assert_eq!(numbers.column().unwrap().cell(1), Cell::Int(-7));
+        let bits = Sample::bools(0b101, 3);
+        let column = bits.column().unwrap();
+        assert_eq!(column.cell(1), Cell::Bool(false));
+        assert_eq!(column.cell(2), Cell::Bool(true));
+    }
+
+    #[test]
+    fn a_slice_begins_at_its_offset() {
+        let mut words = Sample::text(&[Some("ab"), None, Some("c")]);
+        (words.array.offset, words.array.length) = (1, 2);
+        let column = words.column().unwrap();
+        assert_eq!(column.cell(0), Cell::Null);
+        assert_eq!(column.cell(1), Cell::Text(b"c"));
+    }
+
+    #[test]
+    fn an_empty_column_needs_no_buffers() {
+        let mut words = Sample::text(&[]);
+        words.pointers.fill(std::ptr::null());
+        assert_eq!(words.column().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_was_released_is_not_touched() {
+        let mut numbers = Sample::ints(&[1]);
+        numbers.array.release = std::ptr::null();
+        numbers.pointers.clear();
+        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+        let mut numbers = Sample::ints(&[1]);
+        numbers.schema.release = std::ptr::null();
+        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+    }
+
+    #[test]
+    fn missing_and_bent_buffers_are_refused() {
+        let broken = |change: fn(&mut Sample)| {
+            let mut words = Sample::text(&[Some("ab"), None, Some("cd")]);
+            change(&mut words);
+            assert!(matches!(refused(&words), Unreadable::Shape(_)));
+        };
+        broken(|s| s.array.length = -1);
+        broken(|s| s.array.offset = -1);
+        broken(|s| s.array.n_buffers = 2);
+        broken(|s| s.schema.format = std::ptr::null());
+        broken(|s| s.pointers[0] = std::ptr::null());
+        broken(|s| s.pointers[1] = std::ptr::null());
+        broken(|s| s.pointers[2] = std::ptr::null());
+        broken(|s| s.pointers[1] = s.pointers[1].wrapping_byte_add(1));
+        broken(|s| s.offsets[1] = 99);
+        broken(|s| s.offsets[0] = -1);
+    }
+
+    #[test]
+    fn other_types_and_dictionaries_are_refused() {
+        let mut numbers = Sample::ints(&[1]);
+        numbers.schema.format = c"c".as_ptr();
+        assert!(matches!(refused(&numbers), Unreadable::Type(_)));
+        let mut codes = Sample::ints(&[1]);
+        codes.schema.dictionary = std::ptr::dangling_mut();
+        assert!(matches!(refused(&codes), Unreadable::Type(_)));
+    }
+}

@@ -206,3 +206,92 @@ impl DelayFree {
         Ok(cells)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    fn stream() -> DelayFree {
+        let settings = Settings {
+            key: [1; 32],
+            shard: 0,
+            l: 3,
+            pool: Kind::Uniform,
+            weights: vec![1; 8],
+            rank: (0..8).collect(),
+            retire_after: 0,
+            literal: 0,
+        };
+        DelayFree::new(settings).unwrap()
+    }
+
+    fn columns(n: u64) -> (Vec<u64>, Vec<u64>, Vec<i32>) {
+        let codes = (0..n).map(|i| (i * i % 8) as i32).collect();
+        ((0..n).collect(), (0..n).map(|i| i % 40).collect(), codes)
+    }
+
+    #[test]
+    fn every_tuple_finds_its_value_among_l_candidates_and_no_one_of_its_kind() {
+        let (seqs, qis, codes) = columns(2000);
+        let placed = stream().push(&seqs, &qis, &codes).unwrap();
+        let mut offered = HashMap::new();
+        for (i, &id) in placed.opened.iter().enumerate() {
+            let span = placed.offsets[i] as usize..placed.offsets[i + 1] as usize;
+            let candidates: Vec<i32> = placed.codes[span].to_vec();
+            assert_eq!(candidates.len(), 3);
+            assert!(candidates.is_sorted_by(|a, b| a < b), "published sorted");
+            offered.insert(id, candidates);
+        }
+        let mut members = HashSet::new();
+        for ((group, &qi), code) in placed.groups.iter().zip(&qis).zip(&codes) {
+            assert!(offered[group].contains(code));
+            assert!(members.insert((group, qi)), "a quasi-identifier came twice");
+        }
+    }
+
+    #[test]
+    fn batches_and_restarts_change_nothing() {
+        let (seqs, qis, codes) = columns(300);
+        let whole = stream().push(&seqs, &qis, &codes).unwrap();
+        let (mut parts, mut groups) = (stream(), Vec::new());
+        for at in (0..300).step_by(60) {
+            let mut again = stream();
+            again.restore(&parts.snapshot()).unwrap();
+            parts = again;
+            let to = at + 60;
+            let placed = parts.push(&seqs[at..to], &qis[at..to], &codes[at..to]);
+            groups.extend(placed.unwrap().groups);
+        }
+        assert_eq!(groups, whole.groups);
+        assert!(stream().restore(&[1, 2, 3]).is_err());
+    }
+
+    #[test]
+    fn totals_count_what_was_offered() {
+        let mut stream = stream();
+        let (seqs, qis, codes) = columns(100);
+        let placed = stream.push(&seqs, &qis, &codes).unwrap();
+        let totals = stream.totals();
+        assert_eq!(totals.tuples, 100);
+        assert_eq!(totals.groups, placed.opened.len() as u64);
+        assert_eq!(totals.offered, 3 * totals.groups);
+    }
+
+    #[test]
+    fn a_domain_below_l_is_refused() {
+        let settings = Settings {
+            key: [1; 32],
+            shard: 0,
+            l: 3,
+            pool: Kind::Uniform,
+            weights: vec![1; 2],
+            rank: vec![0, 1],
+            retire_after: 0,
+            literal: 0,
+        };
+        assert!(DelayFree::new(settings).is_err());
+        assert!(stream().grow(&[0, 1]).is_err());
+    }
+}

@@ -104,3 +104,58 @@ impl Hasher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::sample::Sample;
+    use super::*;
+
+    fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {
+        let columns: Vec<Column> = quasi.iter().map(|s| s.column().unwrap()).collect();
+        hasher.read(&columns, None, &columns[0]).qis
+    }
+
+    #[test]
+    fn equal_cells_have_equal_hashes_and_others_do_not() {
+        let hasher = Hasher::new([1; 32]);
+        let words = Sample::text(&[Some("a"), Some("b"), Some("a"), None, Some("")]);
+        let hashes = read(&hasher, &[words]);
+        assert_eq!(hashes[0], hashes[2]);
+        let mut different = vec![hashes[0], hashes[1], hashes[3], hashes[4]];
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), 4);
+    }
+
+    #[test]
+    fn columns_do_not_change_places_and_keys_matter() {
+        let pair = |a, b| [Sample::ints(&[a]), Sample::ints(&[b])];
+        let hasher = Hasher::new([1; 32]);
+        assert_ne!(read(&hasher, &pair(1, 2)), read(&hasher, &pair(2, 1)));
+        assert_ne!(
+            read(&hasher, &pair(1, 2)),
+            read(&Hasher::new([2; 32]), &pair(1, 2))
+        );
+    }
+
+    #[test]
+    fn whole_numbers_are_the_same_in_both_types() {
+        let sip = Sip::new(&[1; 32]);
+        assert_eq!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Float(1.0)));
+        assert_eq!(cell(&sip, &Cell::Int(0)), cell(&sip, &Cell::Float(-0.0)));
+        assert_ne!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Float(1.5)));
+        assert_ne!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Bool(true)));
+    }
+
+    #[test]
+    fn values_have_codes_once_they_are_learned() {
+        let mut hasher = Hasher::new([1; 32]);
+        let ills = Sample::text(&[Some("x"), None, Some("y")]);
+        let column = ills.column().unwrap();
+        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), &column);
+        assert_eq!(codes(&hasher).codes, None);
+        hasher.learn(vec![Some("y".into()), None, Some("x".into())]);
+        assert_eq!(codes(&hasher).codes, Some(vec![2, 1, 0]));
+        assert_eq!(codes(&hasher).missing, 1);
+    }
+}

@@ -251,3 +251,85 @@ pub fn group_names(ids: &[u64]) -> Vec<u8> {
     ids.iter().for_each(|&id| name(&mut out, id));
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::sample::Sample;
+    use super::*;
+
+    fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn text_is_escaped_as_json_wants_it() {
+        let quote = |text: &str| text_of(|out| quoted(out, text.as_bytes()));
+        assert_eq!(quote("plain é"), r#""plain é""#);
+        assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(quote("\n\r\t\u{1}\u{1f}"), r#""\n\r\t\u0001\u001f""#);
+        assert_eq!(quote("\u{7f}"), "\"\u{7f}\"");
+    }
+
+    #[test]
+    fn only_json_numbers_go_out_bare() {
+        for text in ["0", "-1", "10.50", "-0.5"] {
+            assert!(is_number(text.as_bytes()), "{text}");
+        }
+        for text in ["", "-", "01", "+1", ".5", "1.", "1e5", "1 ", "nan"] {
+            assert!(!is_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn cells_are_written_by_their_type() {
+        let cell = |cell: Cell, numeric| text_of(|out| value(out, &cell, numeric));
+        assert_eq!(cell(Cell::Int(i64::MIN), false), "-9223372036854775808");
+        assert_eq!(cell(Cell::Float(1.0), false), "1.0");
+        assert_eq!(cell(Cell::Float(f64::NAN), false), "null");
+        assert_eq!(cell(Cell::Text(b"12"), true), "12");
+        assert_eq!(cell(Cell::Text(b"12"), false), "\"12\"");
+        assert_eq!(text_of(|out| number(out, u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn a_group_stands_before_its_first_tuple() {
+        let mut lines = Lines::new(&["zip".into(), "note".into()], vec![false; 2], 1).unwrap();
+        lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
+        let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
+        let columns = [zips.column().unwrap(), notes.column().unwrap()];
+        let mut opened = Opened {
+            ids: &[255],
+            at: &[1],
+            offsets: &[0, 2],
+            codes: &[0, 1],
+            counts: &[1, 2],
+        };
+        let (seqs, groups) = ([3, 4], [1, 255]);
+        assert!(lines.fits(&columns, &seqs, &groups, &opened));
+        let text = String::from_utf8(lines.write(&columns, &seqs, &groups, &opened)).unwrap();
+        let expected = [
+            r#"{"type":"tuple","group":"g0000000000000001","seq":3,"qi":{"zip":7},"plain":{"note":"a\"b"}}"#,
+            r#"{"type":"group","group":"g00000000000000ff","candidates":[["x",1],[null,2]]}"#,
+            r#"{"type":"tuple","group":"g00000000000000ff","seq":4,"qi":{"zip":8},"plain":{"note":null}}"#,
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        opened.codes = &[0, 2];
+        assert!(!lines.fits(&columns, &seqs, &groups, &opened), "no label");
+        opened = Opened {
+            offsets: &[1, 2],
+            codes: &[0, 1],
+            ..opened
+        };
+        assert!(!lines.fits(&columns, &seqs, &groups, &opened), "an offset");
+    }
+
+    #[test]
+    fn a_record_ends_at_a_line_break_outside_quotes() {
+        assert_eq!(csv_end(b"a,b\nc,d", b'"'), 4);
+        assert_eq!(csv_end(b"a,\"b\nc\"\nd", b'"'), 8);
+        assert_eq!(csv_end(b"a,\"b\nc", b'"'), 0);
+        assert_eq!(group_names(&[1, 2]), b"g0000000000000001g0000000000000002");
+    }
+}

@@ -62,3 +62,19 @@ impl Ids {
         left << 32 | right
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_never_repeat_within_or_between_shards() {
+        let mut seen = HashSet::new();
+        for shard in 0..3 {
+            let mut ids = Ids::new([1; 32], shard);
+            assert!((0..5000).all(|_| seen.insert(ids.draw())));
+        }
+    }
+}

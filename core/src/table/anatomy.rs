@@ -78,3 +78,32 @@ fn place_rest(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_group_has_different_values_and_at_least_l_of_them() {
+        let codes: Vec<i32> = (0..100).map(|i| i % 7).collect();
+        let (groups, count) = group(&codes, 7, 4, [1; 32]);
+        assert_eq!(count, 25);
+        for number in 0..count {
+            let rows = (0..100).filter(|&r| groups[r] == number);
+            let values: Vec<i32> = rows.map(|r| codes[r]).collect();
+            assert!(values.len() >= 4);
+            assert_eq!(values.iter().collect::<HashSet<_>>().len(), values.len());
+        }
+        assert!(groups.iter().all(|&g| g >= 0));
+    }
+
+    #[test]
+    fn what_no_group_can_take_stays_without_one() {
+        // Five of six records have the same value: one group of two, and four records that nothing can hide.
+        let (groups, count) = group(&[0, 0, 0, 0, 0, 1], 2, 2, [1; 32]);
+        assert_eq!(count, 1);
+        assert_eq!(groups.iter().filter(|&&g| g < 0).count(), 4);
+    }
+}

@@ -320,3 +320,37 @@ fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
     }
     made
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::collapse::collapse;
+    use super::super::loss::Kind;
+    use super::super::space::{Attribute, Space};
+    use super::*;
+
+    #[test]
+    fn records_with_company_keep_their_values_and_the_others_are_generalised() {
+        let tables = vec![vec![0, 1, 2, 3], vec![0; 4]];
+        let ladder = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
+        let codes = [0, 0, 1, 1, 2, 3];
+        let collapsed = collapse(Space::new(vec![ladder]), &[&codes], vec![], None);
+        let table = &collapsed.table;
+        let model = Model {
+            k: 2,
+            diversity: None,
+            closeness: None,
+        };
+        let scorer = Scorer::new(Kind::Loss, &table.space, &table.base, &[1.0]);
+        let task = Task {
+            table,
+            model: &model,
+            scorer: &scorer,
+            limit: 0,
+            time: None,
+        };
+        let recoded = recode(&task, None, false);
+        let (levels, suppressed) = recoded.of_rows(&collapsed.combinations, None);
+        assert_eq!(levels, [[0, 0, 0, 0, 1, 1]]);
+        assert!(!suppressed.contains(&true));
+    }
+}

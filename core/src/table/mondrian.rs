@@ -271,3 +271,59 @@ fn classes(cutter: &Cutter<'_>, rows: usize) -> (Vec<i64>, bool) {
     }
     (classes, true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Diversity;
+    use super::*;
+
+    fn classes_of(codes: &[i32], ills: &[i32], k: u32, l: u32, relaxed: bool) -> (Vec<i64>, bool) {
+        let domain = codes.iter().max().map_or(0, |&c| c as usize + 1);
+        let axis = Axis {
+            codes,
+            scale: (0..domain).map(|c| c as f64).collect(),
+            tree: vec![],
+        };
+        let ills = SensitiveColumn {
+            codes: ills,
+            domain: 4,
+            tree: vec![],
+        };
+        let model = Model {
+            k,
+            diversity: Some(Diversity::Distinct(l)),
+            closeness: None,
+        };
+        mondrian(vec![axis], vec![ills], &model, relaxed)
+    }
+
+    #[test]
+    fn an_ordered_column_is_cut_into_neighbours() {
+        let ills = [0; 8];
+        let (classes, holds) = classes_of(&[7, 6, 5, 4, 3, 2, 1, 0], &ills, 2, 1, false);
+        assert!(holds);
+        assert_eq!(classes, [3, 3, 2, 2, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn no_cut_leaves_a_part_below_l() {
+        // At the median the left part would have one value only.
+        let ills = [0, 0, 1, 2];
+        let (classes, holds) = classes_of(&[0, 1, 2, 3], &ills, 1, 2, false);
+        assert!(holds);
+        for row in 0..4 {
+            let mates = (0..4).filter(|&other| classes[other] == classes[row]);
+            assert!(mates.into_iter().any(|other| ills[other] != ills[row]));
+        }
+        let (_, holds) = classes_of(&[0, 1, 2, 3], &[0, 0, 0, 0], 1, 2, false);
+        assert!(!holds);
+    }
+
+    #[test]
+    fn only_relaxed_cuts_share_out_equal_values() {
+        let (strict, _) = classes_of(&[0; 8], &[0; 8], 2, 1, false);
+        assert!(strict.iter().all(|&c| c == 0));
+        let (relaxed, _) = classes_of(&[1, 1, 1, 1, 1, 1, 1, 0], &[0; 8], 2, 1, true);
+        assert!(relaxed.iter().any(|&c| c > 0));
+    }
+}
