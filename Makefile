@@ -45,7 +45,7 @@ test: setup $(VENV)/.spark $(VENV)/.fuzz
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Under a minute on two cores, for use after every change: no Spark, Kafka, PostgreSQL or browser.
-QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce --ignore tests/unit/connectors/runner
+QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce
 check: setup
 	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
 	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
