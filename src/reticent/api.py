@@ -37,20 +37,29 @@ WAIT = 600.0
 _ABOUT = "about"
 
 
-def anonymize(data: Data, policy: Policy | Place, *, method: str | None = None, seed: int | None = None) -> Release:
+def anonymize(
+    data: Data,
+    policy: Policy | Place,
+    *,
+    method: str | None = None,
+    store: Place | None = None,
+    seed: int | None = None,
+) -> Release:
     """Releases one table, once.
 
     Args:
         data: a table with exactly the columns of the policy, or whatever names one on the command line.
         policy: a policy, or the path of its file.
         method: instead of the policy's `table.method`.
+        store: keeps the key of the veil; other methods need none.
         seed: makes the release repeatable, for tests only.
 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
     rules = _policy(policy)
-    return table.publish(_table(data, rules), rules, method=method, seed=seed).release
+    with contextlib.nullcontext() if store is None else Store.open(store) as opened:
+        return table.publish(_table(data, rules), rules, method=method, seed=seed, store=opened).release
 
 
 def verify(releases: Published | Sequence[Published], policy: Policy | Place, *, store: Place | None = None) -> Verdict:

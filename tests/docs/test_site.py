@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 TOP = Path(__file__).parent.parent.parent
@@ -25,3 +26,11 @@ def test_no_setting_of_the_site_is_written_twice():
     lines = (TOP / "mkdocs.yml").read_text(encoding="utf-8").splitlines()
     keys = [line.partition(":")[0] for line in lines if line[:1].isalpha()]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_room_is_named(page):
+    text = (TOP / page).read_text(encoding="utf-8")
+    rooms = [path.name for path in (TOP / "src" / "reticent").iterdir() if (path / "__init__.py").is_file()]
+    assert len(rooms) > 10
+    assert not [room for room in rooms if f"  {room}/ " not in text]

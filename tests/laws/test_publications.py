@@ -86,7 +86,7 @@ def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, door_to):
         counts = release.counts
         assert (counts.rows_in, counts.published + counts.held + counts.suppressed) == (sent, sent)
         if "qit" in release.tables:
-            rows = release.tables["qit"].column("row").to_pylist()
+            rows = release.tables["qit"].column("line").to_pylist()
             assert len(rows) == len(set(rows)) == counts.published
         if case.kind != "table":
             with Store.open(door.store, create=False) as store:
@@ -159,7 +159,7 @@ def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
     values = ["" if value is None else value for value in table.column("ill").to_pylist()]
     qit, st = release.tables["qit"], release.tables["st"]
     rows_of: dict[int, list[int]] = {}
-    for group, row in zip(qit.column("group").to_pylist(), qit.column("row").to_pylist(), strict=True):
+    for group, row in zip(qit.column("group").to_pylist(), qit.column("line").to_pylist(), strict=True):
         rows_of.setdefault(group, []).append(int(row))
     assert fair(*ascents(rows_of.values())), "rows of a group stand in the order of the input"
     assert fair(*ascents([[values[row] for row in rows] for rows in rows_of.values()])), "in the order of the values"

@@ -118,8 +118,8 @@ class Walk:
     def _anatomy(self, purpose):
         def group(codes, domain, l):
             column = np.array(codes, dtype=np.int32)
-            groups, count = _core.table.anatomize(column, domain=domain, l=l, key=self.engine._key(purpose))
-            return groups.tolist(), count
+            grouped = _core.table.anatomize(column, domain=domain, l=l, key=self.engine._key(purpose))
+            return grouped.groups.tolist(), grouped.count
 
         return group
 

@@ -288,3 +288,74 @@ fn member(table: &Table, class: u32, row: u32) -> bool {
     let mut pairs = entry.tuples.iter().zip(&entry.rows);
     pairs.any(|(&t, &r)| t == tuple && r == row)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::enc::Enc;
+    use super::*;
+
+    fn locators(l: usize) -> [Locator; 3] {
+        [
+            Locator::Index,
+            Locator::Scan(Runs::new(l)),
+            Locator::Filters(Filters::new(l)),
+        ]
+    }
+
+    /// Rows of which four each have the same hash.
+    fn table(locator: Locator, rows: u32) -> (Table, Enc) {
+        let mut table = Table::new(3);
+        let mut enc = Enc {
+            locator,
+            probes: usize::MAX,
+        };
+        for row in 0..rows {
+            table.admit(row, (row / 4 % 5) as i32, 1 + u64::from(row / 4));
+        }
+        enc.insert(&mut table, &(0..rows).collect::<Vec<_>>(), [1; 32]);
+        (table, enc)
+    }
+
+    #[test]
+    fn records_with_equal_hashes_are_told_apart() {
+        for locator in locators(3) {
+            let (mut table, mut enc) = table(locator, 200);
+            for row in (0..200).step_by(3) {
+                for other in (0..200).filter(|&r| table.live(r)) {
+                    let host = enc.locator.host(&table, other).unwrap();
+                    assert_eq!(host.map(|c| c as i32), Some(table.class_of[other as usize]));
+                }
+                enc.delete(&mut table, &[row]).unwrap();
+            }
+            let counted: usize = table.classes.iter().map(|c| c.rows.len()).sum();
+            assert_eq!(counted, 200 - 67);
+            let filled = table.classes.iter().filter(|c| !c.rows.is_empty());
+            assert!(filled.clone().all(|c| c.values.len() >= 3));
+        }
+    }
+
+    #[test]
+    fn of_equal_entries_one_is_forgotten_at_a_time() {
+        let mut runs = Runs::new(1);
+        (0..5).for_each(|_| runs.added(0, 9));
+        for left in (0..5).rev() {
+            runs.removed(0, 9);
+            let held = runs.tuples.iter().filter(|&&t| t == 9).count() + runs.rest.len();
+            assert_eq!(held, left);
+        }
+    }
+
+    #[test]
+    fn a_row_that_no_class_holds_is_an_error_and_changes_nothing() {
+        for locator in [
+            Locator::Scan(Runs::new(3)),
+            Locator::Filters(Filters::new(3)),
+        ] {
+            let (mut table, mut enc) = table(locator, 40);
+            enc.locator.dissolved(table.class_of[7] as u32);
+            let before = table.class_of.clone();
+            assert_eq!(enc.delete(&mut table, &[0, 7]).err(), Some(Lost));
+            assert_eq!(table.class_of, before);
+        }
+    }
+}

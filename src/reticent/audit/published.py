@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "group", "tuple", "record")
+_DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
 
 
@@ -37,6 +38,7 @@ class Published:
         kind: table, evolving, series or stream by the manifest, "" when there is none.
         method: the algorithm named by the manifest, "" when there is none.
         tables: table name -> columns as text, null where a value is missing.
+        documents: what stands beside the tables, such as `veil`.
         wire: a stream as a file of JSON lines, instead of tables.
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
@@ -47,6 +49,7 @@ class Published:
     kind: str = ""
     method: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wire: Path | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +102,7 @@ def _from_release(release: Release, name: str) -> Published:
         kind=release.kind,
         method=release.method,
         tables={key: text_table(table) for key, table in release.tables.items()},
+        documents=release.documents,
         claims=release.guarantee.claims,
         counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
         metrics=release.metrics,
@@ -120,6 +124,7 @@ def _from_folder(path: Path, name: str) -> Published:
         kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
+        documents=_documents(path),
         wire=wires[0] if wires and not tables else None,
         claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
         counts=_mapping(manifest, "counts"),
@@ -140,6 +145,18 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
     return manifest
+
+
+def _documents(path: Path) -> dict[str, Mapping[str, Any]]:
+    """Documents beside the manifest; one that cannot be read is none."""
+    documents: dict[str, Mapping[str, Any]] = {}
+    for name in _DOCUMENTS:
+        try:
+            content = json.loads((path / f"{name}.json").read_bytes())
+        except (OSError, ValueError):
+            continue
+        documents[name] = content if isinstance(content, dict) else {}
+    return documents
 
 
 def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:

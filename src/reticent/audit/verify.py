@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reticent.audit import anatomy, generalised, sequence, series, stream
+from reticent.audit import anatomy, generalised, sequence, series, stream, veil
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -31,6 +31,7 @@ JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
     "anatomy": anatomy.judge,
     series.SHAPE: series.judge,
+    veil.SHAPE: veil.judge,
 }
 """The judge of each kind of release that stands by itself."""
 

@@ -20,6 +20,10 @@ def anonymize(
     method: Annotated[
         str | None, typer.Option(help="Instead of the policy's table.method.", show_default=False)
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", help="Keeps the key of the veil: a file or a database URL.", show_default=False),
+    ] = None,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -35,7 +39,7 @@ def anonymize(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     with working("Searching for the release"):
-        release = release_table(table, rules, method=method, seed=seed)
+        release = release_table(table, rules, method=method, store=store, seed=seed)
     del table
     with working("Writing"):
         release.to_dir(output, format=form)

@@ -51,6 +51,11 @@ class Publisher(ABC):
         self.policy = policy
         self.rng = rng
 
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
+        """A digest of what the key of a house pins for life; empty for methods that need no house."""
+        return ""
+
     @property
     @abstractmethod
     def counts(self) -> Counts:
@@ -61,6 +66,7 @@ class Publisher(ABC):
     def guarantee(self) -> Guarantee:
         """What holds for what was published so far."""
 
+    @property
     @abstractmethod
     def metrics(self) -> Mapping[str, float]:
         """The figures of what was published so far."""

@@ -40,6 +40,10 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
                 yield NamedFile(f"columns.{name}.{part}", spec.file)
         if column.identifier is not None and column.identifier.key_file is not None:
             yield NamedFile(f"columns.{name}.identifier", column.identifier.key_file, secret=True)
+    if policy.prior is not None and policy.prior.file is not None:
+        yield NamedFile("prior", policy.prior.file)
+    if policy.prior is not None and policy.prior.kernel is not None:
+        yield NamedFile("prior.kernel", policy.prior.kernel.file)
     for kind in ("evolving", "series", "stream"):
         prior = getattr(policy, kind).prior
         if prior is not None:

@@ -10,8 +10,8 @@ import re
 
 IDENTIFYING_NAMES: dict[str, str] = {
     r"(^|_)(first|last|middle|sur|given|family|full|maiden|patient|user)?_?name(s)?($|_)": "a person's name",
-    r"(^|_)(patient|person|subject|member|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|number|key|uuid|guid)$": "a number given to a person or a record",
-    r"^(patient|person|subject|participant|member|insured|client)s?$": "a person",
+    r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|number|key|uuid|guid)$": "a number given to a person or a record",
+    r"^(patient|person|subject|participant|member|insured|client|household|family)s?$": "a person",
     r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
     r"(^|_)(ssn|social_security)": "a social security number",
     r"(^|_)(mrn|medical_record)": "a medical record number",

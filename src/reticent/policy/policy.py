@@ -26,6 +26,7 @@ from reticent.policy.settings import (
     EvolvingSettings,
     FhirSettings,
     Hl7Settings,
+    PriorSettings,
     SeriesSettings,
     SqlSettings,
     StreamSettings,
@@ -52,6 +53,7 @@ class Policy(Section):
     )
     columns: dict[str, Column]
     privacy: Privacy = Privacy()
+    prior: PriorSettings | None = Field(default=None, description="what a reader knows already; for the veil")
     table: TableSettings = TableSettings()
     evolving: EvolvingSettings = EvolvingSettings()
     series: SeriesSettings = SeriesSettings()
@@ -103,6 +105,26 @@ class Policy(Section):
                     "fhir.columns: '{name}': {why}; give it the role identifier.",
                     {"name": name, "why": path.private},
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _prior_fits(self) -> Policy:
+        if self.prior is None:
+            return self
+        for word, names, roles in (
+            ("by", self.prior.by, ("quasi", "plain")),
+            ("unit", (self.prior.unit,) if self.prior.unit else (), ("identifier",)),
+        ):
+            for name in names:
+                if name not in self.columns:
+                    text = unknown(name, tuple(self.columns))
+                    raise PydanticCustomError("prior", "prior.{word}: {text}", {"word": word, "text": text})
+                if self.columns[name].role not in roles:
+                    raise PydanticCustomError(
+                        "prior",
+                        "prior.{word}: the column '{name}' must have the role {roles}.",
+                        {"word": word, "name": name, "roles": " or ".join(roles)},
+                    )
         return self
 
     @model_validator(mode="after")

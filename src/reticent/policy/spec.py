@@ -132,6 +132,7 @@ class Column(Section):
 
     role: Literal["identifier", "quasi", "sensitive", "plain"]
     hierarchy: HierarchySpec | None = None
+    level: int = Field(default=0, ge=0, description="of the hierarchy, at which the veil publishes it; 0: as it is")
     updates: UpdatesSpec | None = None
     identifier: IdentifierSpec | None = Field(default=None, description="drop, pseudonym or date shift")
     combine: tuple[str, ...] | None = Field(
@@ -141,6 +142,8 @@ class Column(Section):
     @model_validator(mode="after")
     def _fits_role(self) -> Column:
         identifier = self.identifier
+        if self.level and self.role != "quasi":
+            raise PydanticCustomError("level", "a level is for columns of the role quasi.")
         if identifier is not None and identifier.drop and self.role != "identifier":
             raise PydanticCustomError("identifier", "drop needs the role identifier.")
         if identifier is not None and identifier.pseudonym and self.role != "plain":

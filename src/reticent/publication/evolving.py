@@ -67,7 +67,7 @@ class Evolving(Publication):
                 where the method allows it, so that one small change to a large table is quick.
         """
         super().__init__(store, policy, name=name, commit=commit)
-        self._rng = rng or Rng(store.key(self.name))
+        self._rng = rng or self.rng(policy.evolving.method)
         self._whole = whole
         self._engine: EvolvingPublisher | None = None
         self._known: dict[str, int] = {}

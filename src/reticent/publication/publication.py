@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
+from reticent.engine import publisher_class
+from reticent.engine.rng import Rng
 from reticent.publication.gate import Passed
 from reticent.release.codec import from_bytes
 
@@ -49,6 +51,11 @@ class Publication:
         self.commit = commit or at_once(store)
         self.turn = threading.RLock()
         """Held while a step is made; callers of several threads take it around steps that belong together."""
+
+    def rng(self, method: str) -> Rng:
+        """The keys of this publication, and the one that its house shares with others of the store."""
+        digest = publisher_class(self.kind, method).pinned(self.policy)
+        return Rng(self.store.key(self.name), house=self.store.house(digest) if digest else b"")
 
     def earlier(self) -> list[Release]:
         """Everything that was given out, in order."""

@@ -115,7 +115,7 @@ class Series(Publication):
             return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
 
     def _next(self, table: pa.Table, seed: int | None) -> Next:
-        rng = Rng(self.store.key(self.name)) if seed is None else Rng.from_seed(seed)
+        rng = self.rng(self.policy.series.method) if seed is None else Rng.from_seed(seed)
         stored = self.store.snapshot(self.name)
         state = None if stored is None else stored.payload
         ledger = self.store.ledger(self.name)
@@ -124,6 +124,9 @@ class Series(Publication):
     def _still_first(self, first: Next) -> Next:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:
             raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
+        digest = publisher_class(self.kind, self.policy.series.method).pinned(self.policy)
+        if digest:  # the first release was veiled under the secret itself, before there was a store
+            self.store.house(digest, key=first.secret)
         return first
 
 

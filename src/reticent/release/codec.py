@@ -32,7 +32,9 @@ def to_dict(release: Release) -> dict[str, Any]:
     }
 
 
-def from_dict(plain: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Release:
+def from_dict(
+    plain: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Mapping[str, Any]]
+) -> Release:
     """The release of a dict that `to_dict` made, with its tables; other keys are left alone."""
     guarantee = plain["guarantee"]
     return Release(
@@ -46,13 +48,17 @@ def from_dict(plain: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Relea
         metrics=plain["metrics"],
         explain=plain["explain"],
         seeded=plain["seeded"],
+        documents=documents,
     )
 
 
 def to_bytes(release: Release) -> bytes:
     """All of a release: what a store keeps and sends again after a crash."""
     parts = {name: table_bytes(table) for name, table in release.tables.items()}
-    head = to_dict(release) | {"tables": [(name, len(data)) for name, data in parts.items()]}
+    head = to_dict(release) | {
+        "documents": dict(release.documents),
+        "tables": [(name, len(data)) for name, data in parts.items()],
+    }
     text = json.dumps(head).encode()
     return b"".join([struct.pack("<Q", len(text)), text, *parts.values()])
 
@@ -66,7 +72,7 @@ def from_bytes(data: bytes) -> Release:
         for name, size in head["tables"]:
             tables[name] = table_from(data[at : at + size])
             at += size
-        return from_dict(head, tables)
+        return from_dict(head, tables, head["documents"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
         raise StateError("A stored release is damaged.", hint="Restore the store from a backup.") from None
 

@@ -15,7 +15,7 @@ import secrets
 import shutil
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -25,6 +25,8 @@ from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reticent.release.release import Release
 
 MANIFEST = "release.json"
@@ -69,20 +71,29 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
     files = {}
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with _new(target) as file:
             if file_format == "csv":
                 pa.csv.write_csv(table, file)
             else:
                 pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
+        files[target.name] = _digest(target)
+    for name, document in release.documents.items():
+        with _new(target := draft / f"{name}.json") as file:
+            file.write(json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n")
         files[target.name] = _digest(target)
     text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
-    with os.fdopen(os.open(draft / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    with _new(draft / MANIFEST) as file:
+        file.write(text.encode())
+    sync(draft)
+
+
+@contextlib.contextmanager
+def _new(path: Path) -> Iterator[IO[bytes]]:
+    """A new file for its owner alone, on disk when the block ends."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
-    sync(draft)
 
 
 def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
@@ -94,10 +105,11 @@ def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) 
     }
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """The manifest and the tables of a release folder; every column of a CSV is read as text."""
+def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
+    """The manifest, the tables and the documents of a release folder; every column of a CSV is read as text."""
     manifest = read_manifest(path)
-    tables = {}
+    tables: dict[str, pa.Table] = {}
+    documents: dict[str, Any] = {}
     for name, digest in manifest["files"].items():
         file = path / Path(name).name
         try:
@@ -105,10 +117,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
                 )
-            tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
-        except (OSError, pa.ArrowException):
+            if file.suffix == ".json":
+                documents[file.stem] = json.loads(file.read_bytes())
+            else:
+                tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
+        except (OSError, ValueError, pa.ArrowException):
             raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
-    return manifest, tables
+    return manifest, tables, documents
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

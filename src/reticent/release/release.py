@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["table", "evolving", "series", "stream"]
-Shape = Literal["generalised", "anatomy", "m-distinct", "stream"]
+Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil"]
 _ROWS = 5
 """Of each table that a notebook shows."""
 
@@ -57,8 +57,9 @@ class Release:
 
     Attributes:
         kind: what was given away: a table once, an evolving table, a series, a stream.
-        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits} or "stream" {group, tuple | record}.
+        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data} or "stream" {group, tuple | record}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
+        documents: what a recipient needs besides the tables, by name: `veil` becomes `veil.json`.
         seeded: the random choices came from a given seed, so this is fit for tests only.
     """
 
@@ -72,6 +73,7 @@ class Release:
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())
@@ -104,5 +106,5 @@ class Release:
         """Reads a folder that `to_dir` wrote."""
         from reticent.release import codec, folder
 
-        manifest, tables = folder.read(Path(path))
-        return codec.from_dict(manifest, tables)
+        manifest, tables, documents = folder.read(Path(path))
+        return codec.from_dict(manifest, tables, documents)

@@ -11,6 +11,7 @@ SHAPES = {
     "generalised": "one table, its quasi-identifiers made coarser",
     "anatomy": "two tables: records with their quasi-identifiers, and per group the sensitive values",
     "m-distinct": "one release of a series, in groups that keep their sets of values",
+    "veil": "one table, each sensitive value among candidates, as the published prior and line give them",
     "stream": "a stream, each record released at once with a list of candidate values",
 }
 _L = {
@@ -25,6 +26,7 @@ _OTHERS = {
     "m-invariance": "a person stands among the same {} values in every release",
     "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
     "publications": "for {} publication only: whoever subtracts one from the next learns values of single persons",
+    "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
     "sealed": "a person stands among the same {} classes of values in every release",
 }
 
@@ -56,4 +58,4 @@ def _other(name: str, value: Any) -> str:
             f"probability {shown}"
         )
     plain = f"{name.replace('_', ' ')}: {value}"
-    return _OTHERS[name].format(value) if name in _OTHERS and isinstance(value, int | float) else plain
+    return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain

@@ -162,7 +162,7 @@ class Study:
         start = time.process_time()
         publisher.push(table)
         seconds = time.process_time() - start
-        return {"ms": seconds / table.num_rows * 1e3, "loss": publisher.metrics()["information_loss"]}
+        return {"ms": seconds / table.num_rows * 1e3, "loss": publisher.metrics["information_loss"]}
 
     def build(self, stream: Stream, method: str, **settings: Any) -> Immediate:
         """A publisher without delay."""
@@ -183,7 +183,7 @@ class Study:
             publisher.push(table.slice(at, 5_000))
         publisher.close()
         each = (time.process_time() - start) / table.num_rows * 1e3
-        metrics = publisher.metrics()
+        metrics = publisher.metrics
         return {"ms": each * max(1.0, metrics.get("average_wait", 1.0)), "loss": metrics.get("information_loss", 1.0)}
 
     def literal(self, stream: Stream) -> dict[str, float]:
@@ -259,9 +259,9 @@ def uncertainty(study: Study, stream: Stream) -> dict[str, Curves]:
             curve = []
             for end in ends:
                 publisher.push(stream.table.slice(end - step, step))
-                curve.append(publisher.metrics()["sau"])
+                curve.append(publisher.metrics["sau"])
             curves[f"{pool or method}, l = {l}"] = curve
-            curves[f"limit, l = {l}"] = [publisher.metrics()["sau_limit"]] * len(ends)
+            curves[f"limit, l = {l}"] = [publisher.metrics["sau_limit"]] * len(ends)
     return {"sau": curves}
 
 

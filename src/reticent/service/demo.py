@@ -49,7 +49,7 @@ class Demo:
 
     def _run(self) -> None:
         stream = self._hub.stream(STREAM)
-        skip = stream.engine.counts.rows_in
+        skip = stream.publication.engine.counts.rows_in
         for batch in feed.batches(skip + 2_000_000, _SEED, _BATCH):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import sqlalchemy as sa
 
-from reticent.errors import StateError
+from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, lock, rewriting, schema
 from reticent.store.transaction import Transaction
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963
 _NUMBERS = 1_000
+_HOUSE = "house"
 
 
 class Store:
@@ -126,6 +127,30 @@ class Store:
     def key(self, publisher: str) -> bytes:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
         return bytes(self._publisher(publisher).secret)
+
+    def house(self, digest: str, *, key: bytes | None = None) -> bytes:
+        """The key that all veiled publications of this store share; made once, and never rotated.
+
+        Args:
+            digest: of what the key pins: l, prior, kernel, domain and orders.
+            key: to be pinned where there is none yet; 32 random bytes otherwise.
+
+        Raises:
+            PolicyError: the key is pinned to something else: two veils of one truth would reveal it.
+        """
+        with self.transaction() as tx:
+            stored = tx.get(_HOUSE, _HOUSE, "key")
+            if stored is None:
+                stored = digest.encode() + b" " + (key or os.urandom(32))
+                tx.put(_HOUSE, _HOUSE, "key", stored)
+        pinned, _, secret = stored.partition(b" ")
+        if pinned != digest.encode() or (key is not None and key != secret):
+            raise PolicyError(
+                "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
+                "would reveal it.",
+                hint="Go on with the policy and the prior that the store was begun with.",
+            )
+        return secret
 
     @contextlib.contextmanager
     def lock(self, publisher: str, *, wait: float = 0.0) -> Iterator[None]:

@@ -5,32 +5,46 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).parent.parent.parent.parent
 
 BLOCKED = """
 import sys
 sys.modules["matplotlib"] = None
-import reticent
-from reticent.cli import COMMANDS, main
+"""
+EVERYTHING = """
+import pkgutil
 from importlib import import_module
-for module in COMMANDS.values():
-    import_module(module)
+import reticent
+for module in pkgutil.walk_packages(reticent.__path__, "reticent."):
+    if not module.name.endswith(("_plots", "__main__")):
+        import_module(module.name)
+"""
+COMMAND = """
+from reticent.cli import main
 main(sys.argv[1:])
 """
 
 
-def blocked(*words, cwd):
-    command = [sys.executable, "-c", BLOCKED, *words]
+def blocked(program, *words, cwd):
+    command = [sys.executable, "-c", BLOCKED + program, *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-def test_the_demo_needs_no_matplotlib(tmp_path):
-    demo = blocked("demo", "--rows", "1000", "-o", "out", cwd=tmp_path)
-    assert demo.returncode == 0, demo.stderr
+@pytest.mark.slow
+def test_every_module_but_the_plots_loads_without_matplotlib(tmp_path):
+    loaded = blocked(EVERYTHING, cwd=tmp_path)
+    assert loaded.returncode == 0, loaded.stderr
+
+
+def test_a_command_works_without_matplotlib(tmp_path):
+    run = blocked(COMMAND, "datasets", "hospital", "-n", "100", "-o", "patients.csv", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
 
 
 def test_reproduce_names_the_extra_before_it_works(tmp_path):
-    refused = blocked("reproduce", "delay-free", "--quick", "-o", "out", cwd=tmp_path)
+    refused = blocked(COMMAND, "reproduce", "delay-free", "--quick", "-o", "out", cwd=tmp_path)
     assert refused.returncode == 5, refused.stderr
     assert "reticent[reproduce]" in refused.stderr
     assert not (tmp_path / "out").exists()

@@ -186,6 +186,7 @@ def test_format_is_a_plain_value():
     assert replace(Format("csv"), delimiter=";") == Format("csv", delimiter=";")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_head_of_a_large_file(tmp_path, kind):
     path = tmp_path / f"t.{kind}"

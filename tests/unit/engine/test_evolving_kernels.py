@@ -82,12 +82,12 @@ def test_deletion_equals_algorithm_2(method, case):
     qi = np.zeros((len(rows), 1), dtype=np.int32)
     core = _core.evolving.Classes(method, l=l, scale=[0.0])
     core.load(rows, i32(values.values()), qi, i32(classes.values()))
-    moved, now, (_, _, _, held) = core.delete(u32(gone), key=KEY)
+    change = core.delete(u32(gone), key=KEY)
     expected = twins.enc_delete(classes, values, gone, l)
     left = u32(r for r in values if r not in gone)
     assert dict(zip(left.tolist(), core.classes_of(left).tolist(), strict=True)) == expected
-    assert held == sum(c == -1 for c in expected.values())
-    assert dict(zip(moved.tolist(), now.tolist(), strict=True)).items() <= expected.items()
+    assert change.held == sum(c == -1 for c in expected.values())
+    assert dict(zip(change.rows.tolist(), change.classes.tolist(), strict=True)).items() <= expected.items()
 
 
 @given(

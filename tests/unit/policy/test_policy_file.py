@@ -188,3 +188,33 @@ def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, sectio
     assert 9 in {stricter.l_of("evolving"), stricter.l_of("stream"), stricter.m}
     same = Policy.load(write(tmp_path, head))
     assert {same.l_of("evolving"), same.l_of("stream"), same.m} == {8}
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"table": {"method": "local"}}, "table: local; keeps k, l and t of privacy"),
+        (
+            {"evolving": {"method": "enc"}},
+            "evolving: enc, l = 3; keeps l of privacy; k and t of privacy are not kept by evolving enc",
+        ),
+        (
+            {"series": {"method": "sealed"}},
+            "series: sealed, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series sealed",
+        ),
+        (
+            {"stream": {"method": "delay-free"}},
+            "stream: delay-free, l = 3; keeps l of privacy; k and t of privacy are not kept by stream delay-free",
+        ),
+        (
+            {"stream": {"method": "castle"}},
+            "stream: castle; keeps k and l of privacy; t of privacy is not kept by stream castle",
+        ),
+    ],
+)
+def test_every_section_says_what_it_keeps_of_privacy(section, words):
+    columns = {"age": "quasi", "diagnosis": "sensitive"}
+    policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5, "l": 3, "t": 0.2}} | section)
+    notes = check(policy)
+    assert words in notes
+    assert not [note for note in notes if note.startswith(("k = ", "t = ")) and " asks: " not in note]

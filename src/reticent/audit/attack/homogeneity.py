@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
-from reticent.audit.attack.view import view
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
@@ -25,23 +25,16 @@ QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the 
 def homogeneity(evidence: Evidence) -> Outcome | None:
     """Attack the latest release that shows sensitive values."""
     release = evidence.releases[-1]
-    for column in evidence.policy.sensitive:
-        seen = view(release, evidence.policy, column)
-        if seen is None or not len(seen.group):
-            continue
+    for column, seen in views(evidence):
         posterior = seen.top()[seen.group]
         claim = conceded(release, int(seen.offers.sizes().max()))
-        return Outcome(
-            attack="homogeneity",
-            question=QUESTION,
-            tried=len(posterior),
-            right=float(posterior.sum()),
+        return Outcome.from_posterior(
+            "homogeneity",
+            QUESTION,
+            posterior,
+            evidence.key,
             counted=release.shape == "generalised",
             claim=claim,
-            highest=float(posterior.max()),
-            sure=int((posterior >= 1).sum()),
-            bins=binned(posterior),
-            worst=worst_of(posterior, evidence.key),
             bounded=claim is not None,
             figures={"column": column, "groups": seen.offers.size},
         )

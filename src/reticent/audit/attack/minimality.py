@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit import measures
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, numbered
 from reticent.audit.requirements import Requirement, demanded, requirements
 from reticent.errors import DataError
@@ -66,17 +66,14 @@ def minimality(evidence: Evidence) -> Outcome | None:
     if best is None:
         return None
     posterior, right = best[1], best[2]
-    return Outcome(
-        attack="minimality",
-        question=QUESTION,
-        tried=len(posterior),
+    return Outcome.from_posterior(
+        "minimality",
+        QUESTION,
+        posterior,
+        evidence.key,
         right=float(right.sum()),
         counted=True,
         claim=_claim(rule),
-        highest=float(posterior.max()),
-        sure=int((posterior > 0.999).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         notes=("The rule itself concedes the share of the most frequent value in a class.",),
         figures={"without_the_argument": _baseline(evidence)},
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.series import SHAPE, View, shares
 from reticent.policy.updates import updates_of
@@ -40,17 +40,12 @@ def sug(evidence: Evidence) -> Outcome | None:
     posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = conceded_by_all(evidence)
     limit = policy.series.limit
-    return Outcome(
-        attack="sug",
-        question=QUESTION,
-        tried=len(posterior),
-        right=float(posterior.sum()),
-        counted=False,
+    return Outcome.from_posterior(
+        "sug",
+        QUESTION,
+        posterior,
+        evidence.key,
         claim=claim if claim is not None else limit,
-        highest=float(posterior.max(initial=0)),
-        sure=int((posterior > 0.999).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         bounded=True,
         notes=(f"The policy's limit for any single person is {limit:.3g}.",),
     )

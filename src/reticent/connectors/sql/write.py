@@ -30,7 +30,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     """
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts = read(folder)
+    about_release, parts, _ = read(folder)
     engine = sa.create_engine(_address(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}

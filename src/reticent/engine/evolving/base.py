@@ -211,6 +211,7 @@ class EvolvingPublisher(Publisher):
         held = self._held()
         return Counts(rows_in=total, published=total - held, held=held)
 
+    @property
     def metrics(self) -> dict[str, float]:
         """The figures of the last publication."""
         return self._figures

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
     Rows = npt.NDArray[np.uint32]
-    Report = tuple[Rows, npt.NDArray[np.int32], tuple[int, int, int, int]]
 
 NOT_COVERED = (
     "a second publication: safe for one publication only",
@@ -69,11 +68,11 @@ class ClusterPublisher(EvolvingPublisher):
         again, later = self._admit(rows)
         return np.union1d(moved, again), change.then(later)
 
-    def _note(self, report: Report) -> tuple[Rows, Change]:
-        moved, classes, (touched, dissolved, relocated, held) = report
-        self.records.classes[moved] = classes
-        self._kept_back = held
-        return moved, Change(touched=touched, dissolved=dissolved, relocated=relocated, held=held)
+    def _note(self, done: _core.evolving.Change) -> tuple[Rows, Change]:
+        rows = done.rows
+        self.records.classes[rows] = done.classes
+        self._kept_back = done.held
+        return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.held)
 
     def _tuples(self, rows: Rows) -> npt.NDArray[np.int32]:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])

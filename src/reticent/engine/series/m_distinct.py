@@ -111,4 +111,4 @@ def grouped(
         m=order.m,
         key=order.key,
     )
-    return None if found is None else Grouping(*found)
+    return None if found is None else Grouping(found.offsets, found.rows, found.values, found.donors, found.held)

@@ -64,6 +64,7 @@ class SeriesPublisher(Publisher):
         """What every release claims beside those before it."""
         return Guarantee(self._claims(), AGAINST, self.not_covered)
 
+    @property
     def metrics(self) -> dict[str, float]:
         """The figures of the last release."""
         return self._figures

@@ -55,9 +55,10 @@ class Anatomy(TablePublisher):
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         keep = self._eligible(codes, len(words), l)
-        groups, count = _core.table.anatomize(
+        grouped = _core.table.anatomize(
             np.ascontiguousarray(codes[keep]), domain=len(words), l=l, key=self.rng.key("anatomy")
         )
+        groups, count = grouped.groups, grouped.count
         if count == 0 or (groups < 0).any():
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."

@@ -38,6 +38,7 @@ class TablePublisher(Publisher):
         """That of the release; nothing is claimed before it."""
         return self._guarantee
 
+    @property
     def metrics(self) -> Mapping[str, float]:
         """Those of the release."""
         return self._metrics

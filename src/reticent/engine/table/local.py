@@ -50,9 +50,10 @@ class Local(TablePublisher):
 def recode(encoded: EncodedTable, method: str) -> Outcome:
     """Levels of every row; the rows that no class could take are suppressed."""
     settings = encoded.policy.table
-    levels, gone = encoded.collapsed.localize(
+    recoding = encoded.collapsed.localize(
         encoded.model, loss=settings.loss, weights=encoded.weights, limit=encoded.limit, values=encoded.values
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
     if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(

@@ -63,13 +63,13 @@ def partition(encoded: EncodedTable) -> tuple[dict[str, tuple[Axis, list[object]
     sights = {name: _sight(encoded, name) for name in encoded.quasi}
     axes = [axis for axis, _ in sights.values()]
     relaxed = encoded.policy.table.cuts == "relaxed"
-    classes, holds = _core.table.mondrian(axes, encoded.sensitive, encoded.model, relaxed=relaxed)
-    if not holds:
+    parts = _core.table.mondrian(axes, encoded.sensitive, encoded.model, relaxed=relaxed)
+    if not parts.holds:
         raise GuaranteeError(
             "Even the whole table as one class does not meet the policy; nothing was published.",
             hint="Lower k or l, or raise t.",
         )
-    return sights, classes
+    return sights, parts.classes
 
 
 def _sight(encoded: EncodedTable, name: str) -> tuple[Axis, list[object]]:

@@ -155,19 +155,25 @@ def optimally(encoded: EncodedTable, tree: UtilityTree, critic: Critic) -> Outco
 
 def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     for checked, levels in enumerate(nodes, start=1):
-        score, suppressed, classes = encoded.collapsed.evaluate(
+        node = encoded.collapsed.evaluate(
             encoded.model, levels, loss=encoded.policy.table.loss, weights=encoded.weights
         )
-        if suppressed <= encoded.limit and suppressed < encoded.rows:
-            node: dict[str, Any] = {"levels": levels, "score": score, "classes": classes, "checked": checked}
-            return full_domain(encoded, {**node, "complete": False, "bound": 0.0}, "supervised")
+        if node.suppressed <= encoded.limit and node.suppressed < encoded.rows:
+            figures: dict[str, Any] = {
+                "levels": levels,
+                "score": node.score,
+                "classes": node.classes,
+                "checked": checked,
+            }
+            return full_domain(encoded, {**figures, "complete": False, "bound": 0.0}, "supervised")
     raise _refusal(encoded)
 
 
 def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
-    levels, gone = encoded.collapsed.localize(
+    recoding = encoded.collapsed.localize(
         encoded.model, loss=encoded.policy.table.loss, weights=encoded.weights, limit=encoded.limit, order=nodes
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
     if lost > encoded.limit or lost == encoded.rows:
         raise _refusal(encoded)

@@ -14,7 +14,7 @@ class SeriesSettings(Section):
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
 
-    method: Literal["sealed", "m-distinct", "m-distinct*", "m-invariance"] = "m-distinct"
+    method: Literal["veil", "sealed", "m-distinct", "m-distinct*", "m-invariance"] = "m-distinct"
     m: int | None = Field(
         default=None,
         ge=2,

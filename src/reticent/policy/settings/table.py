@@ -30,7 +30,7 @@ class TableSettings(Section):
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
 
-    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy"] = "optimal"
+    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy", "veil"] = "optimal"
     loss: Loss = "loss"
     weights: dict[str, float] = Field(
         default_factory=dict, description="importance of a quasi-identifier in the loss; 1 where none is given"

@@ -1,0 +1,108 @@
+"""Published fields: what a reader sees of each record, at the published level and at every coarser one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.policy.hierarchy import ROOT, Ladder, ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+
+MISSING = "(missing)"
+"""The label of a missing value; a value like any other."""
+
+
+@dataclass(frozen=True, repr=False)
+class Field:
+    """One published column.
+
+    Attributes:
+        name: of the column.
+        codes: per record, its published node.
+        levels: per level, from the published one up to the last below `*`: published node -> node of that level.
+        labels: per such level, node -> label.
+    """
+
+    name: str
+    codes: npt.NDArray[np.int32]
+    levels: tuple[npt.NDArray[np.int32], ...]
+    labels: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"Field({self.name!r}, {len(self.codes)} records, {len(self.levels)} levels)"
+
+    @property
+    def size(self) -> int:
+        """Number of published nodes."""
+        return len(self.levels[0]) if self.levels else 1
+
+    def matches(self, label: str) -> npt.NDArray[np.bool_]:
+        """Per published node, whether it is the node of this label or lies below it, on whatever level that is."""
+        if label == ROOT:
+            return np.ones(self.size, dtype=bool)
+        out = np.zeros(self.size, dtype=bool)
+        for nodes, labels in zip(self.levels, self.labels, strict=True):
+            out |= np.isin(nodes, [node for node, name in enumerate(labels) if name == label])
+        return out
+
+    def coarser(self) -> Field:
+        """The same field, published one level higher up; without levels where that is `*`."""
+        if len(self.levels) < 2:
+            return Field(self.name, np.zeros_like(self.codes), (), ())
+        _, first = np.unique(self.levels[1], return_index=True)
+        levels = tuple(nodes[first] for nodes in self.levels[1:])
+        return Field(self.name, self.levels[1][self.codes], levels, self.labels[1:])
+
+    def take(self, at: npt.NDArray[np.integer]) -> Field:
+        """The same field of some of the records."""
+        return Field(self.name, self.codes[at], self.levels, self.labels)
+
+
+def published(table: pa.Table, policy: Policy, names: Sequence[str]) -> dict[str, Field]:
+    """The fields of a table at the levels at which the policy publishes them."""
+    return {name: _field(table.column(name), policy, name) for name in names}
+
+
+def text(value: Any) -> str:
+    """A value as its label."""
+    return MISSING if value is None else str(value)
+
+
+def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """The distinct values of a column, and the code of each record."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values = pc.unique(whole)
+    return values, pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int32)
+
+
+def steps(policy: Policy, name: str, values: pa.Array) -> Ladder:
+    """The hierarchy of a column over some values."""
+    return ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+
+
+def level_of(policy: Policy, name: str) -> int:
+    """The level at which a column is published; 0 is as it is."""
+    return int(getattr(policy.columns[name], "level", None) or 0)
+
+
+def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
+    values, codes = coded(column)
+    rungs = steps(policy, name, values)
+    lowest = min(level_of(policy, name), rungs.height)
+    at = rungs.tables[lowest]
+    _, first = np.unique(at, return_index=True)
+    levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
+    labels = tuple(
+        tuple(text(label) for label in rungs.labels[level].to_pylist()) for level in range(lowest, rungs.height)
+    )
+    return Field(name, at[codes], levels, labels)

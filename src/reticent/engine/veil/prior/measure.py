@@ -1,0 +1,177 @@
+"""The prior measures itself: what the best reader we can train makes of a veil over persons she has never seen.
+
+Every figure is a mean or a quantile over held-out persons of the past, never a maximum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
+from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.engine.veil.prior.strata import PULL, drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from reticent.engine.veil.prior.fields import Field
+    from reticent.engine.veil.prior.prior import Prior
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+QUANTILES = (0.5, 0.9, 0.99)
+# Numbers of candidates that are tried for the largest useful one.
+_TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50)
+# More candidates are useful while the reader is right more often by this share than with the most of them.
+_USEFUL = 0.1
+# Persons that a reader learns from: more make her slow rather than better.
+_LEARN = 30_000
+# Persons that the trials of l are made on.
+_TRIAL = 5_000
+
+
+@dataclass(frozen=True)
+class Score:
+    """How often a reader is right, and how often she is sure: shares of the persons."""
+
+    right: float
+    above_half: float
+    above_nine_tenths: float
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What one published field says of the value by itself: nats per person, from the published level up."""
+
+    column: str
+    nats: tuple[float, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Measures:
+    """What the prior is worth against an informed reader.
+
+    Attributes:
+        persons: held-out persons.
+        l: candidates per person.
+        prior_likelihood: mean logarithm of the prior's share of the truth, where it is offered.
+        reader_likelihood: the same of the reader's belief.
+        before: the reader without the release.
+        after: the reader with it.
+        kappa: quantiles of the largest ratio of her belief to the prior's between offered candidates.
+        row_kappa: the same by row of the prior; NaN for rows without held-out persons.
+        eta: share of the truths that are not offered.
+        useful_l: candidates beyond which she is hardly less often right.
+        tells: the published fields, the most telling first.
+    """
+
+    persons: int
+    l: int
+    prior_likelihood: float
+    reader_likelihood: float
+    before: Score
+    after: Score
+    kappa: tuple[float, ...]
+    row_kappa: Vector
+    eta: float
+    useful_l: int
+    tells: tuple[Tells, ...]
+
+    def __repr__(self) -> str:
+        return f"Measures({self.persons} persons, right {self.after.right:.3f} after {self.before.right:.3f})"
+
+    @property
+    def ratio(self) -> float:
+        """How much more often she is right than by her knowledge, or by one candidate in l."""
+        return self.after.right / max(1 / self.l, self.before.right)
+
+
+def measure(
+    prior: Prior, fields: Iterable[Field], learn: Sample, judge: Sample, *, l: int, rng: np.random.Generator
+) -> Measures:
+    """Trains a reader on one sample and lets her read the veil over another.
+
+    Args:
+        prior: the prior.
+        fields: published fields of the judged sample.
+        learn: the sample she learns from.
+        judge: the sample she is measured on; no person is in both, or was counted for the prior.
+        l: candidates per person.
+        rng: of the veil.
+    """
+    shares = prior.shares[judge.rows]
+    orders = random_orders(len(prior.labels), rng)
+    sets = candidates(judge.values, judge.rows, prior.stretches(l), orders, rng)
+    readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
+    scores = [_score(posterior(reader.belief(judge), sets, shares), judge.values) for reader in readers]
+    best = max(range(len(readers)), key=lambda number: scores[number].right)
+    belief = readers[best].belief(judge)
+    offered = shares[np.arange(len(judge)), judge.values] > 0
+    kappa = _kappa(belief, shares, sets)
+    return Measures(
+        persons=len(judge),
+        l=l,
+        prior_likelihood=likelihood(shares[offered], judge.values[offered]),
+        reader_likelihood=likelihood(belief[offered], judge.values[offered]),
+        before=_score(belief, judge.values),
+        after=scores[best],
+        kappa=tuple(np.quantile(kappa, QUANTILES).tolist()),
+        row_kappa=_row_kappa(kappa, judge.rows, len(prior.strata)),
+        eta=float(1 - offered.mean()),
+        useful_l=_useful_l(prior, readers[best], judge, rng),
+        tells=tells(fields, judge.values, len(prior.labels), rng),
+    )
+
+
+def tells(fields: Iterable[Field], values: Codes, size: int, rng: np.random.Generator) -> tuple[Tells, ...]:
+    """What each field says by itself on each of its levels: held-out gain in likelihood, the most telling field first."""
+    half = rng.random(len(values)) < 0.5
+    found = [
+        Tells(field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels))))
+        for field in fields
+    ]
+    return tuple(sorted(found, key=lambda one: -max(one.nats, default=0)))
+
+
+def _nats(field: Field, level: int, values: Codes, size: int, half: npt.NDArray[np.bool_]) -> float:
+    nodes = field.levels[level][field.codes]
+    shape = (len(field.labels[level]), size)
+    count, judge = (
+        np.bincount(nodes[part] * size + values[part], minlength=shape[0] * size).reshape(shape)
+        for part in (half, ~half)
+    )
+    whole = (count.sum(axis=0) + 0.5) / (count.sum() + 0.5 * size)
+    gain = (judge * (np.log(drawn(count.astype(np.float64), whole, PULL)) - np.log(whole))).sum()
+    return float(max(gain / max(judge.sum(), 1), 0))
+
+
+def _score(belief: Vector, values: Codes) -> Score:
+    top = belief.max(axis=1)
+    right = belief.argmax(axis=1) == values
+    return Score(float(right.mean()), float((top > 0.5).mean()), float((top > 0.9).mean()))
+
+
+def _kappa(belief: Vector, shares: Vector, sets: Codes) -> Vector:
+    ratio = np.take_along_axis(belief, sets, 1) / np.take_along_axis(shares, sets, 1)
+    return np.asarray(ratio.max(axis=1) / np.maximum(ratio.min(axis=1), np.finfo(float).tiny))
+
+
+def _row_kappa(kappa: Vector, rows: Codes, number: int) -> Vector:
+    parts = [kappa[rows == row] for row in range(number)]
+    return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
+
+
+def _useful_l(prior: Prior, reader: Reader, judge: Sample, rng: np.random.Generator) -> int:
+    """The first number of candidates with which she is right hardly more often than with the most that are tried."""
+    some = judge.take(rng.permutation(len(judge))[:_TRIAL])
+    belief, shares = reader.belief(some), prior.shares[some.rows]
+    orders = random_orders(len(prior.labels), rng)
+    sets = [candidates(some.values, some.rows, prior.stretches(l), orders, rng) for l in _TRIED]
+    right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
+    return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))

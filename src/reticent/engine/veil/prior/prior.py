@@ -1,0 +1,76 @@
+"""Prior: shares of the values, row by row, and which row a record belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from reticent.engine.veil.prior.fields import Field
+    from reticent.engine.veil.prior.strata import Stratum
+
+ONE = 1 << 40
+"""A unit of the veil's line, as whole numbers see it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Prior:
+    """What a reader is assumed to know.
+
+    Attributes:
+        labels: the domain, in canonical order.
+        strata: conditions of each row; the first row that matches a record is its row.
+        shares: rows x values; 0 is a value that the row does not offer.
+        sizes: records that each row was counted on.
+    """
+
+    labels: tuple[str, ...]
+    strata: tuple[Stratum, ...]
+    shares: npt.NDArray[np.float64]
+    sizes: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Prior({len(self.strata)} rows, {len(self.labels)} values)"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The published columns that some row asks for."""
+        return tuple(dict.fromkeys(name for row in self.strata for name in row))
+
+    def rows(self, fields: Mapping[str, Field], records: int) -> npt.NDArray[np.int32]:
+        """The row of each record; refuses records that no row matches."""
+        out = np.full(records, -1, dtype=np.int32)
+        for number, row in enumerate(self.strata):
+            inside = out < 0
+            for name, label in row.items():
+                inside &= fields[name].matches(label)[fields[name].codes]
+            out[inside] = number
+        strangers = int((out < 0).sum())
+        if strangers:
+            raise DataError(
+                f"{strangers} of {records} records belong to no row of the prior.",
+                hint="Add a last row with * in every column.",
+            )
+        return out
+
+    def stretches(self, l: int) -> npt.NDArray[np.uint64]:
+        """Rows x values: whole stretches of the veil's line that sum to exactly l `ONE` in each row.
+
+        A share above 0 keeps a stretch above 0, whatever rounding says.
+        """
+        return np.array([_stretches(row, l * ONE) for row in self.shares], dtype=np.uint64)
+
+
+def _stretches(shares: npt.NDArray[np.float64], whole: int) -> npt.NDArray[np.int64]:
+    out = np.where(shares > 0, np.maximum(np.floor(shares / shares.sum() * whole), 1), 0).astype(np.int64)
+    # Floats of this size are whole numbers, but their sum may miss: the largest stretch takes up the difference.
+    out[np.argmax(out)] += whole - int(out.sum())
+    return out

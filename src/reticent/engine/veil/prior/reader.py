@@ -1,0 +1,131 @@
+"""The informed reader: a model of her own over everything that is published, used against the veil.
+
+Her belief is a softmax over all published nodes on all levels, on top of the prior itself (she has read it too), so that
+she knows at least as much as the prior does. Given a set of candidates she multiplies her belief by what the channel
+tells: copies / (l p).
+
+Of several ridges the one counts with which she is right most often, veil and all: what she is after is no likelihood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from reticent.engine.veil.prior.fields import Field
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+# Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
+_NODES = 300
+# Strengths of the ridge that are tried, each from where the one before ended.
+_RIDGES = (300.0, 100.0, 30.0, 10.0)
+_STEPS = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Sample:
+    """Records as the reader sees them: `marks` (records x nodes, sparse), rows of the prior, and the true values."""
+
+    marks: Any
+    rows: Codes
+    values: Codes
+
+    def take(self, at: Codes) -> Sample:
+        """Some of the records."""
+        return Sample(self.marks[at], self.rows[at], self.values[at])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Sample({len(self)} records)"
+
+
+def sample(fields: Iterable[Field], rows: Codes, values: Codes, *, strata: int) -> Sample:
+    """One column per node of every level of every field, and one per row of the prior."""
+    from scipy import sparse  # loaded where needed: only fitting reads minds
+
+    at = np.arange(len(values))
+    blocks = [
+        sparse.csr_array((np.ones(len(at)), (at, nodes[field.codes])), shape=(len(at), len(labels)))
+        for field in fields
+        for nodes, labels in zip(field.levels, field.labels, strict=True)
+        if len(labels) <= _NODES
+    ]
+    mine = sparse.csr_array((np.ones(len(at)), (at, rows)), shape=(len(at), strata))
+    return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), rows, values)
+
+
+@dataclass(frozen=True, repr=False)
+class Reader:
+    """Weights of the marks (marks x values) on top of the prior's logarithms."""
+
+    offset: Vector
+    weights: Vector
+
+    def __repr__(self) -> str:
+        return f"Reader({self.weights.shape[0]} marks, {self.weights.shape[1]} values)"
+
+    def belief(self, seen: Sample) -> Vector:
+        """Records x values: what she thinks before she looks at the candidates."""
+        return _softmax(self.offset[seen.rows] + seen.marks @ self.weights)
+
+
+def train(seen: Sample, shares: Vector) -> list[Reader]:
+    """Readers of a sample, from one who believes the prior to one who believes every accident of the sample."""
+    # Values that a row does not offer are thought as likely as one record in the sample.
+    offset = np.log(np.maximum(shares, 1 / max(len(seen), 1)))
+    readers = [Reader(offset, np.zeros((seen.marks.shape[1], offset.shape[1])))]
+    for ridge in _RIDGES:
+        readers.append(_train(seen, readers[-1], ridge))
+    return readers
+
+
+def likelihood(belief: Vector, values: Codes) -> float:
+    """Mean logarithm of what was believed of the truth."""
+    return float(np.log(np.maximum(belief[np.arange(len(values)), values], np.finfo(float).tiny)).mean())
+
+
+def posterior(belief: Vector, sets: Codes, shares: Vector) -> Vector:
+    """Records x values: her belief once she has seen the candidates.
+
+    Args:
+        belief: records x values.
+        sets: records x l codes.
+        shares: records x values, the prior that the sets were made with.
+    """
+    copies = np.zeros(belief.shape)
+    np.add.at(copies, (np.arange(len(sets))[:, None], sets), 1)
+    weight = np.divide(belief * copies, shares, out=np.zeros_like(belief), where=shares > 0)
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
+    from scipy.optimize import minimize
+
+    shape = start.weights.shape
+    base, at = start.offset[seen.rows], np.arange(len(seen))
+
+    def loss(flat: Vector) -> tuple[float, Vector]:
+        weights = flat.reshape(shape)
+        belief = _softmax(base + seen.marks @ weights)
+        value = -np.log(belief[at, seen.values]).sum() + ridge / 2 * float(flat @ flat)
+        belief[at, seen.values] -= 1
+        return float(value), np.asarray(seen.marks.T @ belief + ridge * weights).ravel()
+
+    best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return Reader(start.offset, best.x.reshape(shape))
+
+
+def _softmax(logits: Vector) -> Vector:
+    power = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(power / power.sum(axis=1, keepdims=True))

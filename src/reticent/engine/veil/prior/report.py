@@ -1,0 +1,67 @@
+"""What a fitted prior says of itself, in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.engine.veil.prior.measure import Measures
+
+
+def report(fitted: FittedPrior) -> str:
+    """A few lines for whoever decides whether this prior is good enough."""
+    measures = fitted.measures
+    noise = "public, no noise" if fitted.epsilon is None else f"noise for epsilon = {fitted.epsilon:g}"
+    columns = ", ".join(fitted.prior.columns) or "nothing"
+    lines = [
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
+        f"{fitted.persons} persons of the past, {noise}.",
+        *_reader(measures),
+        *_kappa(measures),
+        f"Not offered: {measures.eta:.1%} of the truths.",
+        f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
+        *_tells(measures),
+        *_coarser(fitted),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _reader(measures: Measures) -> list[str]:
+    before, after = measures.before, measures.after
+    return [
+        f"An informed reader of {measures.persons} held-out persons is right in {before.right:.1%} without the release,",
+        f"in {after.right:.1%} with it: {measures.ratio:.2f} times the larger of that and 1/l.",
+        f"She is surer than .5 of {before.above_half:.1%} before, of {after.above_half:.1%} after;",
+        f"surer than .9 of {before.above_nine_tenths:.2%} before, of {after.above_nine_tenths:.2%} after.",
+        f"Likelihood per person (nats): prior {measures.prior_likelihood:.3f}, reader {measures.reader_likelihood:.3f}.",
+    ]
+
+
+def _kappa(measures: Measures) -> list[str]:
+    half, nine, most = measures.kappa
+    rows = np.nanquantile(measures.row_kappa[:, 1], (0.5, 0.9))
+    return [
+        f"Kappa: median {half:.2f}, 90th percentile {nine:.1f}, 99th {most:.1f}.",
+        f"Its 90th percentile is {rows[0]:.1f} in the median row, {rows[1]:.1f} in one row of ten.",
+    ]
+
+
+def _tells(measures: Measures) -> list[str]:
+    lines = []
+    for one in measures.tells[:3]:
+        levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
+        lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
+    return lines
+
+
+def _coarser(fitted: FittedPrior) -> list[str]:
+    one = fitted.coarser
+    if one is None:
+        return []
+    how = "were left out" if one.dropped else "were published one level coarser"
+    return [
+        f"If '{one.column}' {how}, she would be right in {one.before.right:.1%} before and {one.after.right:.1%} after."
+    ]

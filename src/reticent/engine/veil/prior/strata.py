@@ -1,0 +1,259 @@
+"""Strata: which published fields the prior's rows condition on, and how far.
+
+A tree of questions "does the field lie below this node?", over every published field, at its published level and at all
+coarser ones. Each step asks the question that gains most held-out likelihood; the records that answer yes become a row,
+the others go on. Written down, the tree is a list of rows of which the first that matches counts.
+
+Guarantee: none of its own; it decides how close the prior comes to what a reader can know (her kappa).
+
+Not covered: which questions are asked shows something of the sample they were chosen on. Where that sample is not the
+past but the data themselves, fix fields and levels instead (`fixed`): then sizes of cells are all that is looked at.
+
+Cost: records x fields x levels for every row.
+
+Reference: F. Provost and P. Domingos, Tree induction for probability-based ranking, Machine Learning 52, 2003.
+
+Differences from the paper: held-out likelihood instead of impurity, shrinkage toward the parent instead of toward even
+shares; and the noise that the final counts will have is charged for while the tree grows, so that it stops in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from reticent.engine.veil.prior.fields import Field
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+ROWS = 64
+"""Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
+
+PULL = 50.0
+"""Records that the shares of the stratum above count for in a row's own shares."""
+
+# Held-out gain in nats below which a row is not worth having.
+_GAIN = 2.0
+# What a held-out record costs whose value its row would not offer, in nats: such records are lost for every count.
+_LOST = 1.0
+
+Stratum = dict[str, str]
+"""Conditions of a row: column -> label of a node; a column that is left out may be anything."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A question, and the trees of those who answer yes and no; `None` is a row."""
+
+    column: str
+    label: str
+    yes: Split | None
+    no: Split | None
+
+
+def strata(tree: Split | None) -> tuple[Stratum, ...]:
+    """The rows of a tree, in the order in which they must be tried.
+
+    Example:
+        >>> strata(Split("ward", "surgery", Split("sex", "male", None, None), None))
+        ({'ward': 'surgery', 'sex': 'male'}, {'ward': 'surgery'}, {})
+    """
+    return tuple(_strata(tree, {}))
+
+
+def _strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
+    if tree is None:
+        yield above
+        return
+    # A finer node of the same column replaces the coarser one that it lies below.
+    yield from _strata(tree.yes, above | {tree.column: tree.label})
+    yield from _strata(tree.no, above)
+
+
+def shrunk(tree: Split | None, counts: Vector, *, pull: float = PULL) -> Vector:
+    """Shares of every row from its counts, drawn toward those of the stratum it was split from.
+
+    Args:
+        tree: the tree.
+        counts: rows x values; noise may have made some of them negative.
+        pull: records that the stratum above counts for.
+    """
+    clipped = np.maximum(counts, 0).astype(np.float64)
+    whole = clipped.sum(axis=0)
+    return np.array(list(_shrunk(tree, clipped, whole / whole.sum(), pull)))
+
+
+def _shrunk(tree: Split | None, counts: Vector, above: Vector, pull: float) -> Iterator[Vector]:
+    own = drawn(counts.sum(axis=0), above, pull)
+    if tree is None:
+        yield own
+        return
+    size = len(strata(tree.yes))
+    yield from _shrunk(tree.yes, counts[:size], own, pull)
+    yield from _shrunk(tree.no, counts[size:], own, pull)
+
+
+def drawn(counts: Vector, above: Vector, pull: float) -> Vector:
+    """Shares of counts (values last), drawn toward the shares above."""
+    return np.asarray((counts + pull * above) / (counts.sum(axis=-1, keepdims=True) + pull))
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a tree grows.
+
+    Attributes:
+        least: fewest records of the part it is counted on, per row.
+        rows: most rows.
+        pull: records that the stratum above counts for.
+        noise: variance that the noise of the final counts will have, on the scale of that part.
+        seen: records that a value must seem to have in a row to be offered there.
+    """
+
+    least: float
+    rows: int = ROWS
+    pull: float = PULL
+    noise: float = 0.0
+    seen: float = 0.0
+
+
+Question = tuple[int, int, int]
+"""Field, level and node, as numbers."""
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A row that may still be split: its records for counting and for judging, its shares, and its best question."""
+
+    count: Codes
+    judge: Codes
+    shares: Vector
+    gain: float
+    question: Question | None
+
+
+def grow(
+    fields: Sequence[Field], values: Codes, size: int, judged: npt.NDArray[np.bool_], growth: Growth
+) -> Split | None:
+    """Grows a tree.
+
+    Args:
+        fields: the published fields that may be asked.
+        values: per record, the code of its value.
+        size: number of values.
+        judged: records that judge the questions; the others count.
+        growth: the limits.
+    """
+    return _Grower(fields, values, size, growth).tree(np.flatnonzero(~judged), np.flatnonzero(judged))
+
+
+class _Grower:
+    def __init__(self, fields: Sequence[Field], values: Codes, size: int, growth: Growth) -> None:
+        self._fields, self._values, self._size, self._growth = fields, values, size, growth
+
+    def tree(self, count: Codes, judge: Codes) -> Split | None:
+        shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
+        leaves: dict[str, _Leaf] = {"": self._leaf(count, judge, shares)}
+        asked: dict[str, Question] = {}
+        while len(leaves) < self._growth.rows:
+            path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
+            if leaf.question is None or leaf.gain < _GAIN:
+                break
+            asked[path] = leaf.question
+            del leaves[path]
+            leaves[path + "y"], leaves[path + "n"] = self._parts(leaf, leaf.question)
+        return self._assemble(asked, "")
+
+    def _assemble(self, asked: dict[str, Question], path: str) -> Split | None:
+        if path not in asked:
+            return None
+        field, level, node = asked[path]
+        label = self._fields[field].labels[level][node]
+        parts = [self._assemble(asked, path + answer) for answer in "yn"]
+        return Split(self._fields[field].name, label, parts[0], parts[1])
+
+    def _parts(self, leaf: _Leaf, question: Question) -> tuple[_Leaf, _Leaf]:
+        field, level, node = question
+        column = self._fields[field]
+        yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.judge)]
+        first, second = (self._part(leaf, leaf.count[yes[0] == side], leaf.judge[yes[1] == side]) for side in (1, 0))
+        return first, second
+
+    def _part(self, leaf: _Leaf, count: Codes, judge: Codes) -> _Leaf:
+        return self._leaf(count, judge, drawn(self._table(count), leaf.shares, self._growth.pull))
+
+    def _leaf(self, count: Codes, judge: Codes, shares: Vector) -> _Leaf:
+        gain, question = 0.0, None
+        base = float(self._worth(shares, len(count), self._table(judge)))
+        for number, field in enumerate(self._fields):
+            at = field.codes[count], field.codes[judge]
+            for level, table in enumerate(field.levels):
+                nodes = [(table[codes], self._values[who]) for codes, who in zip(at, (count, judge), strict=True)]
+                large, sums = self._gains(nodes[0], nodes[1], shares)
+                if len(large) and sums.max() - base > gain:
+                    gain, question = float(sums.max() - base), (number, level, int(large[sums.argmax()]))
+        return _Leaf(count, judge, shares, gain, question)
+
+    def _gains(self, count: tuple[Codes, Codes], judge: tuple[Codes, Codes], shares: Vector) -> tuple[Codes, Vector]:
+        """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
+        sizes = np.bincount(count[0])
+        least = self._growth.least
+        large = np.flatnonzero((sizes >= least) & (len(count[0]) - sizes >= least))
+        sums = np.zeros(len(large))
+        if not len(large):
+            return large, sums
+        cells = [_cells(*part, large, self._size) for part in (count, judge)]
+        wholes = [np.bincount(part[1], minlength=self._size) for part in (count, judge)]
+        rests = [whole - cell for cell, whole in zip(cells, wholes, strict=True)]
+        for counted, held in (cells, rests):
+            sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
+        return large, sums
+
+    def _worth(self, shares: Vector, size: Vector | int, held: Vector) -> Vector:
+        """Held-out likelihood of rows, less what is not offered there and what noise will cost.
+
+        Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
+        """
+        expected = shares * np.asarray(size)[..., None]
+        lost = expected < self._growth.seen
+        blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~lost).sum(axis=-1)
+        share = held.sum(axis=-1) / np.maximum(size, 1)
+        return np.asarray((held * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
+
+    def _table(self, at: Codes) -> Vector:
+        return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
+
+
+def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> Vector:
+    """Counts: large nodes x values."""
+    place = np.full(int(max(nodes.max(initial=0), large.max())) + 1, -1)
+    place[large] = np.arange(len(large))
+    inside = place[nodes] >= 0
+    flat = place[nodes[inside]] * size + values[inside]
+    return np.bincount(flat, minlength=len(large) * size).reshape(len(large), size).astype(np.float64)
+
+
+def fixed(fields: Sequence[Field], sizes: npt.NDArray[np.integer], least: float) -> Split | None:
+    """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
+
+    Args:
+        fields: in the order in which they are asked; of each the lowest level counts.
+        sizes: records of each combination of published nodes (one axis per field), with noise where needed.
+        least: fewest records of a row.
+    """
+    if not fields:
+        return None
+    tree = None
+    for node in range(fields[0].size - 1, -1, -1):
+        if sizes[node].sum() >= least:
+            label = fields[0].labels[0][fields[0].levels[0][node]]
+            tree = Split(fields[0].name, label, fixed(fields[1:], sizes[node], least), tree)
+    return tree

@@ -1,0 +1,147 @@
+"""The veil as a channel: which sets of candidates a value can stand in, and how often.
+
+A row of the prior gives each value a stretch of a line of length l (whole numbers, `ONE` to a unit). A set is the values
+at U, U + ONE, ..., in one of the published orders; U is uniform. As U grows, the set changes only where a stretch ends,
+so at most K pieces of U per order say everything: moments are sums over pieces, not samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float64]
+
+ONE = 1 << 40
+"""A unit of the line."""
+
+# Pairs of candidates counted at a time: bounds the memory of the moments.
+_PAIRS = 4_000_000
+# Directions this much weaker than the strongest one count as invisible; an estimate along them would be noise only.
+_WEAK = 1e-9
+
+
+@dataclass(frozen=True, repr=False)
+class Channel:
+    """One row of the prior: every set that can be published under it, with its probability.
+
+    Attributes:
+        pi: mean number of copies of each value in a set, l p; 0 for values the row never offers.
+        sets: the candidates of each piece, as codes; one line of l codes per piece.
+        weights: probability of each piece.
+
+    Cost: K l^2 steps per order and one inversion of K x K; both once per row.
+    """
+
+    pi: Vector
+    sets: npt.NDArray[np.int32]
+    weights: Vector
+
+    def __repr__(self) -> str:
+        return f"Channel({len(self.pi)} values, {len(self.weights)} pieces)"
+
+    @property
+    def shares(self) -> Vector:
+        """The prior's share of each value."""
+        return np.asarray(self.pi / self.sets.shape[1])
+
+    @cached_property
+    def seen(self) -> npt.NDArray[np.int64]:
+        """Codes of the values that can be offered."""
+        return np.flatnonzero(self.pi)
+
+    @cached_property
+    def moments(self) -> Vector:
+        """E[M M'] of the copies M of the seen values in a set."""
+        size, l = len(self.seen), self.sets.shape[1]
+        dense = np.searchsorted(self.seen, self.sets)
+        out = np.zeros(size * size)
+        step = max(1, _PAIRS // (l * l))
+        for start in range(0, len(dense), step):
+            part = dense[start : start + step]
+            pairs = part[:, :, None] * size + part[:, None, :]
+            weight = np.repeat(self.weights[start : start + step], l * l)
+            out += np.bincount(pairs.ravel(), weight, minlength=size * size)
+        return out.reshape(size, size)
+
+    @cached_property
+    def _inverse(self) -> tuple[Vector, Vector | None]:
+        """The inverse of the scaled moments, and what is invisible: a basis of their null space, if there is one."""
+        root = np.sqrt(self.pi[self.seen])
+        scaled = self.moments / np.outer(root, root)
+        try:
+            inverse = np.linalg.inv(scaled)
+            if np.abs(inverse).sum(axis=0).max() * _WEAK < 1:
+                return inverse, None
+        except np.linalg.LinAlgError:
+            pass
+        values, vectors = np.linalg.eigh(scaled)
+        visible = values > _WEAK * values[-1]
+        basis = vectors[:, visible]
+        return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
+
+    def tells(self, target: Vector) -> bool:
+        """Whether the sets say anything certain of a target; they do not where it needs an invisible direction."""
+        invisible = self._inverse[1]
+        if invisible is None:
+            return True
+        wanted = np.sqrt(self.pi[self.seen]) * target[self.seen]
+        return bool(np.abs(wanted @ invisible).max() <= np.sqrt(_WEAK))
+
+    def coefficients(self, target: Vector) -> Vector:
+        """Weights c of the candidates: the mean of c's sum over a set, given the true value v, is the target of v.
+
+        Args:
+            target: one number per value, such as 1 for the values to count and 0 for the others; `tells` must say yes.
+        """
+        root = np.sqrt(self.pi[self.seen])
+        out = np.zeros(len(self.pi))
+        out[self.seen] = self._inverse[0] @ (root * target[self.seen]) / root
+        return out
+
+    def squares(self, coefficients: Vector) -> Vector:
+        """E[h^2 | v] of a set's sum h of coefficients, for each seen value v; 0 for the others."""
+        sums = self.weights * coefficients[self.sets].sum(axis=1) ** 2
+        each = np.repeat(sums, self.sets.shape[1])
+        total = np.bincount(self.sets.ravel(), each, minlength=len(self.pi))
+        return np.divide(total, self.pi, out=np.zeros_like(total), where=self.pi > 0)
+
+
+def channel(stretches: npt.NDArray[np.uint64], orders: npt.NDArray[np.integer]) -> Channel:
+    """The channel of one row.
+
+    Args:
+        stretches: length of each value on the line, in canonical order; they sum to l times `ONE`.
+        orders: one permutation of the codes per line; a person has each with the same probability.
+
+    Example:
+        >>> row = channel(np.array([ONE, ONE // 2, ONE // 2], dtype=np.uint64), np.array([[0, 1, 2]]))
+        >>> row.sets.tolist(), row.weights.tolist()
+        ([[0, 1], [0, 2]], [0.5, 0.5])
+    """
+    lengths = stretches.astype(np.int64)
+    total = int(lengths.sum())
+    if total == 0 or total % ONE:
+        raise DataError("A row of the prior does not fill its line.", hint="Take the veil.json of the release again.")
+    parts = [_pieces(lengths[order], order, total // ONE) for order in np.asarray(orders)]
+    weights = np.concatenate([weight for _, weight in parts]) / (ONE * len(parts))
+    return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
+
+
+def _pieces(
+    lengths: npt.NDArray[np.int64], order: npt.NDArray[np.integer], l: int
+) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+    """The sets of one order and the lengths of U that give them."""
+    ends = np.cumsum(lengths)
+    starts = np.unique(np.append(ends % ONE, 0))
+    points = starts[:, None] + np.arange(l, dtype=np.int64) * ONE
+    # A stretch of no length ends where the one before it ends, so the first end beyond a point is never its own.
+    return order[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, ONE))

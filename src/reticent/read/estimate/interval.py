@@ -1,0 +1,51 @@
+"""Intervals of a count whose variance grows with the count itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance of an estimate if the count is N: `base` + `slope` N."""
+
+    base: Vector
+    slope: Vector
+
+
+def quantile(level: float) -> float:
+    """The z of a two-sided interval."""
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def plain(estimate: Vector, variance: Vector, most: Codes, z: float) -> tuple[Vector, Vector]:
+    """Estimate +- z standard errors, cut to what a count can be."""
+    half = z * np.sqrt(np.maximum(variance, 0))
+    return np.clip(estimate - half, 0, most), np.clip(estimate + half, 0, most)
+
+
+def score(estimate: Vector, spread: Spread, most: Codes, z: float) -> tuple[Vector, Vector]:
+    """Every N from which the estimate is at most z standard errors away, where those are taken at N.
+
+    Unlike the plain interval it does not collapse when few or none were drawn.
+    """
+    low, high = (_end(estimate, spread, z, side) for side in (-1, 1))
+    return np.clip(np.minimum(low, estimate), 0, most), np.clip(np.maximum(high, estimate), 0, most)
+
+
+def _end(estimate: Vector, spread: Spread, z: float, side: int) -> Vector:
+    # Half a record of room: one set more or less moves the estimate by about one, which a normal curve does not know.
+    moved = estimate + side / 2
+    middle = moved + z * z * spread.slope / 2
+    half = np.sqrt(np.maximum(middle**2 - moved**2 + z * z * spread.base, 0))
+    return np.asarray(middle + side * half)

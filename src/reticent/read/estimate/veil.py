@@ -1,0 +1,307 @@
+"""Counts from a veiled release: unbiased, with honest intervals, whatever is true of the prior.
+
+Guarantee (to the recipient): let M be the copies of each value in a set, pi = l p and Pi = E[M M'] over orders and U.
+With Pi c = pi o f a record's sum h of c over its candidates has E[h | v] = f(v) for every value v that its row offers:
+the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1) is unbiased for the variance of one.
+
+Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
+published share eta of them is subtracted, and who among them has a value of A stays unknown.
+
+Cost: one inversion per row (`channel`), then l lookups per record.
+
+Reference: D. G. Horvitz and D. J. Thompson, A generalization of sampling without replacement from a finite universe,
+Journal of the American Statistical Association, 1952.
+
+Differences from the paper: the inclusion of a value in a set depends on the truth; the second moments undo that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.errors import PolicyError
+from reticent.read.estimate.channel import Channel, channel
+from reticent.read.estimate.interval import Spread, plain, quantile, score
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+Step = Callable[[int, "Vector"], "Vector"]
+"""The kernel T: a row of the prior and a function of the value -> its mean one event later."""
+
+# Variance estimates less exact than this give way to the variance that the channel tells.
+_EXACT = 0.1
+
+
+@dataclass(frozen=True, repr=False)
+class Veil:
+    """What a release publishes about its veil.
+
+    Attributes:
+        domain: labels of the values, in canonical order.
+        stretches: rows x values, whole numbers.
+        orders: orders x values, permutations of the codes.
+        eta: per row, share of the records whose truth is not offered.
+        eta_variance: per row, variance of the noise in it.
+    """
+
+    domain: tuple[str, ...]
+    stretches: npt.NDArray[np.uint64]
+    orders: Codes
+    eta: Vector
+    eta_variance: Vector
+    _channels: dict[int, Channel] = field(default_factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"Veil({len(self.stretches)} rows, {len(self.domain)} values)"
+
+    def channel(self, row: int) -> Channel:
+        """The channel of a row; made once."""
+        if row not in self._channels:
+            self._channels[row] = channel(self.stretches[row], self.orders)
+        return self._channels[row]
+
+    @cached_property
+    def shares(self) -> Vector:
+        """The prior: rows x values."""
+        return np.asarray(self.stretches / self.stretches.sum(axis=1, keepdims=True, dtype=np.float64))
+
+    def target(self, values: list[str]) -> Vector:
+        """1 for the values asked for, 0 for the others."""
+        strangers = len(set(values) - set(self.domain))
+        if strangers:
+            raise PolicyError(
+                f"{strangers} of the {len(set(values))} values asked for are not in the release's domain.",
+                hint="The codebook lists the domain; rare values stand there under their parent.",
+            )
+        return np.isin(np.array(self.domain), values).astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """Published records, as arrays of one length.
+
+    Attributes:
+        rows: row of the prior.
+        candidates: records x l codes.
+        groups: what to count by, as numbers from 0; all in one group if left out.
+        persons: pseudonyms as numbers; several records of a person vary together.
+        events: number of the event; 0 if left out.
+        first: candidates of the same person's first event, needed where events are above 0.
+    """
+
+    rows: Codes
+    candidates: Codes
+    groups: Codes | None = None
+    persons: Codes | None = None
+    events: Codes | None = None
+    first: Codes | None = None
+
+    def __repr__(self) -> str:
+        return f"Records({len(self.rows)})"
+
+    @property
+    def later(self) -> bool:
+        """Whether there are events after the first."""
+        return self.events is not None and bool(self.events.any())
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Per record: `value` with mean f(truth); `unseen`, its mean where the truth is not offered."""
+
+    value: Vector
+    unseen: Vector
+
+
+@dataclass(frozen=True)
+class Counts:
+    """One number per group: the estimate, its variance, the ends of the interval, and the records it is made from."""
+
+    estimate: Vector
+    variance: Vector
+    low: Vector
+    high: Vector
+    records: Codes
+
+
+def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = None) -> Scores:
+    """What each record adds to the estimate of a target.
+
+    Args:
+        veil: what the release publishes.
+        records: the records.
+        target: one number per value.
+        step: the published kernel, needed for later events: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0)
+            with g = T^r f, where C_0 is the person's first set and C_r the present one.
+    """
+    if not records.later:
+        return _first_scores(veil, records.rows, records.candidates, target)
+    if step is None or records.first is None:
+        raise PolicyError(
+            "Later events of a person cannot be counted without the kernel and the person's first set.",
+            hint="Ask for first events only, or publish with link: true.",
+        )
+    value, unseen = np.empty(len(records.rows)), np.empty(len(records.rows))
+    events = np.asarray(records.events)
+    for event in np.unique(events):
+        at = np.flatnonzero(events == event)
+        part = Records(records.rows[at], records.candidates[at], first=records.first[at])
+        sums = _later_scores(veil, part, target, _Ahead(step, target, int(event)))
+        value[at], unseen[at] = sums.value, sums.unseen
+    return Scores(value, unseen)
+
+
+def counts(
+    veil: Veil, records: Records, target: Vector, *, groups: int = 1, level: float = 0.95, step: Step | None = None
+) -> Counts:
+    """How many records have a value of the target, by group.
+
+    Args:
+        veil: what the release publishes.
+        records: the records.
+        target: 1 for the values to count.
+        groups: number of groups.
+        level: of the interval.
+        step: the published kernel, for later events.
+    """
+    sums = scores(veil, records, target, step=step)
+    at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
+    number = np.bincount(at, minlength=groups)
+    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
+    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
+    variance, error = _variance(at, sums.value, records.persons, groups)
+    low, high = plain(estimate, variance + unseen, number, quantile(level))
+    few = error > _EXACT * variance if _alone(records) else np.zeros(groups, dtype=bool)
+    if few.any():
+        spread = _spread(veil, records.rows, at, target, groups)
+        ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
+        low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
+        variance = np.where(few, spread.base + spread.slope * np.clip(estimate, 0, number), variance)
+    return Counts(estimate, variance + unseen, low, high, number)
+
+
+def calibrated(part: Counts, whole: Counts, total: Vector, *, epsilon: float, level: float = 0.95) -> Counts:
+    """Estimates of parts, drawn toward a published noisy total of the whole they are parts of.
+
+    The noise of the total has scale 2 / epsilon, hence the variance 8 / epsilon^2.
+    """
+    pull = part.variance / (whole.variance + 8 / epsilon**2)
+    estimate = part.estimate + pull * (total - whole.estimate)
+    variance = part.variance * (1 - pull)
+    low, high = plain(estimate, variance, part.records, quantile(level))
+    return Counts(estimate, variance, low, high, part.records)
+
+
+def _first_scores(veil: Veil, rows: Codes, candidates: Codes, target: Vector) -> Scores:
+    table = _table(veil, rows, lambda _: target)
+    return Scores(_sums(table, rows, candidates), (veil.shares @ target)[rows])
+
+
+def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[[int], Vector]) -> Scores:
+    goals = {int(row): ahead(int(row)) for row in np.unique(records.rows)}
+    table = _table(veil, records.rows, goals.__getitem__)
+    unseen = np.zeros(len(table))
+    for row, goal in goals.items():
+        table[row] -= goal
+        unseen[row] = veil.shares[row] @ goal
+    assert records.first is not None  # noqa: S101 - `scores` has looked
+    value = _sums(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
+    return Scores(value, unseen[records.rows])
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """The mean of a target so many events later, as a function of the row."""
+
+    step: Step
+    target: Vector
+    events: int
+
+    def __call__(self, row: int) -> Vector:
+        goal = self.target
+        for _ in range(self.events):
+            goal = self.step(row, goal)
+        return goal
+
+
+def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
+    """Coefficients: rows x values; zero in rows without records."""
+    used = [int(row) for row in np.unique(rows)]
+    silent = sum(not veil.channel(row).tells(goal(row)) for row in used)
+    if silent:
+        raise PolicyError(
+            f"In {silent} of {len(used)} rows of the prior this count cannot be told from the release: a value stands in "
+            "every set equally often (l times its share is a whole number), so the sets do not say how many have it.",
+            hint="Ask about all values together, leave those rows out, or publish with another l or more orders.",
+        )
+    table = np.zeros(veil.stretches.shape)
+    for row in used:
+        table[row] = veil.channel(row).coefficients(goal(row))
+    return table
+
+
+def _sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
+    # Column by column: a table of all lookups at once would be l times as large as the data.
+    flat, base = table.ravel(), rows.astype(np.int64) * table.shape[1]
+    out = np.zeros(len(rows))
+    for column in candidates.T:
+        out += flat[base + column]
+    return out
+
+
+def _total(groups: Codes, values: Vector, size: int) -> Vector:
+    return np.bincount(groups, values, minlength=size).astype(np.float64)
+
+
+def _alone(records: Records) -> bool:
+    """Whether every record is a first event of another person, so that the channel alone tells the variance."""
+    return not records.later and (records.persons is None or len(np.unique(records.persons)) == len(records.persons))
+
+
+def _variance(groups: Codes, values: Vector, persons: Codes | None, size: int) -> tuple[Vector, Vector]:
+    """The variance of the sums, and how exact it is (one standard error of it).
+
+    For a person with several records H (H - 1) of her sum H is on the safe side: m^2 >= m for whole numbers m.
+    """
+    if persons is not None:
+        pairs = groups.astype(np.int64) * (int(persons.max(initial=0)) + 1) + persons
+        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        groups, values = groups[first], _total(inverse, values, len(first))
+    each = values * (values - 1)
+    return _total(groups, each, size), np.sqrt(_total(groups, each**2, size))
+
+
+def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, size: int) -> Vector:
+    """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
+    eta = veil.eta[rows]
+    own = eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta)
+    shape = (size, len(veil.eta))
+    moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
+    return _total(groups, own, size) + moved**2 @ veil.eta_variance
+
+
+def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:
+    """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
+    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
+    for row in np.unique(rows):
+        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+    shape = (size, len(veil.eta))
+    number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
+    mine = number * (veil.shares @ target)
+    weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return Spread(number @ outside, weight @ (inside - outside))
+
+
+def _within(channel: Channel, target: Vector) -> tuple[float, float]:
+    variance = channel.squares(channel.coefficients(target)) - target**2
+    parts = [channel.shares * target, channel.shares * (1 - target)]
+    return tuple(float(part @ variance / max(part.sum(), np.finfo(float).tiny)) for part in parts)  # type: ignore[return-value]

@@ -1,0 +1,47 @@
+"""Prior: every record has a row, and a row's stretches fill the line exactly."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.prior import ONE, Prior
+from reticent.errors import DataError
+from reticent.policy import Policy
+
+POLICY = Policy.from_dict(
+    {"version": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}}, "ill": "sensitive"}}
+)
+
+
+def prior_of(shares, rows=None):
+    shares = np.array(shares)
+    return Prior(
+        tuple(map(str, range(shares.shape[1]))), tuple(rows or [{}] * len(shares)), shares, np.ones(len(shares))
+    )
+
+
+@pytest.mark.parametrize("l", [1, 3, 10, 50])
+def test_stretches_fill_the_line(l):
+    rng = np.random.default_rng(l)
+    shares = rng.dirichlet(np.full(1_700, 0.05), size=20)
+    shares[shares < 1e-9] = 0
+    shares[0, 3] = 1e-14
+    shares /= shares.sum(axis=1, keepdims=True)
+    stretches = prior_of(shares).stretches(l)
+    assert stretches.dtype == np.uint64
+    assert all(sum(row) == l * ONE for row in stretches.tolist())
+    assert ((stretches > 0) == (shares > 0)).all()
+    assert np.abs(stretches / (l * ONE) - shares).max() < 1e-8
+
+
+def test_a_label_matches_on_any_level():
+    fields = published(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
+    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).rows(fields, 4)
+    assert rows.tolist() == [1, 0, 3, 2]
+
+
+def test_records_without_a_row_are_counted():
+    fields = published(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
+    with pytest.raises(DataError, match="1 of 3 records belong to no row"):
+        prior_of(np.eye(1), [{"age": "[0, 50)"}]).rows(fields, 3)

@@ -1,0 +1,119 @@
+"""The informed reader: right where the prior is wrong, and nowhere else."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.measure import measure, tells
+from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.reader import posterior, sample, train
+from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.policy import Policy
+from reticent.read.estimate.veil import Records, Veil, counts
+
+POLICY = Policy.from_dict({"version": 1, "columns": {"sex": "quasi", "hair": "quasi", "ill": "sensitive"}})
+SIZE, L = 20, 4
+LABELS = tuple(f"v{code:02}" for code in range(SIZE))
+
+
+def world(n=30_000, seed=0):
+    rng = np.random.default_rng(seed)
+    odds = rng.dirichlet(np.full(SIZE, 0.8), size=2)
+    sex, hair = rng.integers(2, size=n), rng.integers(5, size=n)
+    values = (rng.random(n)[:, None] > odds.cumsum(axis=1)[sex]).sum(axis=1).clip(max=SIZE - 1)
+    table = pa.table({"sex": np.array(["f", "m"])[sex], "hair": np.array(list("abcde"))[hair]})
+    return published(table, POLICY, ("sex", "hair")), sex, values, odds
+
+
+def prior_of(shares, rows):
+    return Prior(LABELS, rows, shares, np.full(len(shares), 1_000.0))
+
+
+def measured(shares, rows):
+    fields, _, values, _ = world()
+    prior, rng = prior_of(shares, rows), np.random.default_rng(1)
+    seen = sample(fields.values(), prior.rows(fields, len(values)), values, strata=len(rows))
+    half = np.arange(len(values)) < 20_000
+    judge = {name: field.take(np.flatnonzero(~half)) for name, field in fields.items()}
+    return measure(
+        prior, judge.values(), seen.take(np.flatnonzero(half)), seen.take(np.flatnonzero(~half)), l=L, rng=rng
+    )
+
+
+def test_sets_are_those_of_the_channel():
+    """Each slot is the true one equally often, and the recipient's estimator is unbiased on them."""
+    rng = np.random.default_rng(2)
+    shares = np.array([rng.dirichlet(np.ones(SIZE)) for _ in range(3)])
+    shares[0, :4] = 0
+    shares /= shares.sum(axis=1, keepdims=True)
+    prior, orders = prior_of(shares, ({},) * 3), random_orders(SIZE, rng)
+    rows = rng.integers(3, size=60_000)
+    values = (rng.random(60_000)[:, None] > shares.cumsum(axis=1)[rows]).sum(axis=1).clip(max=SIZE - 1)
+    sets = candidates(values, rows, prior.stretches(L), orders, rng)
+    copies = (sets == values[:, None]).sum(axis=1)
+    assert (copies > 0).all()
+    guess = sets[np.arange(len(sets)), rng.integers(L, size=len(sets))]
+    assert (guess == values).mean() == pytest.approx((copies / L).mean(), abs=0.01)
+    for slot in range(L):
+        assert (sets[:, slot] == values).mean() == pytest.approx((copies / L).mean(), abs=0.01)
+    veil = Veil(LABELS, prior.stretches(L), orders, np.zeros(3), np.zeros(3))
+    answer = counts(veil, Records(rows, sets), np.eye(SIZE)[7])
+    assert abs(answer.estimate[0] - (values == 7).sum()) < 4 * np.sqrt(answer.variance[0])
+
+
+def test_a_reader_who_believes_the_prior_gives_each_copy_the_same_weight():
+    shares = np.full((1, 4), 0.25)
+    weight = posterior(shares, np.array([[0, 0, 2]]), shares)
+    assert weight[0] == pytest.approx([2 / 3, 0, 1 / 3, 0])
+    doubled = posterior(np.array([[0.2, 0.2, 0.4, 0.2]]), np.array([[0, 0, 2]]), shares)
+    assert doubled[0] == pytest.approx([0.5, 0, 0.5, 0])
+
+
+def test_a_right_prior_leaves_her_nothing():
+    odds = world()[3]
+    found = measured(odds, ({"sex": "f"}, {}))
+    # Rounding alone lets a frequent value have a copy more than its share.
+    assert found.ratio < 1.2
+    assert found.kappa[0] < 1.6
+    assert found.eta == 0
+
+
+def test_a_prior_that_leaves_out_what_is_published_is_found_out():
+    odds = world()[3]
+    found = measured(odds.mean(axis=0)[None], ({},))
+    assert found.ratio > 1.35
+    assert found.kappa[0] > 2.5
+    assert found.reader_likelihood > found.prior_likelihood + 0.1
+    assert found.tells[0].column == "sex"
+    assert found.tells[0].nats[0] > 0.1 > found.tells[1].nats[0]
+
+
+def test_truths_that_are_not_offered_are_counted():
+    shares = world()[3].copy()
+    share = shares[:, :3].sum(axis=1).mean()
+    shares[:, :3] = 0
+    found = measured(shares / shares.sum(axis=1, keepdims=True), ({"sex": "f"}, {}))
+    assert found.eta == pytest.approx(share, abs=0.03)
+
+
+def test_she_learns_nothing_where_there_is_nothing():
+    fields, _, values, odds = world()
+    rng = np.random.default_rng(3)
+    seen = sample(fields.values(), np.zeros(len(values), dtype=int), rng.permutation(values), strata=1)
+    shy, *_, bold = train(seen, odds.mean(axis=0)[None])
+    for reader, most in ((shy, 1e-9), (bold, 1.2)):
+        belief = reader.belief(seen.take(np.arange(200)))
+        assert np.abs(np.log(belief / belief[0])).max() < most
+
+
+def test_a_coarser_level_tells_less():
+    policy = Policy.from_dict(
+        {"version": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}}, "ill": "sensitive"}}
+    )
+    rng = np.random.default_rng(4)
+    age = rng.integers(0, 100, 20_000)
+    fields = published(pa.table({"age": age}), policy, ("age",))
+    one = tells(fields.values(), age // 10, 10, rng)[0]
+    assert one.nats[1] == pytest.approx(np.log(10), abs=0.1)
+    assert one.nats[2] == pytest.approx(np.log(2), abs=0.05)
