@@ -154,7 +154,7 @@ def suppressing(case):
 )
 def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
     """Not in the order of the input, of the true values or of the classes."""
-    table = case.table(3, 4 * N)
+    table = case.table(3, 8 * N)
     release, _ = read(door_to(case).publish(table))
     values = ["" if value is None else value for value in table.column("ill").to_pylist()]
     qit, st = release.tables["qit"], release.tables["st"]
@@ -172,6 +172,10 @@ def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
     chance = sum(count * (count - 1) for count in Counter(sets).values()) / len(sets)
     alike = sum(a == b for a, b in pairwise(sets))
     assert alike <= chance + 5 * math.sqrt(chance) + 5, "groups are numbered class by class"
+    for value in set().union(*sets):
+        places = [place for place, values in enumerate(sets) if value in values]
+        off = sum(places) / len(places) - (len(sets) - 1) / 2
+        assert abs(off) <= 5 * len(sets) / math.sqrt(12 * len(places)), "groups with a value are numbered early or late"
 
 
 @each([case for case in PUBLISHED if case.kind == "series"])

@@ -16,6 +16,7 @@ from reticent.datasets import hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.release import Release
 from reticent.service import jobs as jobs_module
+from reticent.service.documents import OWNER
 
 CSV = {"Content-Type": "text/csv"}
 
@@ -192,6 +193,8 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
             running.hub.jobs.wait(ident)
             assert client.get(f"/jobs/{ident}").json()["state"] == "cancelled"
             assert client.get("/releases").json() == []
+            assert not list(running.hub.store.outbox(OWNER))
+            assert not len(running.hub.store.ledger(OWNER))
     finally:
         hold.set()
         running.close()

@@ -63,9 +63,18 @@ def test_earlier_releases_are_seen_beside_it_but_not_judged_once_more():
     assert alone.holds
     with pytest.raises(GuaranteeError, match="fewer than l candidates, given all publications"):
         let_through(second, rules, "evolving", earlier=[release("evolving")])
+    between = replace(release("evolving"), tables=release("evolving").tables | {"qit": others()})
+    assert let_through(second, rules, "evolving", earlier=[between]).verdict.holds
+    with pytest.raises(GuaranteeError):
+        let_through(second, rules, "evolving", earlier=[release("evolving"), between])
     both = verify([release("evolving"), second], rules, fresh=1)
     assert not any(finding.where.startswith("release 1") for finding in both.findings)
     assert any(finding.where.startswith("release 2") for finding in both.findings)
+
+
+def others() -> pa.Table:
+    """Four persons whom no other release shows."""
+    return pa.table({"group": [1, 1, 2, 2], "age": ["5", "6", "7", "8"]})
 
 
 def crossed() -> pa.Table:
