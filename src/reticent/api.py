@@ -286,6 +286,14 @@ class Series:
                 driver, place = series.Series(store, self.policy), None if folder is None else Path(folder)
                 return driver.deliver(records, place, seed=self._seed, first=first, form=format)
 
+    def status(self) -> dict[str, Any]:
+        """How the series stands, in plain values."""
+        name = series.Series.kind
+        with Store.open(self._place, create=False) as store:
+            releases = len(store.ledger(name))
+        settings = self.policy.series
+        return {"method": settings.method, "m": self.policy.m, "max_risk": settings.limit, "releases": releases}
+
     def _first(self, records: pa.Table) -> series.Next:
         rng = Rng.fresh() if self._seed is None else Rng.from_seed(self._seed)
         return series.compose(records, self.policy, rng)

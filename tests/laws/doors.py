@@ -93,7 +93,11 @@ class Service:
         self.client = self.server.client()
         self.publisher = OWNER if case.kind == "table" else f"{case.kind}:x"
         if case.kind != "table" and not begun:
-            self.post(f"/{case.kind}", json={"name": "x", "policy": case.policy})
+            try:
+                self.post(f"/{case.kind}", json={"name": "x", **bundle(case)})
+            except RefusedError:
+                self.close()
+                raise
 
     def post(self, path: str, **what) -> dict:
         answer = self.client.post(path, **what)
@@ -107,7 +111,7 @@ class Service:
         body = {"content": sink.getvalue(), "headers": {"Content-Type": "application/vnd.apache.parquet"}}
         if self.case.kind == "table":
             ident = self.post("/tables", **body)["id"]
-            job = self.post(f"/tables/{ident}/jobs", json={"policy": self.case.policy, "method": self.case.method})
+            job = self.post(f"/tables/{ident}/jobs", json={**bundle(self.case), "method": self.case.method})
         elif self.case.kind == "series":
             job = self.post("/series/x/releases", **body)
         else:
@@ -131,6 +135,15 @@ class Service:
     def close(self) -> None:
         self.client.close()
         self.server.close()
+
+
+def bundle(case) -> dict:
+    """The policy of a case as a client sends it: its prior along with it, under a plain name."""
+    prior = case.policy.get("prior")
+    if prior is None:
+        return {"policy": case.policy}
+    policy = case.policy | {"prior": prior | {"file": "prior.csv"}}
+    return {"policy": policy, "files": {"prior.csv": Path(prior["file"]).read_text()}}
 
 
 DOORS = {"command line": CommandLine, "service": Service}

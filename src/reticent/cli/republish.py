@@ -32,13 +32,14 @@ def republish(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     with working("Grouping"):
-        release = Series(store, rules, seed=seed).publish(table, output, format=form)
+        series = Series(store, rules, seed=seed)
+        release = series.publish(table, output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
     for name in ("changes", "held", "risk"):
         figures = release.explain.get(name) or {}
         if figures:
             say(f"  {name}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
-    say(f"Release {release.explain['release']} of the series, verified and written to {output}.")
+    say(f"Release {series.status()['releases']} of the series, verified and written to {output}.")
     if json:
         emit(summary(release, seconds))
