@@ -67,6 +67,8 @@ mod tests {
         let (groups, count) = l_diverse(&[0, 1, 0, 1, 0, 1, 0, 1], &space, 2);
         assert_eq!(count, 4);
         assert!((0..4).all(|i| groups[2 * i] == groups[2 * i + 1]));
+        let (_, count) = l_diverse(&[0, 1, 0, 1, 0, 0, 0, 0], &space, 2);
+        assert_eq!(count, 1, "the right half would have one value");
         let (groups, count) = l_diverse(&[0; 8], &space, 2);
         assert_eq!((groups, count), (vec![-1; 8], 0));
     }

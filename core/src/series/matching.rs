@@ -74,12 +74,19 @@ mod tests {
     }
 
     #[test]
-    fn entries_give_way_along_a_path() {
+    fn more_entries_than_values_have_no_representatives() {
         // All sets are {0, 1, 2}: three entries have representatives, four have not.
         let all = [0, 1, 2];
         let indices: Vec<i32> = all.iter().chain(&all).chain(&all).copied().collect();
         let knowledge = Knowledge::new(&[0, 3, 6, 9], &indices, &[1.0; 9]);
         assert!(others_represented(&knowledge, &[0; 3], 0, 2));
         assert!(!others_represented(&knowledge, &[0; 4], 0, 2));
+    }
+
+    #[test]
+    fn an_entry_with_a_choice_makes_room_for_one_without() {
+        let knowledge = Knowledge::new(&[0, 1, 3, 4], &[0, 0, 1, 2], &[1.0; 4]);
+        let entries = [knowledge.id[2], knowledge.id[1], knowledge.id[0]];
+        assert!(others_represented(&knowledge, &entries, 0, 2));
     }
 }

@@ -247,6 +247,20 @@ mod tests {
     }
 
     #[test]
+    fn a_value_weighs_its_share_of_the_group() {
+        // All updates are equally likely; the last group holds the value 2 twice and 0 once.
+        let step = (vec![0, 2, 4, 5], vec![0, 2, 0, 2, 2], vec![0.5; 5]);
+        let skewed = Versions {
+            offsets: &[0, 2, 5],
+            candidates: &[0, 1, 0, 2, 2],
+            ..graph(&step)
+        };
+        let risk = &risks(&skewed, &[1])[0];
+        assert!((risk.worst - 2.0 / 3.0).abs() < 1e-12);
+        assert!((risk.own - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
     fn a_version_that_names_itself_or_a_later_one_is_refused() {
         let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
         assert!(graph(&step).check(&[1]).is_ok());

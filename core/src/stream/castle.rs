@@ -12,6 +12,8 @@ pub struct Held {
     pub value: u32,
     pub point: Point,
     pub cluster: u32,
+    /// How many tuples had arrived before.
+    pub position: u64,
 }
 
 /// How many times each thing occurs; its size is the number of different things.
@@ -19,11 +21,11 @@ pub struct Held {
 pub struct Tally(pub HashMap<u64, u32>);
 
 impl Tally {
-    fn add(&mut self, x: u64) {
+    pub fn add(&mut self, x: u64) {
         *self.0.entry(x).or_default() += 1;
     }
 
-    fn remove(&mut self, x: u64) {
+    pub fn remove(&mut self, x: u64) {
         if let Some(n) = self.0.get_mut(&x) {
             *n -= 1;
             if *n == 0 {
@@ -62,7 +64,8 @@ pub struct Castle {
     pub space: Space,
     pub held: Vec<Option<Held>>,
     pub spare: Vec<u32>,
-    /// Held tuples in order of arrival; released ones are skipped when they come up.
+    /// Positions and numbers of tuples in order of arrival; released ones are skipped when they come up, though their numbers may
+    /// have gone to later tuples.
     pub order: VecDeque<(u64, u32)>,
     pub clusters: Vec<Option<Cluster>>,
     /// Published regions that later tuples may reuse.
@@ -157,11 +160,11 @@ impl Castle {
         self.held.len() - self.spare.len()
     }
 
-    fn good(&self, persons: &Tally, values: &Tally) -> bool {
+    pub(super) fn good(&self, persons: &Tally, values: &Tally) -> bool {
         persons.0.len() >= self.settings.k && values.0.len() >= self.settings.l
     }
 
-    fn tuple(&self, number: u32) -> &Held {
+    pub(super) fn tuple(&self, number: u32) -> &Held {
         self.held[number as usize]
             .as_ref()
             .expect("a member is held")
@@ -208,6 +211,7 @@ impl Castle {
             value,
             point,
             cluster,
+            position: self.arrived,
         });
         self.admit(cluster, number);
         self.order.push_back((self.arrived, number));
@@ -217,7 +221,7 @@ impl Castle {
                 break;
             }
             self.order.pop_front();
-            self.expire(number, out);
+            self.expire(position, number, out);
         }
     }
 
@@ -283,8 +287,9 @@ impl Castle {
     }
 
     /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
-    fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
-        let Some(tuple) = self.held[number as usize].as_ref() else {
+    fn expire(&mut self, position: u64, number: u32, out: &mut Vec<Out>) {
+        let tuple = self.held[number as usize].as_ref();
+        let Some(tuple) = tuple.filter(|t| t.position == position) else {
             return;
         };
         let (home, point) = (tuple.cluster, tuple.point.clone());
@@ -400,85 +405,11 @@ impl Castle {
         self.published_sums.2 += n * (values - 1) as f64 / values as f64;
     }
 
-    /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
-    fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
-        if whole.persons.0.len() < 2 * self.settings.k {
-            return vec![whole];
-        }
-        let mut rest = whole.members.clone();
-        let (mut persons, mut values) = (whole.persons.clone(), whole.values.clone());
-        let mut parts: Vec<Cluster> = Vec::new();
-        while self.good(&persons, &values) {
-            let seed = rest[self.draw.index(rest.len())];
-            let part = self.grow(seed, &rest);
-            rest.retain(|m| !part.members.contains(m));
-            for &member in &part.members {
-                persons.remove(self.tuple(member).person);
-                values.remove(u64::from(self.tuple(member).value));
-            }
-            parts.push(part);
-        }
-        for number in rest {
-            let point = self.tuple(number).point.clone();
-            let growth =
-                |c: &Cluster| self.space.loss_with(&c.region, &point) - self.space.loss(&c.region);
-            let nearest = (0..parts.len())
-                .min_by(|&a, &b| growth(&parts[a]).total_cmp(&growth(&parts[b])))
-                .expect("a good cluster gives at least one part");
-            self.put(&mut parts[nearest], number);
-        }
-        parts
-    }
-
-    fn put(&self, part: &mut Cluster, number: u32) {
-        let tuple = self.tuple(number);
-        self.space.extend(&mut part.region, &tuple.point);
-        part.members.push(number);
-        part.persons.add(tuple.person);
-        part.values.add(u64::from(tuple.value));
-    }
-
-    /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
-    fn grow(&self, seed: u32, rest: &[u32]) -> Cluster {
-        let around = Region::around(&self.tuple(seed).point);
-        let mut near: Vec<(f64, u32)> = rest
-            .iter()
-            .filter(|&&m| m != seed)
-            .map(|&m| (self.space.loss_with(&around, &self.tuple(m).point), m))
-            .collect();
-        near.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut part = Cluster {
-            region: around,
-            members: vec![],
-            persons: Tally::default(),
-            values: Tally::default(),
-        };
-        self.put(&mut part, seed);
-        for new_value in [true, false] {
-            for &(_, number) in &near {
-                if self.good(&part.persons, &part.values) {
-                    return part;
-                }
-                let tuple = self.tuple(number);
-                let brings = if new_value {
-                    part.values.0.len() < self.settings.l
-                        && !part.values.0.contains_key(&u64::from(tuple.value))
-                } else {
-                    !part.persons.0.contains_key(&tuple.person)
-                };
-                if brings && !part.members.contains(&number) {
-                    self.put(&mut part, number);
-                }
-            }
-        }
-        part
-    }
-
     /// Releases or suppresses all that is still held.
     pub fn flush(&mut self, out: &mut Vec<Out>) {
         self.draw.at(u64::MAX >> 20);
-        while let Some((_, number)) = self.order.pop_front() {
-            self.expire(number, out);
+        while let Some((position, number)) = self.order.pop_front() {
+            self.expire(position, number, out);
         }
     }
 }
@@ -574,5 +505,19 @@ mod tests {
         let seqs = |outs: Vec<Out>| outs.iter().map(|o| o.seq).collect::<Vec<_>>();
         let left = seqs(push(&mut whole, 100, 300));
         assert_eq!(seqs(push(&mut again, 100, 300)), left);
+    }
+
+    #[test]
+    fn nobody_is_suppressed_before_the_time() {
+        let mut castle = castle();
+        for i in 0..2000 {
+            for out in push(&mut castle, i, i + 1) {
+                assert!(
+                    out.region.is_some() || i - out.seq >= DELTA as u64,
+                    "{} at {i}",
+                    out.seq
+                );
+            }
+        }
     }
 }

@@ -4,6 +4,8 @@ use super::bytes::{Read, Reader, Writer};
 use super::castle::{Castle, Cluster, Held, Tally};
 use super::cluster::{Point, Region};
 
+const BAD: &str = "the snapshot contradicts itself";
+
 fn write_region(out: &mut Writer, region: &Region) {
     out.u32s(&region.leaves);
     out.u32s(&region.levels);
@@ -97,6 +99,7 @@ pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
     core.order = (0..input.len(12)?)
         .map(|_| Ok((input.u64()?, input.u32()?)))
         .collect::<Read<_>>()?;
+    place(core)?;
     core.clusters.clear();
     for _ in 0..input.len(8)? {
         let members = input.u32s()?;
@@ -116,6 +119,20 @@ pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
     input.end()
 }
 
+/// Gives every held tuple its position: that of the last arrival under its number.
+fn place(core: &mut Castle) -> Read<()> {
+    for &(position, number) in &core.order {
+        let held = core.held.get_mut(number as usize).ok_or(BAD)?;
+        held.iter_mut().for_each(|t| t.position = position);
+    }
+    let waiting = |t: &Held| t.position != u64::MAX;
+    if core.held.iter().flatten().all(waiting) {
+        Ok(())
+    } else {
+        Err(BAD)
+    }
+}
+
 fn read_held(input: &mut Reader) -> Read<Held> {
     let (seq, person, value, cluster) = (input.u64()?, input.u64()?, input.u32()?, input.u32()?);
     let (leaves, numbers) = (
@@ -128,6 +145,7 @@ fn read_held(input: &mut Reader) -> Read<Held> {
         value,
         cluster,
         point: Point { leaves, numbers },
+        position: u64::MAX,
     })
 }
 
@@ -135,7 +153,7 @@ fn rebuild(core: &Castle, members: Vec<u32>, region: Region) -> Read<Cluster> {
     let (mut persons, mut values) = (Tally::default(), Tally::default());
     for &member in &members {
         let held = core.held.get(member as usize).and_then(Option::as_ref);
-        let held = held.ok_or("the snapshot contradicts itself")?;
+        let held = held.ok_or(BAD)?;
         *persons.0.entry(held.person).or_default() += 1;
         *values.0.entry(u64::from(held.value)).or_default() += 1;
     }

@@ -198,6 +198,8 @@ mod tests {
         let joined = space.join(&Region::around(&a), &Region::around(&b));
         assert!(space.contains(&joined, &a) && space.contains(&joined, &b));
         assert_eq!(space.loss(&joined), (1.0 + 0.7) / 2.0);
+        let again = space.join(&joined, &Region::around(&a));
+        assert_eq!(again.levels, joined.levels);
     }
 
     #[test]

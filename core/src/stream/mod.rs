@@ -3,6 +3,7 @@
 pub mod bytes;
 pub mod castle;
 pub mod castle_snapshot;
+mod castle_split;
 pub mod cluster;
 pub mod column;
 pub mod delay_free;

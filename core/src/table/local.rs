@@ -323,21 +323,26 @@ fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collapse::collapse;
+    use super::super::collapse::{SensitiveColumn, collapse};
     use super::super::loss::Kind;
+    use super::super::model::Diversity;
     use super::super::space::{Attribute, Space};
     use super::*;
 
-    #[test]
-    fn records_with_company_keep_their_values_and_the_others_are_generalised() {
+    /// Levels of the rows of one column with four leaves and their root, for k = 2 and l values.
+    fn levels_of(codes: &[i32], values: &[i32], l: u32) -> Vec<i64> {
         let tables = vec![vec![0, 1, 2, 3], vec![0; 4]];
         let ladder = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
-        let codes = [0, 0, 1, 1, 2, 3];
-        let collapsed = collapse(Space::new(vec![ladder]), &[&codes], vec![], None);
+        let ills = SensitiveColumn {
+            codes: values,
+            domain: 2,
+            tree: vec![],
+        };
+        let collapsed = collapse(Space::new(vec![ladder]), &[codes], vec![ills], None);
         let table = &collapsed.table;
         let model = Model {
             k: 2,
-            diversity: None,
+            diversity: Some(Diversity::Distinct(l)),
             closeness: None,
         };
         let scorer = Scorer::new(Kind::Loss, &table.space, &table.base, &[1.0]);
@@ -350,7 +355,19 @@ mod tests {
         };
         let recoded = recode(&task, None, false);
         let (levels, suppressed) = recoded.of_rows(&collapsed.combinations, None);
-        assert_eq!(levels, [[0, 0, 0, 0, 1, 1]]);
         assert!(!suppressed.contains(&true));
+        levels[0].clone()
+    }
+
+    #[test]
+    fn records_with_company_keep_their_values_and_the_others_are_generalised() {
+        let levels = levels_of(&[0, 0, 1, 1, 2, 3], &[0; 6], 1);
+        assert_eq!(levels, [0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn company_of_one_value_is_not_enough() {
+        let levels = levels_of(&[0, 0, 1, 1, 2, 2], &[0, 0, 0, 1, 1, 1], 2);
+        assert_eq!(levels, [1, 1, 0, 0, 1, 1]);
     }
 }

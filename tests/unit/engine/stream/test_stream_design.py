@@ -138,7 +138,7 @@ def test_after_an_error_a_stream_takes_nothing_more(tmp_path):
 
 
 @pytest.mark.parametrize("delta", [1, 7, 50])
-def test_castle_lets_nobody_wait_longer_than_delta(tmp_path, delta):
+def test_castle_lets_nobody_wait_longer_than_delta_and_gives_nobody_up_before(tmp_path, delta):
     rules = {"version": 1, "person": "who", "columns": COLUMNS, "privacy": {"k": 3, "l": 2}}
     rules |= {"stream": {"method": "castle", "delta": delta}}
     stream = Castle(Policy.from_dict(rules), rng=Rng.from_seed(1))
@@ -150,6 +150,7 @@ def test_castle_lets_nobody_wait_longer_than_delta(tmp_path, delta):
         # What waits was either just taken in or is younger than delta; the suppressed have left as well.
         assert stream.counts.held <= delta
         assert stream.counts.held + stream.counts.suppressed == len(left)
+        assert stream.counts.suppressed <= sum(seq <= i - delta for seq in left)
     stream.close()
     assert stream.counts.held == 0
 

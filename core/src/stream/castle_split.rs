@@ -1,0 +1,80 @@
+//! Splitting of CASTLE: a large cluster leaves as several small ones.
+
+use super::castle::{Castle, Cluster, Tally};
+use super::cluster::Region;
+
+impl Castle {
+    /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
+    pub(super) fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
+        if whole.persons.0.len() < 2 * self.settings.k {
+            return vec![whole];
+        }
+        let mut rest = whole.members.clone();
+        let (mut persons, mut values) = (whole.persons.clone(), whole.values.clone());
+        let mut parts: Vec<Cluster> = Vec::new();
+        while self.good(&persons, &values) {
+            let seed = rest[self.draw.index(rest.len())];
+            let part = self.grow(seed, &rest);
+            rest.retain(|m| !part.members.contains(m));
+            for &member in &part.members {
+                persons.remove(self.tuple(member).person);
+                values.remove(u64::from(self.tuple(member).value));
+            }
+            parts.push(part);
+        }
+        for number in rest {
+            let point = self.tuple(number).point.clone();
+            let growth =
+                |c: &Cluster| self.space.loss_with(&c.region, &point) - self.space.loss(&c.region);
+            let nearest = (0..parts.len())
+                .min_by(|&a, &b| growth(&parts[a]).total_cmp(&growth(&parts[b])))
+                .expect("a good cluster gives at least one part");
+            self.put(&mut parts[nearest], number);
+        }
+        parts
+    }
+
+    fn put(&self, part: &mut Cluster, number: u32) {
+        let tuple = self.tuple(number);
+        self.space.extend(&mut part.region, &tuple.point);
+        part.members.push(number);
+        part.persons.add(tuple.person);
+        part.values.add(u64::from(tuple.value));
+    }
+
+    /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
+    fn grow(&self, seed: u32, rest: &[u32]) -> Cluster {
+        let around = Region::around(&self.tuple(seed).point);
+        let mut near: Vec<(f64, u32)> = rest
+            .iter()
+            .filter(|&&m| m != seed)
+            .map(|&m| (self.space.loss_with(&around, &self.tuple(m).point), m))
+            .collect();
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut part = Cluster {
+            region: around,
+            members: vec![],
+            persons: Tally::default(),
+            values: Tally::default(),
+        };
+        self.put(&mut part, seed);
+        for new_value in [true, false] {
+            for &(_, number) in &near {
+                if self.good(&part.persons, &part.values) {
+                    return part;
+                }
+                let tuple = self.tuple(number);
+                let brings = if new_value {
+                    part.values.0.len() < self.settings.l
+                        && !part.values.0.contains_key(&u64::from(tuple.value))
+                } else {
+                    !part.persons.0.contains_key(&tuple.person)
+                };
+                if brings && !part.members.contains(&number) {
+                    self.put(&mut part, number);
+                }
+            }
+        }
+        part
+    }
+}
