@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         StateError,
     )
     from reticent.policy import Policy
+    from reticent.publication.stream import Stream
     from reticent.release import Release
 
-    Stream: Any  # reticent.publication.stream
     __version__: str
 
 _HOME = {
