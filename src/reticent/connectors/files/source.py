@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -79,7 +80,7 @@ def read_errors(name: str) -> Iterator[None]:
     """Say in our words what the system said about reading; its own words may carry more than they should."""
     try:
         yield
-    except (EOFError, gzip.BadGzipFile):
+    except (EOFError, gzip.BadGzipFile, zlib.error):
         raise DataError(f"{name} is a damaged gzip file.", hint="Pack or copy it again.") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "the read failed"
