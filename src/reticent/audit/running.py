@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
     I64 = npt.NDArray[np.int64]
 
-# Groups opened lately stand in a small part of their own, so that a batch of one record costs no walk through all.
-_FEW = 4_096
+# Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
+_FEW, _LATELY = 256, 4_096
+_EDGE = np.ones(1, dtype=bool)
 _ROWS = np.uint64((1 << 32) - 1)
 
 
@@ -60,7 +61,7 @@ class _Open:
         return len(self.groups)
 
     def find(self, groups: U64) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """Where sorted groups stand, and whether they do."""
+        """Where groups stand, and whether they do."""
         if not len(self):
             return np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=bool)
         places = np.minimum(np.searchsorted(self.groups, groups), len(self) - 1)
@@ -85,18 +86,21 @@ class GroupJudge:
 
     def __init__(self, l: int, retire_after: int = 0) -> None:
         self._l, self._retire_after = l, retire_after
-        self._open, self._lately = _Open(), _Open()
+        self._open = _Open()
+        self._lately: dict[int, list[int]] = {}
+        """Groups that small batches opened: free places, and the position each was opened at."""
         self._last = -1
         self._rank: I64 = np.empty(0, dtype=np.int64)
 
     def offences(self, seqs: U64, groups: U64, opened: Opened, labels: Sequence[str | None]) -> list[str]:
-        """What is wrong with a batch, in words without any value; takes it in when nothing is."""
+        """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         if len(seqs) != len(groups) or len(opened.offsets) != len(opened.groups) + 1:
             return ["the batch is not whole"]
         rises = not len(seqs) or (int(seqs[0]) > self._last and bool((seqs[1:] > seqs[:-1]).all()))
         if not rises:
             return ["a position occurs twice"]
-        offences = self._candidates(opened, labels) or self._members(seqs, groups, opened)
+        members = self._few if len(groups) < _FEW else self._many
+        offences = self._candidates(opened, labels) or members(seqs, groups, opened)
         if not offences and len(seqs):
             self._last = int(seqs[-1])
         return offences
@@ -107,7 +111,7 @@ class GroupJudge:
         if len(labels) > len(self._rank):
             self._rank = np.empty(len(labels), dtype=np.int64)
             self._rank[sorted(range(len(labels)), key=lambda code: labels[code] or "")] = np.arange(len(labels))
-        starts, sizes = opened.offsets[:-1], np.diff(opened.offsets)
+        starts, sizes = opened.offsets[:-1], opened.offsets[1:] - opened.offsets[:-1]
         if sizes.min() < self._l:
             return [f"{int((sizes < self._l).sum()):,} groups offer fewer than {self._l} candidates"]
         ranks = self._rank[opened.codes]
@@ -121,49 +125,83 @@ class GroupJudge:
             return [f"a candidate is above 1/{self._l} of its group in {over:,} groups"]
         return []
 
-    def _members(self, seqs: U64, groups: U64, opened: Opened) -> list[str]:
-        names, first, joins = _distinct(groups)
-        new, at = self._new(seqs, opened)
-        if (new.groups[1:] == new.groups[:-1]).any() or any(
-            part.find(new.groups)[1].any() for part in (self._open, self._lately)
+    def _few(self, seqs: U64, groups: U64, opened: Opened) -> list[str]:
+        """A small batch record by record: a walk through all open groups would cost more than the batch."""
+        places, here = self._open.find(groups)
+        totals = np.add.reduceat(opened.counts, opened.offsets[:-1]).tolist() if len(opened.groups) else []
+        coming = list(zip(opened.groups.tolist(), opened.at.tolist(), totals, strict=True))[::-1]
+        positions, lately = seqs.tolist(), self._lately
+        if len(coming) and (
+            self._open.find(opened.groups)[1].any() or not lately.keys().isdisjoint(opened.groups.tolist())
         ):
             return ["a group is opened twice"]
-        known = np.zeros(len(names), dtype=bool)
-        changes = []
-        for part in (self._open, self._lately, new):
+        for row, (group, place, known) in enumerate(zip(groups.tolist(), places.tolist(), here.tolist(), strict=True)):
+            while coming and coming[-1][1] <= row:
+                name, _, total = coming.pop()
+                if name in lately:
+                    return ["a group is opened twice"]
+                lately[name] = [total, positions[row]]
+            if known:
+                self._open.room[place] -= 1
+                left = self._open.room[place]
+            elif group in lately:
+                lately[group][0] -= 1
+                left = lately[group][0]
+            else:
+                late = any(name == group for name, _, _ in coming)
+                return [
+                    "a group comes after its first record" if late else "1 group is joined that was not opened before"
+                ]
+            if left < 0:
+                return ["1 group takes more records than it has candidates"]
+        lately |= {name: [total, positions[-1] if positions else 0] for name, _, total in coming}
+        if len(lately) > _LATELY:
+            self._open, self._lately = self._all(), {}
+        return []
+
+    def _many(self, seqs: U64, groups: U64, opened: Opened) -> list[str]:
+        """A large batch at once: by name, among all open groups."""
+        if self._lately:
+            self._open, self._lately = self._all(), {}
+        names, first, joins = _distinct(groups)
+        new, at = self._new(seqs, opened)
+        if (new.groups[1:] == new.groups[:-1]).any() or self._open.find(new.groups)[1].any():
+            return ["a group is opened twice"]
+        known = 0
+        for part in (self._open, new):
             places, here = part.find(names)
-            known |= here
-            left = part.room[places[here]] - joins[here]
+            places, left = places[here], part.room[places[here]] - joins[here]
             if len(left) and left.min() < 0:
                 return [f"{int((left < 0).sum()):,} groups take more records than they have candidates"]
-            changes.append((part, places[here], left))
-            if part is new and (first[here] < at[places[here]]).any():
+            if part is new and (first[here] < at[places]).any():
                 return ["a group comes after its first record"]
-        if not known.all():
-            return [f"{int((~known).sum()):,} groups are joined that were not opened before"]
-        for part, places, left in changes:
+            known += len(left)
             part.room[places] = left
-        self._take(new)
+        if known < len(names):
+            return [f"{len(names) - known:,} groups are joined that were not opened before"]
+        self._open = self._open.beside(new, oldest=self._oldest())
         return []
 
     def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, I64]:
         """The groups of a batch by name, and the rows before which they are announced."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
-        totals = np.add.reduceat(opened.counts, opened.offsets[:-1])[order] if len(order) else opened.at
+        totals = np.add.reduceat(opened.counts, opened.offsets[:-1])[order] if len(order) else at
         since = seqs[np.minimum(at, len(seqs) - 1)] if len(seqs) else np.zeros(len(order), dtype=np.uint64)
         return _Open(opened.groups[order], totals.astype(np.int64), since), at
 
-    def _take(self, new: _Open) -> None:
-        if len(new):
-            self._lately = self._lately.beside(new)
-        if len(self._lately) > _FEW:
-            self._open, self._lately = self._all(), _Open()
+    def _oldest(self) -> int:
+        """The position before which a group was opened that takes nobody any more."""
+        return max(0, self._last - self._retire_after) if self._retire_after else 0
 
     def _all(self) -> _Open:
         """All that may still be joined."""
-        oldest = max(0, self._last - self._retire_after) if self._retire_after else 0
-        return self._open.beside(self._lately, oldest=oldest)
+        columns = [(name, room, since) for name, (room, since) in self._lately.items()]
+        groups, room, since = zip(*columns, strict=True) if columns else ((), (), ())
+        lately = _Open(
+            np.array(groups, dtype=np.uint64), np.array(room, dtype=np.int64), np.array(since, dtype=np.uint64)
+        )
+        return self._open.beside(lately, oldest=self._oldest())
 
     def snapshot(self) -> bytes:
         """What is remembered."""
@@ -177,7 +215,7 @@ class GroupJudge:
         head = orjson.loads(line)
         size = head["open"]
         columns = [np.frombuffer(data, kind, size, 8 * size * i).copy() for i, kind in enumerate(("u8", "i8", "u8"))]
-        self._last, self._open, self._lately = head["last"], _Open(*columns), _Open()
+        self._last, self._open, self._lately = head["last"], _Open(*columns), {}
 
 
 def _distinct(groups: U64) -> tuple[U64, I64, I64]:
@@ -188,9 +226,9 @@ def _distinct(groups: U64) -> tuple[U64, I64, I64]:
     if not (names[1:] >= names[:-1]).all():
         order = np.argsort(groups, kind="stable")
         names = groups[order]
-    starts = np.flatnonzero(names[1:] != names[:-1]) + 1
-    starts = np.concatenate([[0], starts]) if len(names) else starts
-    return names[starts], order[starts], np.diff(starts, append=len(names))
+    edges = np.flatnonzero(np.concatenate([_EDGE, names[1:] != names[:-1], _EDGE]))
+    starts = edges[:-1]
+    return names[starts], order[starts], edges[1:] - starts
 
 
 class RecordJudge:

@@ -6,7 +6,7 @@ from and in how a step becomes durable, and in nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -105,7 +105,7 @@ class StreamPublication:
             return Released(bad=batch.bad)
         released = self._judged(self.engine.place(self._table(batch), seqs), batch)
         self._journal += len(released.journal or b"")
-        return replace(released, records=batch.table.num_rows, bad=batch.bad)
+        return released
 
     def close(self) -> Released:
         """The input has ended: what is held is released or suppressed."""
@@ -123,7 +123,8 @@ class StreamPublication:
         self._refuted = True
         self._judge.refuse_refuted(placed)
         self._refuted = False
-        return Released(self._lines.groups(batch, placed), self._lines.records(placed), placed.journal)
+        lines, late = self._lines.groups(batch, placed), self._lines.records(placed)
+        return Released(lines, late, placed.journal, batch.table.num_rows, batch.bad)
 
     # State
 

@@ -143,8 +143,9 @@ class Immediate(StreamPublisher):
         """Places records for good; after an error the publisher is of no use any more."""
         records = self._read(batch, seqs)
         # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
-        records = replace(records, labels=tuple(self.values.labels[self._told :]))
-        self._told = len(self.values)
+        if len(self.values) > self._told:
+            records = replace(records, labels=tuple(self.values.labels[self._told :]))
+            self._told = len(self.values)
         groups = self._settle(records)
         return Placed(records.seqs, groups, self.values.labels, journal=records.to_bytes())
 
