@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo test bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo check test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -41,9 +41,22 @@ demo: setup
 
 test: setup $(VENV)/.spark $(VENV)/.fuzz
 	scripts/install-test-services
+	cargo test --quiet --manifest-path core/Cargo.toml --no-default-features --lib
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+# Under a minute on two cores, for use after every change: no Spark, Kafka, PostgreSQL or browser.
+QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce
+check: setup
+	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
+	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
+	&& echo "make check: $$(($$(date +%s) - started)) s"
+
+# Planted bugs: each must make the tests it names fail.
+mutants: setup
+	$(BIN)/python tests/mutants/run.py
+
 bench: setup $(VENV)/.spark
+	cargo bench --quiet --manifest-path core/Cargo.toml --no-default-features
 	$(BIN)/python -m bench
 
 lint: setup $(VENV)/.spark
@@ -53,6 +66,7 @@ lint: setup $(VENV)/.spark
 	$(BIN)/lint-imports
 	cargo fmt --check --manifest-path core/Cargo.toml
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets -- -D warnings
+	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets --no-default-features -- -D warnings
 
 format: setup
 	$(BIN)/ruff check --fix --quiet . || true

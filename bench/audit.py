@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.api import anonymize
 from reticent.audit.attack import Evidence, Outcome
 from reticent.audit.attack.join_or_open import Effort, join_or_open
 from reticent.audit.attack.outcome import SURE, wilson
@@ -19,7 +20,6 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.report import Material, audit
-from reticent.tables import anonymize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,16 +125,16 @@ def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effor
     return outcome
 
 
-def _evolving(strategy: str, rows: int) -> dict[str, float]:
+def _evolving(method: str, rows: int) -> dict[str, float]:
     """Five publications, a tenth deleted and a tenth inserted between any two."""
     rng = np.random.default_rng(3)
     shares = 1 / (np.arange(40) + 8.0)
     age = {"role": "quasi", "hierarchy": {"intervals": [10, 20]}}
     columns = {"id": "identifier", "age": age, "zip": "quasi", "ill": "sensitive"}
     policy = Policy.from_dict(
-        {"version": 1, "person": "id", "columns": columns, "evolving": {"strategy": strategy, "l": L}}
+        {"version": 1, "person": "id", "columns": columns, "evolving": {"method": method, "l": L}}
     )
-    engine: Any = publisher(policy, "evolving", strategy, rng=Rng.from_seed(1))
+    engine: Any = publisher(policy, "evolving", method, rng=Rng.from_seed(1))
 
     def batch(first: int, many: int) -> pa.Table:
         ids = [str(i) for i in range(first, first + many)]

@@ -1,4 +1,4 @@
-"""Evolving tables: six strategies on the census, single changes into a million records, counterfeits, query error."""
+"""Evolving tables: six methods on the census, single changes into a million records, counterfeits, query error."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.api import EvolvingTable
 from reticent.datasets import census
 from reticent.engine import publisher
-from reticent.engine.evolving.durable import EvolvingTable
 from reticent.engine.rng import Rng
 from reticent.reproduce.evolving import Census, Scale, Study, policy
 from reticent.utility.query import relative_error
@@ -27,21 +27,21 @@ def seconds(work: Any) -> tuple[float, Any]:
     return time.perf_counter() - start, found
 
 
-def strategies(*, quick: bool) -> dict[str, Any]:
+def methods(*, quick: bool) -> dict[str, Any]:
     """Deletion of 10%, one record after the other, as a table meets it that changes all day."""
     full = 57_700 if quick else 577_000
     study = Study(Scale(l=L), Census(full, 1))
 
-    def deletion(strategy: str, n: int, *, each: bool = True) -> float:
-        return study.deletion(strategy, n, each=each) / 1000
+    def deletion(method: str, n: int, *, each: bool = True) -> float:
+        return study.deletion(method, n, each=each) / 1000
 
     small = (2_885, 5_770) if quick else (5_770, 14_425, 28_850, 57_700)
     found: dict[str, Any] = {"records": full, "l": L, "deleted": "10%, one by one"}
-    for strategy in ("indexed", "encc", "enc"):
-        found[strategy] = deletion(strategy, full)
+    for method in ("indexed", "encc", "enc"):
+        found[method] = deletion(method, full)
     found["growth"] = {
-        strategy: {n: deletion(strategy, n) for n in sizes}
-        for strategy, sizes in (("enc", small), ("eac", small), ("red", small[:2]))
+        method: {n: deletion(method, n) for n in sizes}
+        for method, sizes in (("enc", small), ("eac", small), ("red", small[:2]))
     }
     growth = found["growth"]
     found["ratios"] = {
@@ -59,14 +59,14 @@ def beside(*, quick: bool) -> dict[str, Any]:
     table = census.generate(n + n // 10, seed=1)
     gone = pa.array(np.random.default_rng(2).permutation(n)[: n // 10])
     found: dict[str, Any] = {"records": n}
-    for strategy in ("indexed", "sealed"):
-        engine = publisher(policy(strategy, L), "evolving", strategy, rng=Rng.fresh())
+    for method in ("indexed", "sealed"):
+        engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         load, _ = seconds(lambda engine=engine: engine.insert(table.slice(0, n)))
         publish, _ = seconds(engine.cut)
         ids = table.column("person_id").take(gone)
         delete, _ = seconds(lambda engine=engine, ids=ids: engine.delete(ids))
         insert, _ = seconds(lambda engine=engine: engine.insert(table.slice(n)))
-        found[strategy] = {"load": load, "publish": publish, "delete 10%": delete, "insert 10%": insert}
+        found[method] = {"load": load, "publish": publish, "delete 10%": delete, "insert 10%": insert}
     found["sealed / indexed"] = {k: found["sealed"][k] / found["indexed"][k] for k in ("delete 10%", "insert 10%")}
     return found
 
@@ -78,17 +78,17 @@ def singles(*, quick: bool) -> dict[str, Any]:
     rows = [table.slice(n + i, 1) for i in range(times)]
     ids = [[x] for x in table.column("person_id").slice(0, times).to_pylist()]
     found: dict[str, Any] = {"records": n, "times": times}
-    for strategy in ("indexed", "sealed"):
-        engine = publisher(policy(strategy, L), "evolving", strategy, rng=Rng.fresh())
+    for method in ("indexed", "sealed"):
+        engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         engine.insert(table.slice(0, n))
         engine.cut()
-        found[f"{strategy} in memory"] = latencies(engine, rows, ids)
+        found[f"{method} in memory"] = latencies(engine, rows, ids)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "store.db"
         EvolvingTable.create(place, policy("sealed", L))
         with EvolvingTable.open(place) as durable:
             found["load a durable table, s"] = seconds(lambda: durable.insert(table.slice(0, n)))[0]
-            durable.publish(Path(folder) / "r", form="parquet")
+            durable.publish(Path(folder) / "r", format="parquet")
             found["sealed durable"] = latencies(durable, rows, ids)
         found["open a durable table, s"], table_open = seconds(lambda: EvolvingTable.open(place).__enter__())
         found["disk flush alone"] = flushes(Path(folder) / "flush", times)
@@ -130,14 +130,14 @@ def utility(*, quick: bool) -> dict[str, Any]:
     return {str(n): {s: _used(n, s) for s in ("sealed", "red")} for n in sizes}
 
 
-def _used(n: int, strategy: str) -> dict[str, float]:
+def _used(n: int, method: str) -> dict[str, float]:
     rounds = 5
     table = census.generate(n + rounds * (n // 10), seed=4)
-    engine = publisher(policy(strategy, L), "evolving", strategy, rng=Rng.fresh())
+    engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
     engine.insert(table.slice(0, n))
     first = engine.cut()[0]
     found = {"query error, first": _error(first, table.slice(0, n))}
-    if strategy == "sealed":
+    if method == "sealed":
         found["counterfeit share, first"] = first.metrics["sau"]
     live = np.arange(n)
     rng = np.random.default_rng(5)
@@ -149,7 +149,7 @@ def _used(n: int, strategy: str) -> dict[str, float]:
         live = np.concatenate([np.delete(live, gone), fresh])
     last = engine.cut(again=True)[0]
     found["query error, after five rounds"] = _error(last, table.take(pa.array(live)))
-    if strategy == "sealed":
+    if method == "sealed":
         found["counterfeit share, after five rounds"] = last.metrics["sau"]
     return found
 
@@ -183,7 +183,7 @@ def _error(release: Any, original: pa.Table, queries: int = 300) -> float:
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
     """All figures; the seed of the data is fixed, the keys are fresh."""
     return {
-        "strategies": strategies(quick=quick),
+        "methods": methods(quick=quick),
         "sealed beside indexed": beside(quick=quick),
         "single changes": singles(quick=quick),
         "utility": utility(quick=quick),

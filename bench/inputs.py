@@ -36,7 +36,7 @@ from reticent.audit import verify
 from reticent.connectors.inputs import read_input
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.tables import anonymize
+from reticent.api import anonymize
 start, policy = time.perf_counter(), Policy.load(sys.argv[2])
 table = read_input(sys.argv[1], policy)
 read = time.perf_counter() - start

@@ -30,7 +30,7 @@ POLICY = {
         "education": "quasi",
         "occupation": {"role": "sensitive", "updates": {"diameter": 10}},
     },
-    "series": {"model": "m-distinct", "m": 4, "max_risk": 0.5},
+    "series": {"method": "m-distinct", "m": 4, "max_risk": 0.5},
 }
 
 

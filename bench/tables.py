@@ -24,10 +24,10 @@ from bench.table_data import ADULT, QUASI, SENSITIVE, adult_policy, noisy, wide_
 from reticent.connectors.files import read_table
 from reticent.encode import encode_table
 from reticent.engine.rng import Rng
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import partition
 from reticent.engine.table.optimal import Optimal
-from reticent.engine.table.subject import subject
 from reticent.policy import Policy
 
 THEIR_YARDSTICK = 0.00038
@@ -75,12 +75,14 @@ def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
     for name, privacy in POLICIES.items():
         for share, theirs in ARX_WARM[name].items():
             policy = adult_policy({**privacy, "suppression": share})
-            given = subject(policy, table)
+            encoded = EncodedTable.from_table(policy, table)
 
-            def search(given: Any = given) -> Any:
-                return given.collapsed.search(given.model, loss="loss", weights=given.weights, limit=given.limit)
+            def search(encoded: Any = encoded) -> Any:
+                return encoded.collapsed.search(
+                    encoded.model, loss="loss", weights=encoded.weights, limit=encoded.limit
+                )
 
-            collapse = best(given.collapse, times)
+            collapse = best(encoded.collapse, times)
             seconds = best(search, times) + collapse
             found = search()
             ours, bar = seconds / stick, theirs / THEIR_YARDSTICK
@@ -91,7 +93,7 @@ def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
                 "arx_yardsticks": bar,
                 "share_of_arx": ours / bar,
                 "loss": found["score"],
-                "nodes": given.collapsed.nodes,
+                "nodes": encoded.collapsed.nodes,
                 "checked": found["checked"],
             }
     return figures
@@ -101,14 +103,14 @@ def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
     """Local recoding without suppression: loss and time beside ARX's."""
     figures = {}
     for name, privacy in POLICIES.items():
-        given = subject(adult_policy(privacy), table)
-        outcome = recode(given, "local")
-        seconds = best(lambda given=given: recode(given, "local"), times)
+        encoded = EncodedTable.from_table(adult_policy(privacy), table)
+        outcome = recode(encoded, "local")
+        seconds = best(lambda encoded=encoded: recode(encoded, "local"), times)
         from reticent.engine.table.generalised import measured
 
         loss, theirs = ARX_LOCAL[name]
         figures[name] = {
-            "loss": measured(given, outcome).loss,
+            "loss": measured(encoded, outcome).loss,
             "goal": LOCAL_GOAL[name],
             "arx_loss": loss,
             "suppressed": int(outcome.suppressed.sum()),
@@ -127,8 +129,8 @@ def mondrian(table: pa.Table, stick: float, quick: bool) -> dict[str, Any]:  # n
     columns["age"] = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}}  # type: ignore[assignment]
     policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5}})
     small = table.select(list(columns))
-    given = subject(policy, small)
-    seconds = best(lambda: partition(given), 5)
+    encoded = EncodedTable.from_table(policy, small)
+    seconds = best(lambda: partition(encoded), 5)
     engine = Mondrian(policy, rng=Rng.fresh())
     engine.push(small)
     (release,) = engine.close()
@@ -141,7 +143,7 @@ def mondrian(table: pa.Table, stick: float, quick: bool) -> dict[str, Any]:  # n
         "common_implementation_ncp": 0.0705,
     }
     if not quick:
-        large = subject(policy, noisy(small, 300_000))
+        large = EncodedTable.from_table(policy, noisy(small, 300_000))
         grown = best(lambda: partition(large), 2)
         figures["300,000 rows"] = {"seconds": grown, "times": grown / seconds, "rows_times": 300_000 / table.num_rows}
     return figures
@@ -186,18 +188,20 @@ def million(table: pa.Table) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, cells in ARX_MILLION.items():
         for share, theirs in cells.items():
-            given = subject(adult_policy({**POLICIES[name], "suppression": share}), large)
+            encoded = EncodedTable.from_table(adult_policy({**POLICIES[name], "suppression": share}), large)
 
-            def search(given: Any = given) -> Any:
-                return given.collapsed.search(given.model, loss="loss", weights=given.weights, limit=given.limit)
+            def search(encoded: Any = encoded) -> Any:
+                return encoded.collapsed.search(
+                    encoded.model, loss="loss", weights=encoded.weights, limit=encoded.limit
+                )
 
-            collapse, seconds = best(given.collapse, 3), best(search, 2)
+            collapse, seconds = best(encoded.collapse, 3), best(search, 2)
             figures[f"{name}, suppression {share}"] = {
                 "seconds": seconds + collapse,
                 "of which collapse": collapse,
                 "arx_seconds": theirs,
                 "share_of_arx": (seconds + collapse) / theirs,
-                "combinations": len(given.collapsed),
+                "combinations": len(encoded.collapsed),
                 "checked": search()["checked"],
             }
     return figures

@@ -16,8 +16,8 @@ def shard_cost(folder: Path, records: int) -> dict[str, Any]:
     """One shard without a broker: records per second, where the time goes, bytes of state."""
     import stream_feed
 
-    from reticent import Rng
     from reticent.connectors.shards import Shard, sharded
+    from reticent.engine.rng import Rng
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
@@ -51,8 +51,8 @@ def phases(folder: Path, records: int) -> dict[str, Any]:
     """Where the processor time of a shard goes, in shares, and how long a takeover replays."""
     import stream_feed
 
-    from reticent import Rng
     from reticent.connectors.shards import Shard, sharded
+    from reticent.engine.rng import Rng
 
     policy = sharded(stream_feed.policy(folder))
     values = [json.dumps(record).encode() for record in stream_feed.records(records)]
@@ -87,8 +87,8 @@ def state_bytes(folder: Path, l: int, values: list[bytes]) -> dict[str, Any]:
     """The size of a shard's snapshot and the open groups in it."""
     import stream_feed
 
-    from reticent import Rng
     from reticent.connectors.shards import Shard, sharded
+    from reticent.engine.rng import Rng
 
     shard = Shard(sharded(stream_feed.policy(folder, l=l)), Rng.from_seed(1), 0)
     sizes = [(0, len(shard.snapshot()))]

@@ -70,14 +70,14 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pandas as pd
     import stream_feed
 
-    from reticent import Rng
     from reticent.connectors.shards import Shard, sharded
-    from reticent.connectors.spark.parcel import Parcel
     from reticent.connectors.spark.streams import _spreader, release
+    from reticent.connectors.spark.workplace import Carried
+    from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
     marks = [time.process_time()]
-    places = _spreader(Parcel.pack(sharded(policy)), shards, b"k" * 32)(pd.Series(values)).to_numpy()
+    places = _spreader(Carried.pack(sharded(policy)), shards, b"k" * 32)(pd.Series(values)).to_numpy()
     marks.append(time.process_time())
     held = [Shard(sharded(policy), Rng.from_seed(1), number) for number in range(shards)]
     for number, shard in enumerate(held):

@@ -1,23 +1,15 @@
 //! The hot loops of Reticent: integer codes in, integer codes out.
 //!
-//! Nothing here knows a string, a policy or a file. Each kernel lives in its own module and is
-//! registered as a Python submodule (`reticent._core.table`, `reticent._core.stream`, ...); each has an
-//! obvious Python twin in `tests/` that it must equal.
+//! Nothing here knows a string, a policy or a file. Each kernel lives in its own module with its tests beside it, and has an
+//! obvious Python twin in `tests/` that it must equal. Every folder's face towards Python is its `py` module, a submodule of
+//! `reticent._core`; without the feature `python` the algorithms stand alone.
 
-use pyo3::prelude::*;
+pub mod evolving;
+pub mod random;
+pub mod series;
+pub mod stream;
+pub mod table;
+pub mod veil;
 
-mod evolving;
-mod random;
-mod series;
-mod stream;
-mod table;
-
-#[pymodule]
-fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    evolving::register(m)?;
-    random::register(m)?;
-    stream::register(m)?;
-    series::register(m)?;
-    table::register(m)?;
-    Ok(())
-}
+#[cfg(feature = "python")]
+mod py;

@@ -1,7 +1,5 @@
 //! Unbiased choices from ChaCha20, shared by all kernels.
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -25,21 +23,31 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut impl Rng) {
     }
 }
 
-/// A random order of `n` things, drawn from ChaCha20 under `key`.
-#[pyfunction]
-#[pyo3(signature = (n, *, key))]
-fn permutation<'py>(py: Python<'py>, n: usize, key: [u8; 32]) -> Bound<'py, PyArray1<i64>> {
-    let order = py.detach(|| {
-        let mut rng = ChaCha20Rng::from_seed(key);
-        let mut order: Vec<i64> = (0..n as i64).collect();
-        shuffle(&mut order, &mut rng);
-        order
-    });
-    order.into_pyarray(py)
+/// A random order of `n` things.
+pub fn permutation(n: usize, key: [u8; 32]) -> Vec<i64> {
+    let mut order: Vec<i64> = (0..n as i64).collect();
+    shuffle(&mut order, &mut ChaCha20Rng::from_seed(key));
+    order
 }
 
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let m = PyModule::new(parent.py(), "random")?;
-    m.add_function(wrap_pyfunction!(permutation, &m)?)?;
-    parent.add_submodule(&m)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_stay_below_and_reach_everything() {
+        let mut rng = ChaCha20Rng::from_seed([1; 32]);
+        let mut seen = [0; 5];
+        (0..1000).for_each(|_| seen[below(&mut rng, 5)] += 1);
+        assert!(seen.iter().all(|&n| (150..250).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_permutation_holds_everything_once_and_follows_its_key() {
+        let mut order = permutation(100, [2; 32]);
+        assert_eq!(order, permutation(100, [2; 32]));
+        assert_ne!(order, permutation(100, [3; 32]));
+        order.sort_unstable();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
 }

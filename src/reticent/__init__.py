@@ -4,31 +4,70 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.audit import verify
-    from reticent.engine import publisher
-    from reticent.engine.base import Publisher
-    from reticent.engine.rng import Rng
-    from reticent.errors import ReticentError
+    from reticent.api import EvolvingTable, Series, anonymize, audit, verify
+    from reticent.errors import (
+        ConnectorError,
+        DataError,
+        GuaranteeError,
+        InternalError,
+        PolicyError,
+        ReticentError,
+        StateError,
+    )
     from reticent.policy import Policy
     from reticent.release import Release
-    from reticent.tables import anonymize
+
+    Stream: Any  # reticent.publication.stream
+    __version__: str
 
 _HOME = {
+    "ConnectorError": "reticent.errors",
+    "DataError": "reticent.errors",
+    "EvolvingTable": "reticent.api",
+    "GuaranteeError": "reticent.errors",
+    "InternalError": "reticent.errors",
     "Policy": "reticent.policy",
-    "Publisher": "reticent.engine.base",
+    "PolicyError": "reticent.errors",
     "Release": "reticent.release",
     "ReticentError": "reticent.errors",
-    "Rng": "reticent.engine.rng",
-    "anonymize": "reticent.tables",
-    "publisher": "reticent.engine",
-    "verify": "reticent.audit",
+    "Series": "reticent.api",
+    "StateError": "reticent.errors",
+    "Stream": "reticent.publication.stream",
+    "anonymize": "reticent.api",
+    "audit": "reticent.api",
+    "verify": "reticent.api",
 }
 
-__all__ = ["Policy", "Publisher", "Release", "ReticentError", "Rng", "anonymize", "publisher", "verify"]
+__all__ = [
+    "ConnectorError",
+    "DataError",
+    "EvolvingTable",
+    "GuaranteeError",
+    "InternalError",
+    "Policy",
+    "PolicyError",
+    "Release",
+    "ReticentError",
+    "Series",
+    "StateError",
+    "Stream",
+    "anonymize",
+    "audit",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Loads a public name when it is first used, so that the command line answers at once."""
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("reticent")
     raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return [*__all__, "__version__"]

@@ -24,8 +24,8 @@ def evidence(releases, policy, **more):
     return Evidence(tuple(published(r, "") for r in releases), policy, key=b"k", rng=np.random.default_rng(1), **more)
 
 
-def run(strategy):
-    steps = list(evolving_cases.churn(strategy, n=1200, l=10, domain=40, publications=5, seed=3))
+def run(method):
+    steps = list(evolving_cases.churn(method, n=1200, l=10, domain=40, publications=5, seed=3))
     return evidence([release for release, _, _ in steps], steps[-1][1].policy)
 
 
@@ -88,7 +88,7 @@ def series(groups, number):
     tables = {"data": data, "counterfeits": fakes}
     counts = Counts(len(rows), len(rows), 0, 0)
     return Release(
-        "m-distinct", "m-distinct", tables, Guarantee({}, "nobody"), counts, "x", explain={"release": number}
+        "series", "m-distinct", "m-distinct", tables, Guarantee({}, "nobody"), counts, "x", explain={"release": number}
     )
 
 
@@ -121,7 +121,7 @@ def engine_series(model, m):
     tree = {f"branch {b}": [f"v{b * 3 + i}" for i in range(3)] for b in range(8)}
     ill = {"role": "sensitive", "hierarchy": {"tree": tree}, "updates": {"tree": 1}}
     columns = {"id": "identifier", "age": "quasi", "ill": ill}
-    settings = {"model": model, "m": m, "max_risk": 0.5, "max_held": 1.0}
+    settings = {"method": model, "m": m, "max_risk": 0.5, "max_held": 1.0}
     policy = Policy.from_dict({"version": 1, "person": "id", "columns": columns, "series": settings})
     engine = publisher(policy, "series", model, rng=Rng.from_seed(2))
     rng = np.random.default_rng(2)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reticent.api import anonymize
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.linkage import linkage
@@ -15,7 +16,6 @@ from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
 from reticent.audit.published import published, text_table
 from reticent.policy import Policy
-from reticent.tables import anonymize
 
 TREE = {"lungs": ["asthma", "flu", "croup", "angina"], "gut": ["ulcer", "colic", "crohn", "hernia"]}
 COLUMNS = {

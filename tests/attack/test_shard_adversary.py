@@ -83,9 +83,8 @@ def core_transcript(key, rows, weights):
     events, numbers = [], ({}, {})
     for at, ((person, value), shard) in enumerate(zip(STREAM, ROUTE, strict=True)):
         who = np.array([person], dtype=np.uint64)
-        groups, opened, _, _, listed, _ = cores[shard].push(
-            np.array([at], dtype=np.uint64), who, who, np.array([value], dtype=np.int32)
-        )
+        placed = cores[shard].push(np.array([at], dtype=np.uint64), who, who, np.array([value], dtype=np.int32))
+        groups, opened, listed = placed.groups, placed.opened, placed.codes
         for group in opened.tolist():
             numbers[shard][group] = len(numbers[shard])
         events.append((shard, numbers[shard][int(groups[0])], tuple(listed.tolist()) if len(opened) else None))

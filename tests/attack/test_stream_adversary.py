@@ -85,7 +85,8 @@ def core_transcripts(build, with_persons):
     seqs = np.arange(len(STREAM), dtype=np.uint64)
     for run in range(RUNS):
         columns = (seqs, ids, ids, codes) if with_persons else (seqs, ids, codes)
-        groups, opened, at, offsets, listed, _ = build(run.to_bytes(32, "little")).push(*columns)
+        placed = build(run.to_bytes(32, "little")).push(*columns)
+        groups, opened, at, offsets, listed = placed.groups, placed.opened, placed.at, placed.offsets, placed.codes
         number = {g: i for i, g in enumerate(opened.tolist())}
         shown = {int(a): tuple(listed[offsets[i] : offsets[i + 1]].tolist()) for i, a in enumerate(at)}
         found[tuple((number[g], shown.get(i)) for i, g in enumerate(groups.tolist()))] += 1

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reticent.api import anonymize
 from reticent.policy import Policy
 from reticent.report import Material, audit, compare, write_report
-from reticent.tables import anonymize
 
 STICKING_OUT = """() => [...document.querySelectorAll('body *')].filter(e => {
   const box = e.getBoundingClientRect();

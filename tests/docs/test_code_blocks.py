@@ -25,7 +25,7 @@ import yaml
 from reticent.policy import Policy
 
 TOP = Path(__file__).parent.parent.parent
-PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").rglob("*.md"))]
+PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "SECURITY.md", *sorted((TOP / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^ *<!-- before (\w+)\n(.*?)^ *-->|(<!-- needs a cluster -->\n\n)?^( *)```([\w-]*)[^\n]*\n(.*?)^ *```",
     re.MULTILINE | re.DOTALL,

@@ -15,9 +15,10 @@ with atheris.instrument_imports(include=["reticent"]):
     from reticent import _core
     from reticent.connectors.files import read_table
     from reticent.connectors.hl7 import Hl7Lines
-    from reticent.connectors.runner.batches import CsvLines, JsonLines
     from reticent.errors import InternalError, ReticentError
     from reticent.policy import Policy
+    from reticent.publication.csv_lines import CsvLines
+    from reticent.publication.records import JsonLines, RecordReader
 
 import numpy as np
 import yaml
@@ -48,9 +49,9 @@ def files(data):
 
 def lines(data):
     """The three forms of a stream, cut into records; every record is read or set aside."""
-    for reader in (CsvLines(RULES), JsonLines(RULES), Hl7Lines(MESSAGES)):
-        if isinstance(reader, CsvLines):
-            reader.begin(b"patient_id,sex,diagnosis\n")
+    plain = RecordReader(RULES)
+    for reader in (CsvLines(plain), JsonLines(plain), Hl7Lines(RecordReader(MESSAGES))):
+        reader.begin(b"patient_id,sex,diagnosis\n")
         end = reader.end(data, last=False)
         assert 0 <= end <= len(data)
         batch = reader.parse(data[:end])

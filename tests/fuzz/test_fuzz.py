@@ -16,17 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
+from reticent.api import anonymize
 from reticent.connectors.fhir import read_fhir
 from reticent.connectors.files import read_table
 from reticent.connectors.hl7 import Hl7Lines
 from reticent.connectors.inputs import READY_FHIR
-from reticent.connectors.runner import StreamRunner
-from reticent.connectors.runner.sink import open_sink
+from reticent.connectors.stream import Stream
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import InternalError, ReticentError
 from reticent.policy import Policy
-from reticent.store import Store
-from reticent.tables import anonymize
+from reticent.publication.records import RecordReader
 
 FEW = settings(max_examples=60)
 LEAST = settings(max_examples=12)
@@ -134,7 +133,7 @@ def test_policy_files(text):
 @given(st.binary(max_size=300) | words.map(lambda text: ("MSH|^~\\&|" + text + "\rPID|1||" + text).encode()))
 def test_hl7(data):
     policy = Policy.from_dict({**_plain("adt"), "stream": {}})
-    lines = Hl7Lines(policy)
+    lines = Hl7Lines(RecordReader(policy))
     end = lines.end(data, last=False)
     assert 0 <= end <= len(data)
     batch = lines.parse(data)
@@ -169,11 +168,8 @@ def test_stream_protocol(lines):
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "in.ndjson", Path(folder) / "out.ndjson"
         source.write_bytes(data)
-        with (
-            Store.open(str(Path(folder) / "s.db")) as store,
-            StreamRunner(Policy.from_dict(RULES), store, open_sink(str(out)), seed=1) as runner,
-        ):
-            done = tried(lambda: runner.run(str(source)))
+        with Stream(Policy.from_dict(RULES), store=Path(folder) / "s.db", seed=1) as stream:
+            done = tried(lambda: stream.run(str(source), str(out)))
         shown = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         if done is not None:
             assert done.counts.published == sum(line["type"] == "tuple" for line in shown)

@@ -192,8 +192,8 @@ def test_the_census_optimum_is_the_best_of_all_nodes(model, loss, share):
     found = collapsed.search(rules, loss=loss, weights=weights, limit=limit)
     best = math.inf
     for levels in np.ndindex(*(len(t) for t, _, _ in ladders)):
-        score, suppressed, _ = collapsed.evaluate(rules, list(levels), loss=loss, weights=weights)
-        best = min(best, score if suppressed <= limit else math.inf)
+        node = collapsed.evaluate(rules, list(levels), loss=loss, weights=weights)
+        best = min(best, node.score if node.suppressed <= limit else math.inf)
     assert found.get("score", math.inf) == pytest.approx(best, rel=1e-12)
     again = collapsed.search(rules, loss=loss, weights=weights, limit=limit)
     assert again == found

@@ -15,34 +15,32 @@ from pathlib import Path
 import pyarrow as pa
 import sqlalchemy.dialects.sqlite  # noqa: F401  imported before the first fork, as all below
 
-from reticent.connectors.runner import StreamRunner
-from reticent.connectors.runner.sink import File
+from reticent.connectors.stream import FileSource, Stream
 from reticent.engine.stream import sealed  # noqa: F401
-from reticent.policy import Policy
-from reticent.store import Store
+from reticent.publication.stream import StreamPublication
 
 
-class Telling(StreamRunner):
-    """Says when a batch is through, so that kills hit a working runner however slow the machine is."""
+class Telling(Stream):
+    """Says when a batch is through, so that kills hit a working stream however slow the machine is."""
 
     said = -1
 
-    def _write(self, commit):
-        super()._write(commit)
+    def _deliver(self, *step):
+        super()._deliver(*step)
         os.write(self.said, b".")
 
 
 class Forgetful(Telling):
     """The planted bug: the journal is not read back."""
 
-    def _replay(self, delta):
-        pass
+    def _resume(self):
+        StreamPublication.replay = lambda *_: None
+        super()._resume()
 
 
 def run(folder, place, kind):
-    policy = Policy.load(folder / "policy.yaml")
-    with Store.open(place / "store.db") as store, kind(policy, store, File(place / "out.ndjson"), seed=7) as runner:
-        runner.run(str(folder / "feed.csv"), block=2048)
+    with kind(folder / "policy.yaml", store=place / "store.db", seed=7) as stream:
+        stream.run(FileSource(str(folder / "feed.csv"), block=2048), str(place / "out.ndjson"))
 
 
 def child(folder, place, kind):

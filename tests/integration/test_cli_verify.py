@@ -22,7 +22,7 @@ def folder(tmp_path):
     (tmp_path / "policy.yaml").write_text(POLICY)
     data = pa.table({"age": ["*"] * 4, "ill": ["flu", "ulcer", "flu", "ulcer"]})
     claims = Guarantee({"k": 2, "l": {"distinct": 2}}, "a reader")
-    Release("generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
+    Release("table", "generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
     return tmp_path
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import random
@@ -15,12 +17,15 @@ import numpy as np
 import pyarrow.csv as pc
 import pytest
 
+from reticent.api import EvolvingTable
 from reticent.audit import verify
 from reticent.cli import main
-from reticent.engine.evolving.durable import NAME, EvolvingTable
 from reticent.errors import DataError, GuaranteeError, InternalError, StateError
+from reticent.publication.evolving import Evolving
 from reticent.release import Release
 from reticent.store import Store
+
+NAME = "evolving"
 
 
 def write(table, path):
@@ -36,17 +41,17 @@ def run(*args):
 
 @pytest.fixture
 def policy_file(tmp_path):
-    def make(strategy, l=3):
-        path = tmp_path / f"{strategy}.json"
-        path.write_text(json.dumps(cases.policy(strategy, l).to_dict()))
+    def make(method, l=3):
+        path = tmp_path / f"{method}.json"
+        path.write_text(json.dumps(cases.policy(method, l).to_dict()))
         return path
 
     return make
 
 
-@pytest.mark.parametrize("strategy", cases.STRATEGIES)
-def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
-    store, policy = tmp_path / "store.db", policy_file(strategy)
+@pytest.mark.parametrize("method", cases.METHODS)
+def test_a_history_on_the_command_line(method, policy_file, tmp_path, capsys):
+    store, policy = tmp_path / "store.db", policy_file(method)
     values = [i % 7 for i in range(70)]
     assert run("evolve", "init", store, "-p", policy) == 0
     assert run("evolve", "insert", store, write(cases.table(range(70), values), tmp_path / "a.csv"), "--json") == 0
@@ -60,19 +65,18 @@ def test_a_history_on_the_command_line(strategy, policy_file, tmp_path, capsys):
     feed = cases.table([80, 30], [1, 2])
     feed = feed.append_column("op", [["insert", "delete"]])
     assert run("evolve", "apply", store, write(feed, tmp_path / "f.csv")) == 0
-    again = [] if strategy == "sealed" else ["--again"]
-    if again:
-        assert run("evolve", "publish", store, "-o", tmp_path / "r2") == 4
+    safe = method == "sealed"
+    assert run("evolve", "publish", store, "-o", tmp_path / "r2") == (0 if safe else 4)
+    if not safe:  # the judge decides, and a reader who has both would learn too much
+        assert run("evolve", "publish", store, "-o", tmp_path / "r2", "--again") == 4
         assert not (tmp_path / "r2").exists()
-    assert run("evolve", "publish", store, "-o", tmp_path / "r2", *again) == 0
     assert run("evolve", "status", store, "--json") == 0
     status = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
-    assert (status["records"], status["publications"], status["undelivered"]) == (60, 2, 0)
-    second = Release.from_dir(tmp_path / "r2")
-    assert {"z900", "z901", "z80"} <= set(second.tables["qit"].column("zip").to_pylist())
-    assert run("verify", tmp_path / "r2", "-p", policy) == 0
-    expected = 0 if strategy == "sealed" else 4
-    assert run("verify", tmp_path / "r1", tmp_path / "r2", "-p", policy) == expected
+    assert (status["records"], status["publications"], status["undelivered"]) == (60, 1 + safe, 0)
+    if safe:
+        second = Release.from_dir(tmp_path / "r2")
+        assert {"z900", "z901", "z80"} <= set(second.tables["qit"].column("zip").to_pylist())
+        assert run("verify", tmp_path / "r1", tmp_path / "r2", "-p", policy) == 0
 
 
 def test_wrong_uses_are_refused(policy_file, tmp_path):
@@ -120,12 +124,12 @@ def test_the_ledger_remembers_and_a_reopened_table_goes_on_alike(tmp_path):
             table.insert(cases.table(range(70), values))
             if name == "straight":
                 table.delete(["3", "4"])
-                made.append(table.publish(tmp_path / f"{name} 1").release)
+                made.append(table.publish(tmp_path / f"{name} 1"))
         if name == "reopened":
             with EvolvingTable.open(place) as table:
                 table.delete(["3", "4"])
             with EvolvingTable.open(place) as table:
-                made.append(table.publish(tmp_path / f"{name} 1").release)
+                made.append(table.publish(tmp_path / f"{name} 1"))
         with Store.open(place, create=False) as store:
             ledger = store.ledger(NAME)
             assert len(ledger) == 1
@@ -160,8 +164,7 @@ def test_a_stored_publication_is_delivered_and_not_made_again(tmp_path, monkeypa
                 table.publish(tmp_path / "lost")
         assert table.status()["undelivered"] == 1
     with EvolvingTable.open(place) as table:
-        found = table.publish(tmp_path / "found")
-        assert found.recovered
+        table.publish(tmp_path / "found")
         assert table.status()["publications"] == 1
         assert verify([tmp_path / "found"], table.policy).holds
 
@@ -202,12 +205,12 @@ def expected(steps):
     return {str(p) for p in range(3 * steps)} - gone
 
 
-@pytest.mark.parametrize("strategy", ["sealed", "indexed"])
-def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
+@pytest.mark.parametrize("method", ["sealed", "indexed"])
+def test_a_kill_at_any_moment_leaves_whole_changes(method, tmp_path):
     seed = 20261
     chance = random.Random(seed)
     place = tmp_path / "store.db"
-    EvolvingTable.create(place, cases.policy(strategy, 3))
+    EvolvingTable.create(place, cases.policy(method, 3))
     steps = 0
     for kill in range(50):
         reader, writer = os.pipe()
@@ -218,7 +221,8 @@ def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
                     table.apply(feed)
                     os.write(writer, struct.pack("<q", i + 1))
                     if i % 5 == 4:
-                        table.publish(folder / str(i), again=True)
+                        with contextlib.suppress(GuaranteeError):  # the judge may refuse a second one of `indexed`
+                            table.publish(folder / str(i), again=True)
 
         child = forked(work)
         os.close(writer)
@@ -235,14 +239,18 @@ def test_a_kill_at_any_moment_leaves_whole_changes(strategy, tmp_path):
             assert present in (expected(steps), expected(steps + 1)), f"seed {seed}, kill {kill}"
             steps += present == expected(steps + 1) and present != expected(steps)
             if kill % 10 == 9 and steps > 3:
-                table.publish(tmp_path / f"after {kill}", again=True)
-                assert verify([tmp_path / f"after {kill}"], table.policy).holds
+                with contextlib.suppress(GuaranteeError):
+                    table.publish(tmp_path / f"after {kill}", again=True)
     # A killed writer may leave a hidden draft; what bears the name that was asked for is whole.
     made = [p.parent for p in tmp_path.rglob("release.json") if not p.parent.name.startswith(".")]
     assert made
-    for folder in made:
-        assert verify([folder], cases.policy(strategy, 3)).holds
+    made.sort(key=lambda folder: Release.from_dir(folder).explain["publication"])
+    assert verify(made, cases.policy(method, 3)).holds
     with Store.open(place, create=False) as store:
+        assert all(
+            hashlib.sha256(entry.payload).hexdigest() == line.digest
+            for entry, line in zip(store.outbox(NAME), store.ledger(NAME).entries, strict=True)
+        )
         numbers = [entry.number for entry in store.ledger(NAME).entries]
         assert numbers == list(range(1, len(numbers) + 1))
 
@@ -266,8 +274,7 @@ def test_a_history_on_postgresql(postgres_url, tmp_path):
     EvolvingTable.create(postgres_url, cases.policy("sealed", 3))
     for change in range(3):
         batch = cases.table(range(40 * change, 40 * change + 40), [i % 7 for i in range(40)])
-        with EvolvingTable.open(postgres_url, touching=batch) as table:
-            table.insert(batch)
+        EvolvingTable.open(postgres_url).insert(batch)
         with EvolvingTable.open(postgres_url) as table:
             table.delete([str(40 * change), str(40 * change + 1)])
             table.publish(tmp_path / str(change))
@@ -275,26 +282,30 @@ def test_a_history_on_postgresql(postgres_url, tmp_path):
     assert verify([tmp_path / str(i) for i in range(3)], cases.policy("sealed", 3)).holds
 
 
-def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path):
-    place, values = tmp_path / "store", [i % 7 for i in range(70)]
-    EvolvingTable.create(place, cases.policy("sealed", 3, record="visit"))
+def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path, monkeypatch):
+    place, values, loaded = tmp_path / "store", [i % 7 for i in range(70)], []
+    table = EvolvingTable.create(place, cases.policy("sealed", 3, record="visit"))
     rows = cases.table(range(70), values).append_column("visit", [[f"r{i}" for i in range(70)]])
-    with EvolvingTable.open(place, touching=rows) as table:
-        table.insert(rows)
+    real = Evolving._load
+
+    def load(self, change):
+        engine = real(self, change)
+        loaded.append(sum(p is not None for p in engine.records.persons))
+        return engine
+
+    monkeypatch.setattr(Evolving, "_load", load)
+    table.insert(rows)
     some = rows.slice(5, 3)
-    with EvolvingTable.open(place, touching=some) as table:
-        assert sum(p is not None for p in table.engine.records.persons) == 3
-        with pytest.raises(DataError, match="already"):
-            table.insert(some)
-        table.update(some)
-        assert table.delete(some.column("visit")).deleted == 3
-        assert table.status()["records"] == 67
-        with pytest.raises(InternalError):
-            table.publish(tmp_path / "part")
-    with EvolvingTable.open(place, touching=some) as table:
+    with pytest.raises(DataError, match="already"):
         table.insert(some)
-    with EvolvingTable.open(place) as table:
-        assert table.publish(tmp_path / "whole").release.counts.published == 70
+    table.update(some)
+    assert table.delete(some.column("visit")).deleted == 3
+    assert table.status()["records"] == 67
+    table.insert(some)
+    assert table.publish(tmp_path / "whole").counts.published == 70
+    assert loaded == [0, 3, 3, 3, 0, 70]
+    with EvolvingTable.open(place) as again, pytest.raises(InternalError):
+        again._driver._load(some).prepare()
 
 
 def test_record_ids_name_single_records_of_one_person(tmp_path):

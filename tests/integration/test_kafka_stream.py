@@ -14,12 +14,14 @@ import time
 import uuid
 from pathlib import Path
 
+import odd_records
 import orjson
 import pytest
 import stream_feed
 
 from reticent.connectors.shards import shard_of
 from reticent.errors import ConnectorError, StateError
+from reticent.policy import Policy
 from reticent.store import Store
 
 SERVICES = Path(stream_feed.__file__).parent
@@ -129,6 +131,28 @@ def test_every_record_once_and_on_from_there(kafka, tmp_path):
         letters = store.dead_letters(name)
         assert [letter.payload for letter in letters] == [*junk, junk[0]]
         assert all("null" not in letter.reason and "name" not in letter.reason.split() for letter in letters)
+
+
+def test_odd_records_give_the_lines_of_the_command_line(kafka, tmp_path):
+    """A thousand records with everything that a reader could take in two ways: the same lines, the same refusals."""
+    from reticent.connectors.stream import Stream
+
+    (tmp_path / "prior.csv").write_text(odd_records.PRIOR)
+    (tmp_path / "policy.json").write_text(json.dumps(odd_records.RULES))
+    lines, bad = odd_records.lines()
+    (tmp_path / "in.ndjson").write_text("\n".join(lines) + "\n")
+    with Stream(tmp_path / "policy.json", store=tmp_path / "file.db", seed=5) as stream:
+        stream.run(str(tmp_path / "in.ndjson"), str(tmp_path / "out.ndjson"))
+        refused = [(int(letter.position), letter.reason) for letter in stream.dead_letters()]
+    topics = Topics(kafka, 1)
+    topics.send([], tuple(line.encode() for line in lines))
+    with Store.open(tmp_path / "topic.db") as store:
+        done = work(topics, Policy.load(tmp_path / "policy.json"), store, seed=5)
+        (name,) = store.publishers()
+        letters = store.dead_letters(name)
+    assert (done.published, done.dead_letters) == (len(lines) - len(bad), len(bad))
+    assert [(int(letter.position.rpartition("/")[2]), letter.reason) for letter in letters] == refused
+    assert topics.read()[0] == [json.loads(line) for line in (tmp_path / "out.ndjson").read_bytes().splitlines()]
 
 
 def test_another_key_or_lost_state_is_refused(kafka, tmp_path, monkeypatch):

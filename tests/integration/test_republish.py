@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
+from reticent.api import Series
 from reticent.audit import verify
 from reticent.cli import main
 from reticent.datasets import series as people
 from reticent.errors import GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.series import republish
 from reticent.store import Store
 
 POLICY = """\
@@ -26,8 +26,12 @@ columns:
   region: quasi
   postcode: {role: quasi, hierarchy: {prefix: 5}}
   diagnosis: {role: sensitive, updates: {file: updates.csv}}
-series: {model: MODEL, m: 4, max_risk: RISK}
+series: {method: MODEL, m: 4, max_risk: RISK}
 """
+
+
+def republish(table, policy, store, folder):
+    return Series(store, policy).publish(table, folder)
 
 
 @pytest.fixture

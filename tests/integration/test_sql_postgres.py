@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from reticent.api import anonymize
 from reticent.audit import verify
 from reticent.connectors.inputs import read_input
 from reticent.connectors.sql import read_sql, write_release
@@ -11,7 +12,6 @@ from reticent.datasets.policies import policy_yaml
 from reticent.errors import ConnectorError
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.tables import anonymize
 
 
 @pytest.fixture

@@ -336,7 +336,7 @@ def test_another_version_is_refused(store, where):
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE reticent_meta SET value = '99' WHERE name = 'schema'")
     engine.dispose()
-    with pytest.raises(StateError, match="has schema 99, this version of Reticent reads 1"):
+    with pytest.raises(StateError, match=f"has schema 99, this version of Reticent reads {schema.VERSION}"):
         Store.open(where)
 
 

@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from reticent.audit import verify
-from reticent.connectors.runner import StreamRunner
-from reticent.connectors.runner.sink import File
+from reticent.connectors.stream import Stream
 from reticent.datasets import feed
 from reticent.policy import Policy
 from reticent.store import Store
@@ -23,6 +22,7 @@ person: patient_id
 columns:
   admitted: plain
   patient_id: identifier
+  household: identifier
   age: {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
   sex: quasi
   region: quasi
@@ -58,9 +58,8 @@ def crash(folder, kills, seed, *bug):
 
 def straight(folder, policy):
     """The same stream without a crash, read in other pieces."""
-    sink = File(folder / "straight.ndjson")
-    with Store.open(folder / "straight.db") as store, StreamRunner(policy, store, sink, seed=7) as runner:
-        runner.run(str(folder / "feed.csv"))
+    with Stream(policy, store=folder / "straight.db", seed=7) as stream:
+        stream.run(str(folder / "feed.csv"), str(folder / "straight.ndjson"))
     return (folder / "straight.ndjson").read_bytes()
 
 

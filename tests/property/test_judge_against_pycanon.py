@@ -42,7 +42,7 @@ def judged(frame, claims):
     policy = Policy.from_dict({"version": 1, "columns": {"q1": "quasi", "q2": "quasi", "ill": "sensitive"}})
     data = pa.Table.from_pandas(frame, preserve_index=False)
     counts = Counts(len(frame), len(frame), 0, 0)
-    return verify(Release("generalised", "peer", {"data": data}, Guarantee(claims, ""), counts, ""), policy)
+    return verify(Release("table", "generalised", "peer", {"data": data}, Guarantee(claims, ""), counts, ""), policy)
 
 
 def holds(frame, claims):

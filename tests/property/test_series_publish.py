@@ -29,7 +29,7 @@ def policy(model, m, *, blocks=8, width=3, max_risk=0.5):
                 "place": {"role": "quasi", "hierarchy": {"prefix": 2}},
                 "ill": {"role": "sensitive", "hierarchy": {"tree": tree}, "updates": {"tree": 1}},
             },
-            "series": {"model": model, "m": m, "max_risk": max_risk, "max_held": 1.0},
+            "series": {"method": model, "m": m, "max_risk": max_risk, "max_held": 1.0},
         }
     )
 
@@ -65,7 +65,7 @@ def ledger_of(engine):
 
 
 def run(rules, series, engine=None):
-    engine = engine or publisher(rules, "series", rules.series.model, rng=Rng.from_seed(3))
+    engine = engine or publisher(rules, "series", rules.series.method, rng=Rng.from_seed(3))
     releases = []
     for table in series:
         engine.push(table)
@@ -113,7 +113,7 @@ def test_restart_between_releases_changes_nothing(model):
 class Ungated(MDistinct):
     """Planted: publishes whatever the risk is."""
 
-    def _gate(self, people, updates, grouping):
+    def _limit(self, people, updates, grouping):
         rows, group, value = grouping.published()
         after = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
@@ -158,7 +158,7 @@ def test_the_judge_notices_a_planted_bug(bug, claim):
     rules = Policy.from_dict(policy("m-distinct", 4, max_risk=0.26).to_dict() | {})
     rules = Policy.from_dict(
         rules.to_dict()
-        | {"series": {"model": "m-distinct", "m": 4, "max_risk": 0.26, "max_held": 1.0, "spread": False}}
+        | {"series": {"method": "m-distinct", "m": 4, "max_risk": 0.26, "max_held": 1.0, "spread": False}}
     )
     engine, releases = run(rules, tables(2, 200, 4), bug(rules, rng=Rng.from_seed(1)))
     verdict = verify(releases, rules, ledger=ledger_of(engine))

@@ -213,12 +213,10 @@ def test_every_node_is_judged_as_the_twin_judges_it(table, name):
         for value, _, levels in brute(model, "loss", quasi, ladders, values, totals, tree, weights, len(values))
     }
     for levels, value in every.items():
-        score_, suppressed, _ = collapsed.evaluate(
-            _core.table.Model(**model), list(levels), loss="loss", weights=weights
-        )
-        assert score_ == pytest.approx(value, rel=1e-9, abs=1e-9)
+        node = collapsed.evaluate(_core.table.Model(**model), list(levels), loss="loss", weights=weights)
+        assert node.score == pytest.approx(value, rel=1e-9, abs=1e-9)
         classes = collapsed.classes(_core.table.Model(**model), list(levels))
-        assert int((classes < 0).sum()) == suppressed
+        assert int((classes < 0).sum()) == node.suppressed
 
 
 @settings(max_examples=60, deadline=None)
@@ -228,9 +226,10 @@ def test_local_recoding_satisfies_the_model_and_never_loses_more_than_the_coarse
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
     limit = int(share * len(values))
     collapsed = _core.table.Collapsed(quasi, ladders, [(values, domain, tree)])
-    levels, gone = collapsed.localize(
+    recoding = collapsed.localize(
         _core.table.Model(**model), loss="loss", weights=[1.0] * len(ladders), limit=limit, values=values
     )
+    levels, gone = recoding.levels, recoding.suppressed
     classes = defaultdict(list)
     for row in np.flatnonzero(~gone).tolist():
         key = tuple((int(levels[j][row]), int(t[levels[j][row]][quasi[j][row]])) for j, (t, _, _) in enumerate(ladders))
@@ -252,7 +251,8 @@ def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
         (codes, np.linspace(0, 1, len(tables[0])), [] if j % 2 else list(tables))
         for j, (codes, (tables, _, _)) in enumerate(zip(quasi, ladders, strict=True))
     ]
-    classes, whole = _core.table.mondrian(axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=relaxed)
+    partition = _core.table.mondrian(axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=relaxed)
+    classes, whole = partition.classes, partition.holds
     assert whole == holds(model, totals, totals, tree)
     if whole:
         for part in range(int(classes.max()) + 1):

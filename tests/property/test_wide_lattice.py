@@ -24,9 +24,9 @@ def test_a_lattice_too_large_to_finish_gives_an_answer_and_a_bound(limit):
     assert collapsed.nodes == 4**10
     model = _core.table.Model(k=3)
     found = collapsed.search(model, loss="loss", weights=[1.0] * 10, limit=limit, seconds=0.3)
-    score, suppressed, _ = collapsed.evaluate(model, found["levels"], loss="loss", weights=[1.0] * 10)
-    assert suppressed == found["suppressed"] <= limit
-    assert score == pytest.approx(found["score"])
+    node = collapsed.evaluate(model, found["levels"], loss="loss", weights=[1.0] * 10)
+    assert node.suppressed == found["suppressed"] <= limit
+    assert node.score == pytest.approx(found["score"])
     assert 0 <= found["bound"] <= found["score"]
 
 

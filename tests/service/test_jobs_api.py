@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 import zipfile
 
@@ -15,6 +16,7 @@ from reticent.datasets import hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.release import Release
 from reticent.service import jobs as jobs_module
+from reticent.service.documents import OWNER
 
 CSV = {"Content-Type": "text/csv"}
 
@@ -64,10 +66,20 @@ def test_a_policy_that_cannot_be_met_publishes_nothing(client):
     assert len(client.get("/releases").json()) == before
 
 
+PLACES = {
+    "hierarchy": {"columns": {"sex": {"role": "quasi", "hierarchy": {"file": "NAME"}}}},
+    "key": {"columns": {"admission_date": {"role": "quasi", "identifier": {"shift": 9, "key": "NAME"}}}},
+    **{kind: {kind: {"prior": {"file": "NAME"}}} for kind in ("evolving", "series", "stream")},
+}
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x.csv", "a/b.csv", ".hidden", "", "x\x00.csv"])
-def test_a_policy_reads_no_file_of_the_server(client, name):
+@pytest.mark.parametrize("place", sorted(PLACES))
+def test_a_policy_reads_no_file_of_the_server(client, name, place):
     policy = yaml.safe_load(policy_yaml("hospital"))
-    policy["columns"]["sex"] = {"role": "quasi", "hierarchy": {"file": name}}
+    more = json.loads(json.dumps(PLACES[place]).replace("NAME", json.dumps(name)[1:-1]))
+    policy["columns"] |= more.pop("columns", {})
+    policy |= more
     for files in ({}, {name: "a;*\n"}):
         table = upload(client)
         answer = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy, "files": files})
@@ -132,14 +144,14 @@ def test_a_series_is_published_once_per_key(client):
 def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
     """The server goes while a job runs: the next one runs it again and publishes once."""
     hold, entered = threading.Event(), threading.Event()
-    real = jobs_module.anonymize
+    real = jobs_module.publish_table
 
     def slow(*args, **kwargs):
         entered.set()
         hold.wait()
         raise SystemExit  # the process is gone before anything is published
 
-    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    monkeypatch.setattr(jobs_module, "publish_table", slow)
     first = InThread(tmp_path)
     with first.client() as client:
         ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()[
@@ -149,7 +161,7 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
         assert client.get(f"/jobs/{ident}").json()["state"] == "running"
         hold.set()
     first.close()
-    monkeypatch.setattr(jobs_module, "anonymize", real)
+    monkeypatch.setattr(jobs_module, "publish_table", real)
     second = InThread(tmp_path)
     try:
         with second.client() as client:
@@ -162,14 +174,14 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
 
 def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
     hold, entered = threading.Event(), threading.Event()
-    real = jobs_module.anonymize
+    real = jobs_module.publish_table
 
     def slow(*args, **kwargs):
         entered.set()
         hold.wait()
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(jobs_module, "anonymize", slow)
+    monkeypatch.setattr(jobs_module, "publish_table", slow)
     running = InThread(tmp_path)
     try:
         with running.client() as client:
@@ -181,6 +193,8 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
             running.hub.jobs.wait(ident)
             assert client.get(f"/jobs/{ident}").json()["state"] == "cancelled"
             assert client.get("/releases").json() == []
+            assert not list(running.hub.store.outbox(OWNER))
+            assert not len(running.hub.store.ledger(OWNER))
     finally:
         hold.set()
         running.close()

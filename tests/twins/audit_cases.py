@@ -42,6 +42,7 @@ def generalised(rows, claims, *, quasi=("age",), rows_in=None):
     tables = {name: pa.array(column, pa.string()) for name, column in zip((*quasi, "ill"), columns, strict=True)}
     count = rows_in or len(rows)
     return Release(
+        "table",
         "generalised",
         "by hand",
         {"data": pa.table(tables)},
@@ -60,5 +61,11 @@ def anatomy(groups, claims, number=0):
         "st": pa.table({"group": [r[0] for r in st], "value": [r[1] for r in st], "count": [r[2] for r in st]}),
     }
     return Release(
-        "anatomy", "by hand", tables, Guarantee(claims, "nobody"), Counts(len(qit), len(qit), 0, 0), f"none{number}"
+        "evolving",
+        "anatomy",
+        "by hand",
+        tables,
+        Guarantee(claims, "nobody"),
+        Counts(len(qit), len(qit), 0, 0),
+        f"none{number}",
     )

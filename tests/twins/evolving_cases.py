@@ -9,11 +9,11 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 
-STRATEGIES = ("sealed", "indexed", "enc", "encc", "eac", "red")
+METHODS = ("sealed", "indexed", "enc", "encc", "eac", "red")
 
 
-def policy(strategy: str, l: int, **more) -> Policy:
-    columns = {
+def policy(method: str, l: int, columns=None, **more) -> Policy:
+    columns = columns or {
         "id": "identifier",
         "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
         "zip": "quasi",
@@ -22,12 +22,12 @@ def policy(strategy: str, l: int, **more) -> Policy:
     }
     columns |= {"visit": "identifier"} if "record" in more else {}
     return Policy.from_dict(
-        {"version": 1, "person": "id", "columns": columns, "evolving": {"strategy": strategy, "l": l, **more}}
+        {"version": 1, "person": "id", "columns": columns, "evolving": {"method": method, "l": l, **more}}
     )
 
 
-def build(strategy: str, l: int, seed: int = 1, **more):
-    return publisher(policy(strategy, l, **more), "evolving", strategy, rng=Rng.from_seed(seed))
+def build(method: str, l: int, seed: int = 1, **more):
+    return publisher(policy(method, l, **more), "evolving", method, rng=Rng.from_seed(seed))
 
 
 def table(ids, values, *, zips=None) -> pa.Table:
@@ -49,10 +49,10 @@ def skewed(rng: np.random.Generator, n: int, domain: int, flat: float = 8.0) -> 
     return rng.choice(domain, n, p=weights / weights.sum())
 
 
-def churn(strategy: str, *, n: int, l: int, domain: int, publications: int, seed: int):
+def churn(method: str, *, n: int, l: int, domain: int, publications: int, seed: int):
     """Publications of a table that loses 10% and gains 10% between any two; yields release, engine, true values."""
     rng = np.random.default_rng(seed)
-    engine = build(strategy, l, seed)
+    engine = build(method, l, seed)
     truth = dict(enumerate(skewed(rng, n, domain).tolist()))
     engine.insert(table(truth, truth.values()))
     live, following = list(truth), n

@@ -119,3 +119,86 @@ def eac_place(clusters: dict[int, set[int]], qi, row: int, scale) -> int:
 
     order = sorted(clusters, key=lambda c: (len(clusters[c]), c))
     return min(order, key=lambda c: loss(clusters[c] | {row}) - loss(clusters[c]))
+
+
+def _distinct(rows, values) -> int:
+    return len({values[r] for r in rows})
+
+
+def _members(classes: dict[int, int]) -> dict[int, set[int]]:
+    members = defaultdict(set)
+    for row, c in classes.items():
+        if c != -1:
+            members[c].add(row)
+    return dict(members)
+
+
+def _least_free(members) -> int:
+    return next(c for c in range(len(members) + 1) if c not in members)
+
+
+def _map(members, rows) -> dict[int, int]:
+    """Row -> class of all rows; -1 for those without one."""
+    return dict.fromkeys(rows, -1) | {row: c for c, rows_ in members.items() for row in rows_}
+
+
+def _form(members, values, rows, l, anatomy) -> list[int]:
+    """Opens the classes that Anatomy forms of the rows; the rows it could not group."""
+    if _distinct(rows, values) < l:
+        return rows
+    order = sorted({values[r] for r in rows})
+    groups, count = anatomy([order.index(values[r]) for r in rows], len(order), l)
+    opened = []
+    for _ in range(count):
+        opened.append(_least_free(members))
+        members[opened[-1]] = set()
+    for row, group in zip(rows, groups, strict=True):
+        if group != -1:
+            members[opened[group]].add(row)
+    return [row for row, group in zip(rows, groups, strict=True) if group == -1]
+
+
+def enc_insert(classes: dict[int, int], values: dict[int, int], fresh, l: int, anatomy) -> dict[int, int]:
+    """Algorithm 1: Anatomy over the held and the new rows; what it leaves goes to the smallest class."""
+    members = _members(classes)
+    held = sorted(r for r, c in classes.items() if c == -1)
+    for row in _form(members, values, held + list(fresh), l, anatomy):
+        if members:
+            members[min(members, key=lambda c: (len(members[c]), c))].add(row)
+    return _map(members, [*classes, *fresh])
+
+
+def _eac_put(members, values, qi, row, scale, l) -> None:
+    """Adds the row where it costs least; a cluster with 2 l values gives every second one to a new cluster."""
+    if not members:
+        return
+    chosen = eac_place(members, qi, row, scale)
+    members[chosen].add(row)
+    order = sorted({values[r] for r in members[chosen]})
+    if len(order) >= 2 * l:
+        leaving = {r for r in members[chosen] if values[r] in order[1::2]}
+        members[chosen] -= leaving
+        members[_least_free(members)] = leaving
+
+
+def eac_insert(classes: dict[int, int], values: dict[int, int], fresh, l: int, anatomy, qi, scale) -> dict[int, int]:
+    members = _members(classes)
+    rows = sorted(r for r, c in classes.items() if c == -1) + list(fresh)
+    if not members:
+        rows = _form(members, values, rows, l, anatomy)
+    for row in rows:
+        _eac_put(members, values, qi, row, scale, l)
+    return _map(members, [*classes, *fresh])
+
+
+def eac_delete(classes: dict[int, int], values: dict[int, int], rows, l: int, qi, scale) -> dict[int, int]:
+    members = _members(classes)
+    for row in rows:
+        home = next((c for c in members if row in members[c]), None)
+        if home is None:
+            continue
+        members[home].discard(row)
+        if _distinct(members[home], values) < l:
+            for loose in sorted(members.pop(home)):
+                _eac_put(members, values, qi, loose, scale, l)
+    return _map(members, [r for r in classes if r not in set(rows)])

@@ -4,10 +4,6 @@
 //! fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with probability at
 //! most 8 / 65,535, about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 const SLOTS: usize = 4;
 const LANES: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = 0x8000_8000_8000_8000;
@@ -114,67 +110,42 @@ pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
     false
 }
 
-/// A cuckoo filter over 64-bit keys.
-#[pyclass(module = "reticent._core.evolving")]
-pub struct CuckooFilter {
-    buckets: Vec<u64>,
-    held: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[pymethods]
-impl CuckooFilter {
-    #[new]
-    fn new(capacity: usize) -> Self {
-        CuckooFilter {
-            buckets: vec![0; buckets_for(capacity)],
-            held: 0,
-        }
+    fn filled(keys: std::ops::Range<u64>) -> Vec<u64> {
+        let mut buckets = vec![0; buckets_for(keys.clone().count())];
+        assert!(
+            keys.into_iter()
+                .all(|k| insert(&mut buckets, Hashed::new(k)))
+        );
+        buckets
     }
 
-    /// Upper bound on the chance that a key never added is reported.
-    #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        FALSE_POSITIVES
+    #[test]
+    fn everything_added_is_found_and_little_else() {
+        let buckets = filled(0..1000);
+        assert!((0..1000).all(|k| contains(&buckets, Hashed::new(k))));
+        let errors = (1000..101_000).filter(|&k| contains(&buckets, Hashed::new(k)));
+        assert!(errors.count() < 40);
     }
 
-    fn __len__(&self) -> usize {
-        self.held
+    #[test]
+    fn a_key_added_twice_is_forgotten_twice() {
+        let (mut buckets, key) = (vec![0; 4], Hashed::new(5));
+        assert!(insert(&mut buckets, key) && insert(&mut buckets, key));
+        assert!(delete(&mut buckets, key) && contains(&buckets, key));
+        assert!(delete(&mut buckets, key) && !contains(&buckets, key));
+        assert!(!delete(&mut buckets, key));
     }
 
-    fn __contains__(&self, key: u64) -> bool {
-        contains(&self.buckets, Hashed::new(key))
-    }
-
-    /// Adds a key; raises when the filter is full.
-    fn insert(&mut self, key: u64) -> PyResult<()> {
-        if !insert(&mut self.buckets, Hashed::new(key)) {
-            return Err(PyValueError::new_err(
-                "the filter is full; make it with a larger capacity",
-            ));
-        }
-        self.held += 1;
-        Ok(())
-    }
-
-    /// Forgets a key that was added; false when no such fingerprint is there.
-    fn delete(&mut self, key: u64) -> bool {
-        let gone = delete(&mut self.buckets, Hashed::new(key));
-        self.held -= usize::from(gone);
-        gone
-    }
-
-    /// Looks up many keys at once.
-    fn contains_many<'py>(
-        &self,
-        py: Python<'py>,
-        keys: PyReadonlyArray1<'py, u64>,
-    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let keys = keys.as_slice()?;
-        let found: Vec<bool> = py.detach(|| {
-            keys.iter()
-                .map(|&k| contains(&self.buckets, Hashed::new(k)))
-                .collect()
-        });
-        Ok(found.into_pyarray(py))
+    #[test]
+    fn a_full_filter_refuses_and_keeps_what_it_has() {
+        let mut buckets = vec![0; 1];
+        let taken = (0..100).take_while(|&k| insert(&mut buckets, Hashed::new(k)));
+        let taken: Vec<u64> = taken.collect();
+        assert_eq!(taken.len(), 4);
+        assert!(taken.iter().all(|&k| contains(&buckets, Hashed::new(k))));
     }
 }

@@ -6,7 +6,7 @@
 
 use super::classes::Table;
 use super::enc::Enc;
-use super::locate::Locator;
+use super::locate::{Locator, Lost};
 
 /// Per cluster the least and the greatest code of each attribute.
 pub struct Eac {
@@ -41,7 +41,7 @@ impl Eac {
     fn extent(&self, attribute: usize, low: i32, high: i32) -> f64 {
         match self.scale[attribute] {
             0.0 => f64::from(u8::from(low != high)),
-            scale => f64::from(high - low) * scale,
+            scale => (f64::from(high) - f64::from(low)) * scale,
         }
     }
 
@@ -134,9 +134,10 @@ impl Eac {
         self.measure(table, other);
     }
 
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
         for &row in rows {
-            if let Some(class) = Locator::Index.host(table, row) {
+            // Asked row by row: the deletion before may have moved this one.
+            if let Some(class) = Locator::Index.host(table, row)? {
                 table.remove(class, row);
                 self.measure(table, class);
                 if !table.is_satisfied(class) {
@@ -145,6 +146,7 @@ impl Eac {
             }
             table.drop_row(row);
         }
+        Ok(())
     }
 
     fn disperse(&mut self, table: &mut Table, class: u32) {
@@ -159,5 +161,64 @@ impl Eac {
         for class in 0..table.classes.len() as u32 {
             self.measure(table, class);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with one numeric attribute of range 10 and one categorical.
+    fn cluster(rows: &[(i32, [i32; 2])], l: usize) -> (Table, Eac) {
+        let (mut table, mut eac) = (Table::new(l), Eac::new(vec![0.1, 0.0]));
+        for (row, &(value, codes)) in rows.iter().enumerate() {
+            table.admit(row as u32, value, row as u64 + 1);
+            eac.admit(row as u32, &codes);
+            eac.insert(&mut table, &[row as u32], [1; 32]);
+        }
+        (table, eac)
+    }
+
+    #[test]
+    fn a_row_goes_where_it_costs_least() {
+        let (mut table, mut eac) = (Table::new(2), Eac::new(vec![0.1, 0.0]));
+        for (row, code) in [0, 1, 8, 9].into_iter().enumerate() {
+            table.admit(row as u32, row as i32, row as u64 + 1);
+            eac.admit(row as u32, &[code, 0]);
+            if row % 2 == 0 {
+                table.open();
+            }
+            table.add(row as u32 / 2, row as u32);
+        }
+        eac.reload(&table);
+        table.admit(4, 7, 5);
+        eac.admit(4, &[7, 0]);
+        eac.insert(&mut table, &[4], [1; 32]);
+        assert_eq!(table.class_of[4], 1);
+    }
+
+    #[test]
+    fn a_cluster_with_twice_l_values_is_split() {
+        let rows: Vec<_> = (0..4).map(|i| (i, [i, 0])).collect();
+        let (table, _) = cluster(&rows, 2);
+        let sizes: Vec<usize> = table.classes.iter().map(|c| c.values.len()).collect();
+        assert_eq!(sizes, [2, 2]);
+    }
+
+    #[test]
+    fn a_cluster_below_l_is_dispersed() {
+        let rows: Vec<_> = (0..4).map(|i| (i, [i, 0])).collect();
+        let (mut table, mut eac) = cluster(&rows, 2);
+        eac.delete(&mut table, &[0]).unwrap();
+        assert_eq!(table.satisfied.len(), 1);
+        assert!(table.held.is_empty());
+        eac.delete(&mut table, &[1, 2]).unwrap();
+        assert_eq!(table.held.len(), 1);
+    }
+
+    #[test]
+    fn the_widest_range_does_not_overflow() {
+        let eac = Eac::new(vec![1.0]);
+        assert_eq!(eac.extent(0, i32::MIN, i32::MAX), f64::from(u32::MAX));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::classes::Table;
-use super::locate::Locator;
+use super::locate::{Locator, Lost};
 use crate::table::anatomy;
 
 pub struct Enc {
@@ -63,11 +63,11 @@ impl Enc {
         }
     }
 
-    /// Algorithm 2.
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) {
+    /// Algorithm 2. Nothing has changed when a row is lost.
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
         let mut unsatisfied = BTreeSet::new();
-        for &row in rows {
-            if let Some(class) = self.locator.host(table, row) {
+        for (row, host) in self.locator.hosts(table, rows)? {
+            if let Some(class) = host {
                 unsatisfied.remove(&(table.size(class), class));
                 table.remove(class, row);
                 self.locator.removed(table, class, row);
@@ -78,6 +78,7 @@ impl Enc {
             table.drop_row(row);
         }
         self.relocate(table, unsatisfied);
+        Ok(())
     }
 
     fn relocate(&mut self, table: &mut Table, mut unsatisfied: BTreeSet<(u32, u32)>) {
@@ -106,5 +107,60 @@ impl Enc {
         asked
             .find(|&&(_, class)| self.locator.lacks(table, class, value))
             .map(|&(_, class)| class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enc() -> Enc {
+        Enc {
+            locator: Locator::Index,
+            probes: usize::MAX,
+        }
+    }
+
+    fn table(values: &[i32], l: usize) -> (Table, Enc) {
+        let (mut table, mut enc) = (Table::new(l), enc());
+        for (row, &value) in values.iter().enumerate() {
+            table.admit(row as u32, value, row as u64 + 1);
+        }
+        let rows: Vec<u32> = (0..values.len() as u32).collect();
+        enc.insert(&mut table, &rows, [1; 32]);
+        (table, enc)
+    }
+
+    #[test]
+    fn too_few_values_are_held_back_until_more_come() {
+        let (mut table, mut enc) = table(&[0, 0, 1], 3);
+        assert_eq!(table.held.len(), 3);
+        table.admit(3, 2, 4);
+        enc.insert(&mut table, &[3], [2; 32]);
+        assert!(table.held.is_empty());
+        assert_eq!(table.satisfied.len(), 1);
+    }
+
+    #[test]
+    fn what_a_deletion_leaves_unsatisfied_is_relocated() {
+        let (mut table, mut enc) = table(&[0, 0, 1, 1], 2);
+        assert_eq!(table.satisfied.len(), 2);
+        enc.delete(&mut table, &[0]).unwrap();
+        assert_eq!(table.satisfied.len(), 1);
+        assert_eq!(table.tally.relocated, 1);
+        // One value is left: nothing can be published any more, and nothing is lost.
+        enc.delete(&mut table, &[1]).unwrap();
+        assert!(table.satisfied.is_empty());
+        assert_eq!(table.held.iter().copied().collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn numbers_of_dissolved_classes_are_used_again() {
+        let (mut table, mut enc) = table(&[0, 1], 2);
+        enc.delete(&mut table, &[0]).unwrap();
+        table.admit(2, 5, 9);
+        enc.insert(&mut table, &[2], [2; 32]);
+        assert_eq!(table.class_of[1..], [0, 0]);
+        assert_eq!(table.classes.len(), 1);
     }
 }

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::classes::{NONE, Table};
+use super::classes::Table;
 use super::cuckoo::{self, Hashed};
+
+/// A live row that is neither held back nor found in any class: the table and its locator have come apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lost;
 
 pub enum Locator {
     Index,
@@ -28,15 +32,15 @@ impl Runs {
         }
     }
 
-    fn find(&self, tuple: u64) -> Option<u32> {
-        let runs = self.tuples.chunks_exact(self.stride);
+    /// The first class with an equal hash for which `check` says yes: different records may have equal hashes.
+    fn find(&self, tuple: u64, check: impl Fn(u32) -> bool) -> Option<u32> {
+        let runs = self.tuples.chunks_exact(self.stride).enumerate();
         // Without an early exit inside a run the comparison is vectorised.
-        let found = runs
-            .into_iter()
-            .position(|run| run.iter().fold(false, |any, &t| any | (t == tuple)));
-        found
-            .map(|class| class as u32)
-            .or_else(|| self.rest.iter().find(|e| e.0 == tuple).map(|e| e.1))
+        let in_runs = runs
+            .filter(|(_, run)| run.iter().fold(false, |any, &t| any | (t == tuple)))
+            .map(|(class, _)| class as u32);
+        let in_rest = self.rest.iter().filter(|e| e.0 == tuple).map(|e| e.1);
+        in_runs.chain(in_rest).find(|&class| check(class))
     }
 
     fn run(&mut self, class: u32) -> &mut [u64] {
@@ -54,10 +58,12 @@ impl Runs {
         }
     }
 
+    /// Forgets one entry: another record of the class may have an equal hash.
     fn removed(&mut self, class: u32, tuple: u64) {
-        match self.run(class).iter_mut().find(|t| **t == tuple) {
-            Some(place) => *place = 0,
-            None => self.rest.retain(|&e| e != (tuple, class)),
+        if let Some(place) = self.run(class).iter_mut().find(|t| **t == tuple) {
+            *place = 0;
+        } else if let Some(at) = self.rest.iter().position(|&e| e == (tuple, class)) {
+            self.rest.swap_remove(at);
         }
     }
 
@@ -217,21 +223,27 @@ impl Filters {
 }
 
 impl Locator {
-    pub fn host(&self, table: &Table, row: u32) -> Option<u32> {
-        match self {
-            Locator::Index => match table.class_of[row as usize] {
-                NONE => None,
-                class => Some(class as u32),
-            },
-            Locator::Scan(runs) => runs
-                .find(table.tuple[row as usize])
-                .filter(|&c| member(table, c, row)),
-            // "Maybe" is checked against the members: a false positive costs time and nothing else.
-            Locator::Filters(filters) => {
-                let key = Hashed::new(table.tuple[row as usize]);
-                filters.find(key, |c| member(table, c, row))
-            }
+    /// The class of a live row; none for a row that is held back.
+    pub fn host(&self, table: &Table, row: u32) -> Result<Option<u32>, Lost> {
+        if table.held.contains(&row) {
+            return Ok(None);
         }
+        let tuple = table.tuple[row as usize];
+        // A "maybe" is checked against the members: a false positive costs time and nothing else.
+        let check = |class| member(table, class, row);
+        let class = match self {
+            Locator::Index => u32::try_from(table.class_of[row as usize]).ok(),
+            Locator::Scan(runs) => runs.find(tuple, check),
+            Locator::Filters(filters) => filters.find(Hashed::new(tuple), check),
+        };
+        class.map(Some).ok_or(Lost)
+    }
+
+    /// The classes of rows, found before any of them is taken out.
+    pub fn hosts(&self, table: &Table, rows: &[u32]) -> Result<Vec<(u32, Option<u32>)>, Lost> {
+        rows.iter()
+            .map(|&row| Ok((row, self.host(table, row)?)))
+            .collect()
     }
 
     /// Whether the class lacks a value; a filter's "no" is certain, its "maybe" is checked.
@@ -273,9 +285,77 @@ impl Locator {
 fn member(table: &Table, class: u32, row: u32) -> bool {
     let tuple = table.tuple[row as usize];
     let entry = &table.classes[class as usize];
-    entry
-        .tuples
-        .iter()
-        .position(|&t| t == tuple)
-        .is_some_and(|at| entry.rows[at] == row)
+    let mut pairs = entry.tuples.iter().zip(&entry.rows);
+    pairs.any(|(&t, &r)| t == tuple && r == row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::enc::Enc;
+    use super::*;
+
+    fn locators(l: usize) -> [Locator; 3] {
+        [
+            Locator::Index,
+            Locator::Scan(Runs::new(l)),
+            Locator::Filters(Filters::new(l)),
+        ]
+    }
+
+    /// Rows of which four each have the same hash.
+    fn table(locator: Locator, rows: u32) -> (Table, Enc) {
+        let mut table = Table::new(3);
+        let mut enc = Enc {
+            locator,
+            probes: usize::MAX,
+        };
+        for row in 0..rows {
+            table.admit(row, (row / 4 % 5) as i32, 1 + u64::from(row / 4));
+        }
+        enc.insert(&mut table, &(0..rows).collect::<Vec<_>>(), [1; 32]);
+        (table, enc)
+    }
+
+    #[test]
+    fn records_with_equal_hashes_are_told_apart() {
+        for locator in locators(3) {
+            let (mut table, mut enc) = table(locator, 200);
+            for row in (0..200).step_by(3) {
+                for other in (0..200).filter(|&r| table.live(r)) {
+                    let host = enc.locator.host(&table, other).unwrap();
+                    assert_eq!(host.map(|c| c as i32), Some(table.class_of[other as usize]));
+                }
+                enc.delete(&mut table, &[row]).unwrap();
+            }
+            let counted: usize = table.classes.iter().map(|c| c.rows.len()).sum();
+            assert_eq!(counted, 200 - 67);
+            let filled = table.classes.iter().filter(|c| !c.rows.is_empty());
+            assert!(filled.clone().all(|c| c.values.len() >= 3));
+        }
+    }
+
+    #[test]
+    fn of_equal_entries_one_is_forgotten_at_a_time() {
+        let mut runs = Runs::new(1);
+        (0..5).for_each(|_| runs.added(0, 9));
+        for left in (0..5).rev() {
+            runs.removed(0, 9);
+            let held = runs.tuples.iter().filter(|&&t| t == 9).count() + runs.rest.len();
+            assert_eq!(held, left);
+        }
+    }
+
+    #[test]
+    fn a_row_that_no_class_holds_is_an_error_and_changes_nothing() {
+        for locator in [
+            Locator::Scan(Runs::new(3)),
+            Locator::Filters(Filters::new(3)),
+        ] {
+            let (mut table, mut enc) = table(locator, 40);
+            enc.locator.dissolved(table.class_of[7] as u32);
+            let before = table.class_of.clone();
+            assert_eq!(enc.delete(&mut table, &[0, 7]).err(), Some(Lost));
+            assert_eq!(table.class_of, before);
+        }
+    }
 }

@@ -1,20 +1,14 @@
 //! Kernels for tables that change: equivalence classes kept l-diverse under insertion and deletion.
 
-use pyo3::prelude::*;
+pub mod classes;
+pub mod cuckoo;
+pub mod eac;
+pub mod enc;
+pub mod locate;
+pub mod method;
+pub mod red;
 
-mod classes;
-mod cuckoo;
-mod eac;
-mod enc;
-mod locate;
-mod red;
+#[cfg(feature = "python")]
+pub mod py;
+#[cfg(feature = "python")]
 mod seats;
-mod table;
-
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let m = PyModule::new(parent.py(), "evolving")?;
-    m.add_class::<cuckoo::CuckooFilter>()?;
-    m.add_class::<table::Classes>()?;
-    m.add_function(wrap_pyfunction!(seats::seat, &m)?)?;
-    parent.add_submodule(&m)
-}

@@ -2,15 +2,12 @@
 
 use super::classes::{NONE, Table};
 use super::enc::Enc;
-use super::locate::Locator;
+use super::locate::{Locator, Lost};
 
 pub fn redo(table: &mut Table, key: [u8; 32]) {
-    let open: Vec<u32> = (0..table.classes.len() as u32)
-        .filter(|&c| table.size(c) > 0)
-        .collect();
-    table.tally.relocated += open.iter().map(|&c| table.size(c) as usize).sum::<usize>();
-    for class in open {
-        table.dissolve(class);
+    // Classes that a deletion emptied too, or their numbers would be lost.
+    for class in 0..table.classes.len() as u32 {
+        table.tally.relocated += table.dissolve(class).len();
     }
     let rows: Vec<u32> = (0..table.value.len() as u32)
         .filter(|&r| table.value[r as usize] != NONE)
@@ -28,11 +25,12 @@ pub fn redo(table: &mut Table, key: [u8; 32]) {
     }
 }
 
-pub fn delete(table: &mut Table, rows: &[u32]) {
-    for &row in rows {
-        if let Some(class) = Locator::Index.host(table, row) {
+pub fn delete(table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
+    for (row, host) in Locator::Index.hosts(table, rows)? {
+        if let Some(class) = host {
             table.remove(class, row);
         }
         table.drop_row(row);
     }
+    Ok(())
 }

@@ -79,3 +79,30 @@ fn flip(
         at_right[r * delta + colours[edge]] = edge;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_edges_of_one_colour_share_an_end() {
+        // Every pair of five and five, twice: degrees of ten.
+        let edges: Vec<(usize, usize)> = (0..50).map(|i| (i % 5, i / 5 % 5)).collect();
+        let colours = colour(&edges, 5, 5, 10);
+        assert!(colours.iter().all(|&c| c < 10));
+        for (i, &(l, r)) in edges.iter().enumerate() {
+            for (j, &(m, s)) in edges.iter().enumerate().take(i) {
+                assert!(colours[i] != colours[j] || (l != m && r != s));
+            }
+        }
+    }
+
+    #[test]
+    fn colours_are_swapped_along_a_path_where_greed_fails() {
+        let edges = [(0, 0), (1, 1), (0, 1), (1, 0)];
+        let colours = colour(&edges, 2, 2, 2);
+        assert_eq!(colours[0], colours[1]);
+        assert_eq!(colours[2], colours[3]);
+        assert_ne!(colours[0], colours[2]);
+    }
+}

@@ -266,3 +266,47 @@ fn fill_all(net: &mut Network, delta: &mut u32, rng: &mut ChaCha20Rng) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_core::SeedableRng;
+
+    use super::*;
+
+    /// A bucket of the sets of these values, with one row per value in `values`.
+    fn balanced(knowledge: &Knowledge, entries: &[usize], values: &[i32]) -> Balance {
+        let mut ids: Vec<u32> = entries.iter().map(|&v| knowledge.id[v]).collect();
+        ids.sort_unstable();
+        let mut bucket = Bucket::new(ids);
+        bucket.rows = (0..values.len() as u32).collect();
+        let mut rng = ChaCha20Rng::from_seed([1; 32]);
+        balance(&mut bucket, knowledge, values, &mut rng)
+    }
+
+    #[test]
+    fn counterfeits_fill_what_the_records_leave_open() {
+        // Values never change: two records of value 0 and one of value 1 need one counterfeit of value 1.
+        let knowledge = Knowledge::new(&[0, 1, 2], &[0, 1], &[1.0, 1.0]);
+        let state = balanced(&knowledge, &[0, 1], &[0, 0, 1]);
+        assert_eq!(state.delta, 2);
+        assert_eq!(state.real, [2, 0, 0, 1]);
+        assert_eq!(state.gaps, [0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn every_entry_is_full_and_no_value_is_used_too_often() {
+        let all = [0, 1, 2];
+        let indices: Vec<i32> = all.iter().chain(&all).chain(&all).copied().collect();
+        let knowledge = Knowledge::new(&[0, 3, 6, 9], &indices, &[1.0; 9]);
+        for values in [&[0, 0, 0, 1][..], &[0, 1, 2], &[2], &[0, 0, 1, 1, 1]] {
+            let state = balanced(&knowledge, &[0, 1, 2], values);
+            let most = *state.used.iter().max().unwrap();
+            assert!(most <= state.delta);
+            for entry in 0..3 {
+                let places = |cells: &[u32]| (0..3).map(|v| cells[v * 3 + entry]).sum::<u32>();
+                assert_eq!(places(&state.real) + places(&state.gaps), state.delta);
+            }
+            assert_eq!(state.real.iter().sum::<u32>(), values.len() as u32);
+        }
+    }
+}

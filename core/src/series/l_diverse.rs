@@ -2,10 +2,6 @@
 
 use std::collections::HashSet;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
 use super::bucket::Slot;
 use super::space::Space;
 
@@ -39,43 +35,39 @@ fn halve(space: &Space, part: &mut [Slot], l: usize, out: &mut Vec<Vec<i32>>) {
 }
 
 /// Group of each row and the number of groups; -1 everywhere when the table itself is not l-diverse.
-#[pyfunction]
-#[pyo3(signature = (values, points, *, l))]
-pub fn l_diverse<'py>(
-    py: Python<'py>,
-    values: PyReadonlyArray1<'py, i32>,
-    points: PyReadonlyArray2<'py, f32>,
-    l: usize,
-) -> PyResult<(Bound<'py, PyArray1<i32>>, i32)> {
-    let (codes, axes) = (values.as_slice()?, points.shape()[1]);
-    let space = Space {
-        points: points.as_slice()?,
-        axes,
+pub fn l_diverse(values: &[i32], space: &Space, l: usize) -> (Vec<i32>, i32) {
+    let slot = |(row, &value): (usize, &i32)| Slot {
+        row: row as i32,
+        value: value as u32,
+        donor: row as u32,
     };
-    if l < 1 || space.points.len() != codes.len() * axes {
-        return Err(PyValueError::new_err(
-            "l must be at least 1 and every row needs a point",
-        ));
+    let mut slots: Vec<Slot> = values.iter().enumerate().map(slot).collect();
+    let mut groups = vec![-1i32; values.len()];
+    let mut parts = Vec::new();
+    if diverse(&slots, l) {
+        halve(space, &mut slots, l, &mut parts);
     }
-    let (group, made) = py.detach(|| {
-        let mut slots: Vec<Slot> = codes
-            .iter()
-            .enumerate()
-            .map(|(row, &v)| Slot {
-                row: row as i32,
-                value: v as u32,
-                donor: row as u32,
-            })
-            .collect();
-        let mut group = vec![-1i32; codes.len()];
-        let mut parts = Vec::new();
-        if diverse(&slots, l) {
-            halve(&space, &mut slots, l, &mut parts);
-        }
-        for (g, rows) in parts.iter().enumerate() {
-            rows.iter().for_each(|&row| group[row as usize] = g as i32);
-        }
-        (group, parts.len() as i32)
-    });
-    Ok((group.into_pyarray(py), made))
+    for (g, rows) in parts.iter().enumerate() {
+        rows.iter().for_each(|&row| groups[row as usize] = g as i32);
+    }
+    (groups, parts.len() as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_near_and_have_l_values() {
+        let points: Vec<f32> = (0..8).map(|i| i as f32).collect();
+        let space = Space {
+            points: &points,
+            axes: 1,
+        };
+        let (groups, count) = l_diverse(&[0, 1, 0, 1, 0, 1, 0, 1], &space, 2);
+        assert_eq!(count, 4);
+        assert!((0..4).all(|i| groups[2 * i] == groups[2 * i + 1]));
+        let (groups, count) = l_diverse(&[0; 8], &space, 2);
+        assert_eq!((groups, count), (vec![-1; 8], 0));
+    }
 }

@@ -58,3 +58,28 @@ pub fn others_represented(
         search.augment(e)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_may_not_take_what_another_entry_cannot_do_without() {
+        // Value 0 stays 0; value 1 becomes 0 or 1.
+        let knowledge = Knowledge::new(&[0, 1, 3], &[0, 0, 1], &[1.0, 0.5, 0.5]);
+        let entries = [knowledge.id[0], knowledge.id[1]];
+        assert!(!others_represented(&knowledge, &entries, 1, 0));
+        assert!(others_represented(&knowledge, &entries, 1, 1));
+        assert!(others_represented(&knowledge, &entries, 0, 0));
+    }
+
+    #[test]
+    fn entries_give_way_along_a_path() {
+        // All sets are {0, 1, 2}: three entries have representatives, four have not.
+        let all = [0, 1, 2];
+        let indices: Vec<i32> = all.iter().chain(&all).chain(&all).copied().collect();
+        let knowledge = Knowledge::new(&[0, 3, 6, 9], &indices, &[1.0; 9]);
+        assert!(others_represented(&knowledge, &[0; 3], 0, 2));
+        assert!(!others_represented(&knowledge, &[0; 4], 0, 2));
+    }
+}

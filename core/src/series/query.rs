@@ -3,9 +3,6 @@
 //! A group contributes its record count (counterfeits excluded) times the chance that a record spread evenly over the
 //! group's ranges and values falls into the query.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use rayon::prelude::*;
 
 /// Integers of the range [low, high] that lie inside [from, to].
@@ -14,7 +11,8 @@ fn overlap(low: i32, high: i32, from: i32, to: i32) -> f64 {
     f64::from((high.min(to) - low.max(from) + 1).max(0))
 }
 
-struct Groups<'a> {
+/// The groups of a release: a box of `axes` ranges each, and their values one after the other.
+pub struct Groups<'a> {
     axes: usize,
     low: &'a [i32],
     high: &'a [i32],
@@ -24,7 +22,28 @@ struct Groups<'a> {
     values: &'a [i32],
 }
 
-impl Groups<'_> {
+impl<'a> Groups<'a> {
+    pub fn new(
+        axes: usize,
+        (low, high): (&'a [i32], &'a [i32]),
+        records: &[i32],
+        (offsets, values): (&'a [i64], &'a [i32]),
+    ) -> Result<Self, &'static str> {
+        let boxes = low.len() == records.len() * axes && high.len() == low.len();
+        let ends = offsets.last().copied().unwrap_or(0) as usize == values.len();
+        if !boxes || !ends || !offsets.is_sorted() || offsets.len() != records.len() + 1 {
+            return Err("a group lacks its box, its records or its values");
+        }
+        Ok(Groups {
+            axes,
+            low,
+            high,
+            density: densities(low, high, records, axes),
+            offsets,
+            values,
+        })
+    }
+
     fn estimate(&self, from: &[i32], to: &[i32]) -> f64 {
         (0..self.density.len())
             .map(|g| self.share(g, from, to))
@@ -60,66 +79,51 @@ fn densities(low: &[i32], high: &[i32], records: &[i32], axes: usize) -> Vec<f64
         .collect()
 }
 
-type Grid<'py> = PyReadonlyArray2<'py, i32>;
-
 /// Estimated count of each query; a query is one closed range per axis and one of sensitive codes, last.
-#[pyfunction]
-#[pyo3(signature = (from_, to, *, low, high, records, groups))]
-pub fn estimate<'py>(
-    py: Python<'py>,
-    from_: Grid<'py>,
-    to: Grid<'py>,
-    low: Grid<'py>,
-    high: Grid<'py>,
-    records: PyReadonlyArray1<'py, i32>,
-    groups: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>),
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let axes = low.shape()[1];
-    if from_.shape()[1] != axes + 1 || from_.shape() != to.shape() || low.shape() != high.shape() {
-        return Err(PyValueError::new_err(
-            "queries and groups do not have the same axes",
-        ));
-    }
-    let data = Groups {
-        axes,
-        low: low.as_slice()?,
-        high: high.as_slice()?,
-        density: densities(low.as_slice()?, high.as_slice()?, records.as_slice()?, axes),
-        offsets: groups.0.as_slice()?,
-        values: groups.1.as_slice()?,
-    };
-    let (from, to) = (from_.as_slice()?, to.as_slice()?);
-    let found: Vec<f64> = py.detach(|| {
-        from.par_chunks(axes + 1)
-            .zip(to.par_chunks(axes + 1))
-            .map(|(f, t)| data.estimate(f, t))
-            .collect()
-    });
-    Ok(found.into_pyarray(py))
+pub fn estimate(groups: &Groups, from: &[i32], to: &[i32]) -> Vec<f64> {
+    let width = groups.axes + 1;
+    from.par_chunks(width)
+        .zip(to.par_chunks(width))
+        .map(|(f, t)| groups.estimate(f, t))
+        .collect()
 }
 
-/// Exact count of each query on the records; the last column of `records` is the sensitive code.
-#[pyfunction]
-pub fn count<'py>(
-    py: Python<'py>,
-    from_: Grid<'py>,
-    to: Grid<'py>,
-    records: Grid<'py>,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let width = records.shape()[1];
-    if from_.shape()[1] != width || from_.shape() != to.shape() {
-        return Err(PyValueError::new_err(
-            "queries and records do not have the same axes",
-        ));
-    }
-    let (rows, from, to) = (records.as_slice()?, from_.as_slice()?, to.as_slice()?);
+/// Exact count of each query on records of `width` codes, the sensitive one last.
+pub fn count(records: &[i32], width: usize, from: &[i32], to: &[i32]) -> Vec<i64> {
     let inside =
         |row: &[i32], f: &[i32], t: &[i32]| (0..width).all(|a| row[a] >= f[a] && row[a] <= t[a]);
-    let found: Vec<i64> = py.detach(|| {
-        from.par_chunks(width)
-            .zip(to.par_chunks(width))
-            .map(|(f, t)| rows.chunks(width).filter(|row| inside(row, f, t)).count() as i64)
-            .collect()
-    });
-    Ok(found.into_pyarray(py))
+    let hits = |(f, t): (&[i32], &[i32])| {
+        let rows = records.chunks(width);
+        rows.filter(|row| inside(row, f, t)).count() as i64
+    };
+    from.par_chunks(width)
+        .zip(to.par_chunks(width))
+        .map(hits)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_answers_in_proportion_to_the_overlap() {
+        // Four records spread over [0, 9]; half of their values lie in the query.
+        let groups = Groups::new(1, (&[0], &[9]), &[4], (&[0, 2], &[1, 5])).unwrap();
+        assert_eq!(estimate(&groups, &[0, 0], &[9, 9]), [4.0]);
+        assert_eq!(estimate(&groups, &[0, 0], &[4, 1]), [1.0]);
+        assert_eq!(estimate(&groups, &[10, 0], &[20, 9]), [0.0]);
+    }
+
+    #[test]
+    fn records_are_counted_one_by_one() {
+        let records = [0, 1, 5, 1, 5, 2];
+        assert_eq!(count(&records, 2, &[0, 0, 5, 2], &[9, 1, 9, 2]), [2, 1]);
+    }
+
+    #[test]
+    fn groups_without_a_box_or_values_are_refused() {
+        assert!(Groups::new(1, (&[0], &[9]), &[4, 4], (&[0, 2], &[1, 5])).is_err());
+        assert!(Groups::new(1, (&[0], &[9]), &[4], (&[0, 3], &[1, 5])).is_err());
+    }
 }

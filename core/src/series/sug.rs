@@ -3,15 +3,13 @@
 //! Layer i of a record's graph holds the values of its i-th group, weighted by their share in it; edges carry the
 //! probability of the update. The share of path weight through a node is alpha * beta / Z, layer by layer.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::prelude::*;
 use rayon::prelude::*;
 
 /// Update probabilities after some number of releases, rows compressed, columns sorted.
-struct Step<'a> {
-    indptr: &'a [i64],
-    indices: &'a [i32],
-    weights: &'a [f64],
+pub struct Step<'a> {
+    pub indptr: &'a [i64],
+    pub indices: &'a [i32],
+    pub weights: &'a [f64],
 }
 
 impl Step<'_> {
@@ -26,14 +24,15 @@ impl Step<'_> {
     }
 }
 
-struct Versions<'a> {
-    previous: &'a [i32],
-    release: &'a [i32],
-    group: &'a [i32],
-    value: &'a [i32],
-    offsets: &'a [i64],
-    candidates: &'a [i32],
-    steps: Vec<Step<'a>>,
+/// All versions of all records, each with the version before it (-1: the first), its release, group and value; and the groups.
+pub struct Versions<'a> {
+    pub previous: &'a [i32],
+    pub release: &'a [i32],
+    pub group: &'a [i32],
+    pub value: &'a [i32],
+    pub offsets: &'a [i64],
+    pub candidates: &'a [i32],
+    pub steps: Vec<Step<'a>>,
 }
 
 /// One layer: distinct values and their weights.
@@ -44,6 +43,29 @@ struct Layer {
 }
 
 impl Versions<'_> {
+    /// Every version names an earlier one, a group and a value that are there: the walk back then ends.
+    pub fn check(&self, heads: &[i32]) -> Result<(), &'static str> {
+        let n = self.previous.len();
+        let sized = self.release.len() == n && self.group.len() == n && self.value.len() == n;
+        let groups = self.offsets.len().saturating_sub(1);
+        let ends = self.offsets.last().copied().unwrap_or(0) as usize == self.candidates.len();
+        let known = |&g: &i32| g >= 0 && (g as usize) < groups;
+        let earlier = |(at, &before): (usize, &i32)| before >= -1 && before < at as i32;
+        let fits = sized
+            && ends
+            && self.offsets.is_sorted()
+            && self.group.iter().all(known)
+            && self.previous.iter().enumerate().all(earlier)
+            && heads.iter().all(|&h| h >= 0 && (h as usize) < n);
+        let most = self.candidates.iter().copied().max().unwrap_or(-1);
+        let least = self.candidates.iter().copied().min().unwrap_or(0);
+        let domain = |step: &Step| least >= 0 && most + 1 < step.indptr.len() as i32;
+        match fits && !self.steps.is_empty() && self.steps.iter().all(domain) {
+            true => Ok(()),
+            false => Err("the versions, groups and steps do not fit together"),
+        }
+    }
+
     fn layers(&self, head: i32) -> Vec<Layer> {
         let mut out = Vec::new();
         let mut at = head;
@@ -170,79 +192,71 @@ fn normalised(mut weights: Vec<f64>) -> Option<Vec<f64>> {
     Some(weights)
 }
 
-struct Risk {
-    worst: f64,
-    own: f64,
-    disclosed: i32,
-    versions: i32,
+/// Worst posterior of any candidate, risk of the true values, versions with one feasible value, versions.
+pub struct Risk {
+    pub worst: f64,
+    pub own: f64,
+    pub disclosed: i32,
+    pub versions: i32,
 }
 
-type Matrix<'py> = (
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i32>,
-    PyReadonlyArray1<'py, f64>,
-);
-type Ints<'py> = PyReadonlyArray1<'py, i32>;
-type Measured<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<i32>>,
-    Bound<'py, PyArray1<i32>>,
-);
+/// The risk of every head (last version of a record).
+pub fn risks(graph: &Versions, heads: &[i32]) -> Vec<Risk> {
+    heads.par_iter().map(|&head| graph.measure(head)).collect()
+}
 
-/// Per head (last version of a record): worst posterior of any candidate, risk of the true values,
-/// versions with one feasible value, versions.
-#[pyfunction]
-#[pyo3(signature = (heads, *, versions, groups, steps))]
-pub fn risks<'py>(
-    py: Python<'py>,
-    heads: Ints<'py>,
-    versions: (Ints<'py>, Ints<'py>, Ints<'py>, Ints<'py>),
-    groups: (PyReadonlyArray1<'py, i64>, Ints<'py>),
-    steps: Vec<Matrix<'py>>,
-) -> PyResult<Measured<'py>> {
-    let steps: Vec<Step> = steps
-        .iter()
-        .map(|(p, i, w)| {
-            Ok(Step {
-                indptr: p.as_slice()?,
-                indices: i.as_slice()?,
-                weights: w.as_slice()?,
-            })
-        })
-        .collect::<PyResult<_>>()?;
-    let graph = Versions {
-        previous: versions.0.as_slice()?,
-        release: versions.1.as_slice()?,
-        group: versions.2.as_slice()?,
-        value: versions.3.as_slice()?,
-        offsets: groups.0.as_slice()?,
-        candidates: groups.1.as_slice()?,
-        steps,
-    };
-    let heads = heads.as_slice()?;
-    let measured: Vec<Risk> =
-        py.detach(|| heads.par_iter().map(|&head| graph.measure(head)).collect());
-    Ok((
-        measured
-            .iter()
-            .map(|r| r.worst)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-        measured
-            .iter()
-            .map(|r| r.own)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-        measured
-            .iter()
-            .map(|r| r.disclosed)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-        measured
-            .iter()
-            .map(|r| r.versions)
-            .collect::<Vec<_>>()
-            .into_pyarray(py),
-    ))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUPS: ([i64; 3], [i32; 4]) = ([0, 2, 4], [0, 1, 0, 2]);
+
+    /// One record in a group of values 0 and 1, then in one of 0 and 2.
+    fn graph<'a>(step: &'a (Vec<i64>, Vec<i32>, Vec<f64>)) -> Versions<'a> {
+        Versions {
+            previous: &[-1, 0],
+            release: &[1, 2],
+            group: &[0, 1],
+            value: &[0, 0],
+            offsets: &GROUPS.0,
+            candidates: &GROUPS.1,
+            steps: vec![Step {
+                indptr: &step.0,
+                indices: &step.1,
+                weights: &step.2,
+            }],
+        }
+    }
+
+    #[test]
+    fn values_that_never_change_are_found_by_intersection() {
+        let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
+        let risk = &risks(&graph(&step), &[1])[0];
+        assert_eq!((risk.worst, risk.own), (1.0, 1.0));
+        assert_eq!((risk.disclosed, risk.versions), (2, 2));
+    }
+
+    #[test]
+    fn likely_updates_outweigh_unlikely_ones() {
+        // 0 stays with 3/4 or becomes 2; 1 becomes 2 with 1/4: paths 0-0, 0-2, 1-2 weigh 3, 1, 1.
+        let weights = vec![0.75, 0.25, 0.75, 0.25, 1.0];
+        let step = (vec![0, 2, 4, 5], vec![0, 2, 1, 2, 2], weights);
+        let risk = &risks(&graph(&step), &[1])[0];
+        assert!((risk.own - 0.8).abs() < 1e-12, "{}", risk.own);
+        assert_eq!(risk.disclosed, 0);
+    }
+
+    #[test]
+    fn a_version_that_names_itself_or_a_later_one_is_refused() {
+        let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
+        assert!(graph(&step).check(&[1]).is_ok());
+        assert!(graph(&step).check(&[2]).is_err());
+        for previous in [&[0, 0], &[1, 0], &[-2, 0]] {
+            let bent = Versions {
+                previous,
+                ..graph(&step)
+            };
+            assert!(bent.check(&[1]).is_err());
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::cluster::{Point, Region, Space};
+use super::cluster::{Ladder, Point, Region, Space};
 use super::draw::Draw;
 
 #[derive(Clone)]
@@ -77,7 +77,86 @@ pub struct Castle {
     pub draw: Draw,
 }
 
+/// A batch as columns: `leaves` and `numbers` row by row, as many of each as the space has attributes.
+pub struct Batch<'a> {
+    pub seqs: &'a [u64],
+    pub persons: &'a [u64],
+    pub values: &'a [u32],
+    pub leaves: &'a [u32],
+    pub numbers: &'a [f64],
+}
+
 impl Castle {
+    pub fn new(settings: Settings, categories: usize, numbers: usize, draw: Draw) -> Self {
+        Castle {
+            settings,
+            space: Space {
+                ladders: vec![Ladder::default(); categories],
+                low: vec![f64::INFINITY; numbers],
+                high: vec![f64::NEG_INFINITY; numbers],
+            },
+            held: Vec::new(),
+            spare: Vec::new(),
+            order: VecDeque::new(),
+            clusters: Vec::new(),
+            published: VecDeque::new(),
+            losses: VecDeque::new(),
+            arrived: 0,
+            published_sums: (0, 0.0, 0.0),
+            now: 0,
+            waited: 0,
+            draw,
+        }
+    }
+
+    /// The hierarchy of one category, which may only grow: published regions speak of its nodes.
+    pub fn set_ladder(&mut self, attribute: usize, ladder: Ladder) -> Result<(), &'static str> {
+        let known = self.space.ladders.get_mut(attribute);
+        let known = known.ok_or("no such attribute")?;
+        let grows = known.leaves() <= ladder.leaves();
+        let deep = known.tables.is_empty() || known.tables.len() == ladder.tables.len();
+        if !ladder.whole() || !grows || !deep {
+            return Err("a hierarchy that does not fit");
+        }
+        *known = ladder;
+        Ok(())
+    }
+
+    /// Whether all columns are there and every leaf and number can be placed.
+    pub fn fits(&self, batch: &Batch) -> bool {
+        let (rows, ladders) = (batch.seqs.len(), &self.space.ladders);
+        let bounds: Vec<usize> = ladders.iter().map(Ladder::leaves).collect();
+        batch.persons.len() == rows
+            && batch.values.len() == rows
+            && batch.leaves.len() == rows * ladders.len()
+            && batch.numbers.len() == rows * self.space.low.len()
+            && batch.numbers.iter().all(|x| x.is_finite())
+            && batch
+                .leaves
+                .iter()
+                .enumerate()
+                .all(|(i, &leaf)| (leaf as usize) < bounds[i % ladders.len()])
+    }
+
+    /// Takes the tuples of a batch in; gives back those that left, published or suppressed.
+    pub fn push(&mut self, batch: &Batch) -> Vec<Out> {
+        let (c, n) = (self.space.ladders.len(), self.space.low.len());
+        let mut out = Vec::new();
+        for (i, &seq) in batch.seqs.iter().enumerate() {
+            let point = Point {
+                leaves: batch.leaves[i * c..(i + 1) * c].to_vec(),
+                numbers: batch.numbers[i * n..(i + 1) * n].to_vec(),
+            };
+            self.arrive(seq, batch.persons[i], batch.values[i], point, &mut out);
+        }
+        out
+    }
+
+    /// Tuples held back now.
+    pub fn waiting(&self) -> usize {
+        self.held.len() - self.spare.len()
+    }
+
     fn good(&self, persons: &Tally, values: &Tally) -> bool {
         persons.0.len() >= self.settings.k && values.0.len() >= self.settings.l
     }
@@ -94,7 +173,7 @@ impl Castle {
             .expect("a listed cluster lives")
     }
 
-    fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
+    pub fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
         self.clusters
             .iter()
             .enumerate()
@@ -110,7 +189,7 @@ impl Castle {
         }
     }
 
-    pub fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
+    fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
         self.draw.at(seq);
         self.now = seq;
         self.space.see(&point);
@@ -204,7 +283,7 @@ impl Castle {
     }
 
     /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
-    pub fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
+    fn expire(&mut self, number: u32, out: &mut Vec<Out>) {
         let Some(tuple) = self.held[number as usize].as_ref() else {
             return;
         };
@@ -406,4 +485,94 @@ impl Castle {
 
 fn smaller(a: Option<(usize, u32)>, b: (usize, u32)) -> Option<(usize, u32)> {
     Some(a.map_or(b, |a| a.min(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::super::bytes::{Reader, Writer};
+    use super::super::castle_snapshot;
+    use super::*;
+
+    const DELTA: usize = 20;
+
+    fn castle() -> Castle {
+        let settings = Settings {
+            k: 4,
+            l: 2,
+            delta: DELTA,
+            beta: 3,
+            mu: 5,
+            reuse: 10,
+        };
+        Castle::new(settings, 0, 1, Draw::new([1; 32], 0))
+    }
+
+    /// Person, value and number of the i-th tuple.
+    fn tuple(i: u64) -> (u64, u32, f64) {
+        (i % 23, (i % 5) as u32, (i * i % 97) as f64)
+    }
+
+    fn push(castle: &mut Castle, from: u64, to: u64) -> Vec<Out> {
+        let rows: Vec<_> = (from..to).map(tuple).collect();
+        let numbers: Vec<f64> = rows.iter().map(|r| r.2).collect();
+        let batch = Batch {
+            seqs: &(from..to).collect::<Vec<_>>(),
+            persons: &rows.iter().map(|r| r.0).collect::<Vec<_>>(),
+            values: &rows.iter().map(|r| r.1).collect::<Vec<_>>(),
+            leaves: &[],
+            numbers: &numbers,
+        };
+        assert!(castle.fits(&batch));
+        castle.push(&batch)
+    }
+
+    #[test]
+    fn a_region_is_first_published_with_k_persons_and_l_values() {
+        let mut castle = castle();
+        for i in 0..500 {
+            let mut parts = HashMap::<Vec<u64>, Vec<u64>>::new();
+            for out in push(&mut castle, i, i + 1) {
+                let Some(region) = out.region else { continue };
+                assert!(region.low[0] <= tuple(out.seq).2 && tuple(out.seq).2 <= region.high[0]);
+                let bounds = vec![region.low[0].to_bits(), region.high[0].to_bits()];
+                parts.entry(bounds).or_default().push(out.seq);
+            }
+            for seqs in parts.into_values().filter(|seqs| seqs.len() > 1) {
+                let persons: HashSet<u64> = seqs.iter().map(|&s| tuple(s).0).collect();
+                let values: HashSet<u32> = seqs.iter().map(|&s| tuple(s).1).collect();
+                assert!(persons.len() >= 4 && values.len() >= 2, "{seqs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn everything_leaves_once_and_in_time() {
+        let (mut castle, mut left) = (castle(), HashSet::new());
+        for i in 0..500 {
+            let gone = push(&mut castle, i, i + 1);
+            assert!(gone.iter().all(|out| left.insert(out.seq)));
+            let late = i.saturating_sub(DELTA as u64);
+            assert!((0..late).all(|seq| left.contains(&seq)));
+        }
+        let mut rest = Vec::new();
+        castle.flush(&mut rest);
+        assert!(rest.iter().all(|out| left.insert(out.seq)));
+        assert_eq!((left.len(), castle.waiting()), (500, 0));
+    }
+
+    #[test]
+    fn a_snapshot_goes_on_alike() {
+        let (mut whole, mut half) = (castle(), castle());
+        push(&mut whole, 0, 100);
+        push(&mut half, 0, 100);
+        let mut out = Writer(Vec::new());
+        castle_snapshot::write(&half, &mut out);
+        let mut again = castle();
+        castle_snapshot::read(&mut again, &mut Reader(&out.0)).unwrap();
+        let seqs = |outs: Vec<Out>| outs.iter().map(|o| o.seq).collect::<Vec<_>>();
+        let left = seqs(push(&mut whole, 100, 300));
+        assert_eq!(seqs(push(&mut again, 100, 300)), left);
+    }
 }

@@ -7,6 +7,22 @@ pub struct Ladder {
     pub losses: Vec<Vec<f64>>,
 }
 
+impl Ladder {
+    /// Number of leaves.
+    pub fn leaves(&self) -> usize {
+        self.tables.first().map_or(0, Vec::len)
+    }
+
+    /// Whether every level has a node for every leaf and a loss for every node.
+    pub fn whole(&self) -> bool {
+        let leaves = self.leaves();
+        let level = |(table, losses): (&Vec<u32>, &Vec<f64>)| {
+            table.len() == leaves && table.iter().all(|&node| (node as usize) < losses.len())
+        };
+        self.tables.len() == self.losses.len() && self.tables.iter().zip(&self.losses).all(level)
+    }
+}
+
 /// The attributes of the stream: categories first, then numbers with the range seen so far.
 #[derive(Default)]
 pub struct Space {
@@ -134,5 +150,63 @@ impl Space {
             |i: usize| region.low[i] <= point.numbers[i] && point.numbers[i] <= region.high[i];
         // Numbers first: an interval is cheaper to look at than two nodes of a hierarchy.
         (0..point.numbers.len()).all(within) && (0..point.leaves.len()).all(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One category of four leaves in pairs, and one number from 0 to 10.
+    fn space() -> Space {
+        Space {
+            ladders: vec![Ladder {
+                tables: vec![vec![0, 1, 2, 3], vec![0, 0, 1, 1], vec![0; 4]],
+                losses: vec![vec![0.0; 4], vec![0.5; 2], vec![1.0]],
+            }],
+            low: vec![0.0],
+            high: vec![10.0],
+        }
+    }
+
+    fn point(leaf: u32, number: f64) -> Point {
+        Point {
+            leaves: vec![leaf],
+            numbers: vec![number],
+        }
+    }
+
+    #[test]
+    fn a_region_grows_to_the_lowest_common_node() {
+        let space = space();
+        let mut region = Region::around(&point(0, 2.0));
+        assert_eq!(space.loss(&region), 0.0);
+        let expected = space.loss_with(&region, &point(1, 4.0));
+        space.extend(&mut region, &point(1, 4.0));
+        assert_eq!(region.levels, [1]);
+        assert_eq!(space.loss(&region), expected);
+        assert_eq!(expected, (0.5 + 0.2) / 2.0);
+        assert!(space.contains(&region, &point(0, 3.0)));
+        assert!(!space.contains(&region, &point(2, 3.0)));
+        assert!(!space.contains(&region, &point(0, 4.5)));
+    }
+
+    #[test]
+    fn a_joined_region_covers_both() {
+        let space = space();
+        let (a, b) = (point(0, 2.0), point(3, 9.0));
+        let joined = space.join(&Region::around(&a), &Region::around(&b));
+        assert!(space.contains(&joined, &a) && space.contains(&joined, &b));
+        assert_eq!(space.loss(&joined), (1.0 + 0.7) / 2.0);
+    }
+
+    #[test]
+    fn a_ladder_with_a_node_but_no_loss_is_not_whole() {
+        let ladder = |losses| Ladder {
+            tables: vec![vec![0, 1]],
+            losses: vec![losses],
+        };
+        assert!(ladder(vec![0.0; 2]).whole());
+        assert!(!ladder(vec![0.0]).whole());
     }
 }

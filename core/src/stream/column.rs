@@ -1,57 +1,65 @@
 //! Arrow columns, read in place through the Arrow C data interface: cells as bytes, hashed or written out.
+//!
+//! What the interface tells is checked once, when a column is borrowed: the number of buffers, null pointers, alignment,
+//! offsets, and that nothing was released. How long a buffer really is, it does not tell; there the exporter is trusted.
 
 use std::ffi::{CStr, c_char, c_void};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
-
+/// A type as the Arrow C data interface describes it.
 #[repr(C)]
-struct ArrowSchema {
-    format: *const c_char,
-    name: *const c_char,
-    metadata: *const c_char,
-    flags: i64,
-    n_children: i64,
-    children: *mut *mut ArrowSchema,
-    dictionary: *mut ArrowSchema,
-    release: *const c_void,
-    private_data: *mut c_void,
+pub struct ArrowSchema {
+    pub format: *const c_char,
+    pub name: *const c_char,
+    pub metadata: *const c_char,
+    pub flags: i64,
+    pub n_children: i64,
+    pub children: *mut *mut ArrowSchema,
+    pub dictionary: *mut ArrowSchema,
+    pub release: *const c_void,
+    pub private_data: *mut c_void,
 }
 
+/// An array as the Arrow C data interface hands it over.
 #[repr(C)]
-struct ArrowArray {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
-    n_children: i64,
-    buffers: *const *const c_void,
-    children: *mut *mut ArrowArray,
-    dictionary: *mut ArrowArray,
-    release: *const c_void,
-    private_data: *mut c_void,
+pub struct ArrowArray {
+    pub length: i64,
+    pub null_count: i64,
+    pub offset: i64,
+    pub n_buffers: i64,
+    pub n_children: i64,
+    pub buffers: *const *const c_void,
+    pub children: *mut *mut ArrowArray,
+    pub dictionary: *mut ArrowArray,
+    pub release: *const c_void,
+    pub private_data: *mut c_void,
+}
+
+/// Why a column is not read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is of a type that the core does not read.
+    Type(&'static str),
+    /// It is not what its type says.
+    Shape(&'static str),
+}
+
+type Readable<T> = Result<T, Unreadable>;
+
+fn broken<T>(message: &'static str) -> Readable<T> {
+    Err(Unreadable::Shape(message))
 }
 
 enum Data<'a> {
-    Text {
-        offsets: &'a [i32],
-        bytes: *const u8,
-    },
-    LongText {
-        offsets: &'a [i64],
-        bytes: *const u8,
-    },
+    Text { offsets: &'a [i32], bytes: &'a [u8] },
+    LongText { offsets: &'a [i64], bytes: &'a [u8] },
     Int(&'a [i64]),
     Float(&'a [f64]),
-    Bool {
-        bits: *const u8,
-        offset: usize,
-    },
+    Bool(&'a [u8]),
     Null,
 }
 
 /// One cell, in the types that a source can give.
+#[derive(Debug, PartialEq)]
 pub enum Cell<'a> {
     Null,
     Text(&'a [u8]),
@@ -64,186 +72,434 @@ pub enum Cell<'a> {
 pub struct Column<'a> {
     len: usize,
     offset: usize,
-    valid: *const u8,
+    /// One bit per cell from the start of the buffer; none where no cell is missing.
+    valid: Option<&'a [u8]>,
     data: Data<'a>,
 }
 
-// Arrow buffers never change once they are shared.
-unsafe impl Send for Column<'_> {}
-unsafe impl Sync for Column<'_> {}
+fn bit(bits: &[u8], at: usize) -> bool {
+    bits[at / 8] >> (at % 8) & 1 == 1
+}
 
-fn bit(bits: *const u8, at: usize) -> bool {
-    unsafe { *bits.add(at / 8) >> (at % 8) & 1 == 1 }
+/// The buffers of one array.
+struct Buffers<'a> {
+    all: &'a [*const c_void],
+    len: usize,
+    offset: usize,
+}
+
+impl<'a> Buffers<'a> {
+    /// # Safety
+    /// `array` is a live structure of the Arrow C data interface, and stays so for `'a`.
+    unsafe fn new(array: &'a ArrowArray, count: usize) -> Readable<Self> {
+        let sizes = (usize::try_from(array.length), usize::try_from(array.offset));
+        let (Ok(len), Ok(offset)) = sizes else {
+            return broken("an Arrow array of negative length");
+        };
+        if array.n_buffers != count as i64 || (count > 0 && array.buffers.is_null()) {
+            return broken("an Arrow array without its buffers");
+        }
+        let all = match count {
+            0 => &[][..],
+            // SAFETY: not null, and a live array has `n_buffers` pointers there.
+            _ => unsafe { std::slice::from_raw_parts(array.buffers, count) },
+        };
+        Ok(Buffers { all, len, offset })
+    }
+
+    /// The values of a buffer from `from` on; empty without looking at the buffer when there are none.
+    ///
+    /// # Safety
+    /// Unless null, the buffer holds `from + len` values of type T that do not change for `'a`.
+    unsafe fn view<T>(&self, number: usize, from: usize, len: usize) -> Readable<&'a [T]> {
+        if len == 0 {
+            return Ok(&[]);
+        }
+        let start = self.all[number].cast::<T>();
+        let bytes = from.checked_add(len).map(|n| n.checked_mul(size_of::<T>()));
+        if !matches!(bytes, Some(Some(n)) if n <= isize::MAX as usize) {
+            return broken("an Arrow array that is too long");
+        }
+        if start.is_null() || !start.is_aligned() {
+            return broken("an Arrow buffer that is missing or not aligned");
+        }
+        // SAFETY: not null, aligned, no longer than an allocation can be; the rest is the caller's word.
+        Ok(unsafe { std::slice::from_raw_parts(start.add(from), len) })
+    }
+
+    /// One bit per cell, those before the offset included.
+    ///
+    /// # Safety
+    /// As for `view`, with bits.
+    unsafe fn bits(&self, number: usize) -> Readable<&'a [u8]> {
+        let bits = if self.len > 0 {
+            self.offset + self.len
+        } else {
+            0
+        };
+        // SAFETY: the caller's word.
+        unsafe { self.view(number, 0, bits.div_ceil(8)) }
+    }
+
+    /// Offsets of text and the bytes they point into.
+    ///
+    /// # Safety
+    /// As for `view`: buffer 1 holds one offset more than there are cells, buffer 2 the bytes up to the last offset.
+    unsafe fn text<T: Copy + PartialOrd + TryInto<usize>>(&self) -> Readable<(&'a [T], &'a [u8])> {
+        let count = self.len + usize::from(self.len > 0);
+        // SAFETY: the caller's word.
+        let offsets: &[T] = unsafe { self.view(1, self.offset, count) }?;
+        let end = |at: Option<&T>| at.map_or(Some(0), |&x| x.try_into().ok());
+        let (Some(_), Some(end)) = (end(offsets.first()), end(offsets.last())) else {
+            return broken("an Arrow array with a negative offset");
+        };
+        if !offsets.is_sorted_by(|a, b| a <= b) {
+            return broken("an Arrow array whose offsets go back");
+        }
+        // SAFETY: the caller's word.
+        Ok((offsets, unsafe { self.view(2, 0, end) }?))
+    }
 }
 
 impl<'a> Column<'a> {
-    /// Borrows a column of text, 64-bit numbers, truth values or nothing; the capsules keep it alive.
-    pub fn from_capsules(
-        schema: &'a Bound<'_, PyCapsule>,
-        array: &'a Bound<'_, PyCapsule>,
-    ) -> PyResult<Self> {
-        let (schema, array) = structures(schema, array)?;
-        Self::from_structures(schema, array)
-    }
-
-    fn from_structures(schema: &'a ArrowSchema, array: &'a ArrowArray) -> PyResult<Self> {
-        let format = unsafe { CStr::from_ptr(schema.format) }.to_bytes();
-        let (len, offset) = (array.length as usize, array.offset as usize);
-        let buffer = |i: usize| unsafe { *array.buffers.add(i) };
-        let data = unsafe { Self::data(format, len, offset, &buffer)? };
-        let valid = if array.null_count == 0 || matches!(data, Data::Null) {
-            std::ptr::null()
-        } else {
-            buffer(0).cast()
-        };
-        Ok(Column {
-            len,
-            offset,
-            valid,
-            data,
-        })
-    }
-
-    unsafe fn data(
-        format: &[u8],
-        len: usize,
-        offset: usize,
-        buffer: &dyn Fn(usize) -> *const c_void,
-    ) -> PyResult<Data<'a>> {
-        // An empty column may come without buffers.
-        unsafe fn view<'a, T>(at: *const c_void, offset: usize, len: usize) -> &'a [T] {
-            if len == 0 || at.is_null() {
-                return &[];
-            }
-            unsafe { std::slice::from_raw_parts(at.cast::<T>().add(offset), len) }
+    /// Borrows a column of text, 64-bit numbers, truth values or nothing.
+    ///
+    /// # Safety
+    /// Both are live structures of the Arrow C data interface that describe one array; they and its buffers stay as they
+    /// are for `'a`.
+    pub unsafe fn new(schema: &'a ArrowSchema, array: &'a ArrowArray) -> Readable<Self> {
+        if schema.release.is_null() || array.release.is_null() {
+            return broken("the Arrow column was already released");
         }
-        let filled = usize::from(len > 0);
-        Ok(unsafe {
-            match format {
-                b"u" => Data::Text {
-                    offsets: view(buffer(1), offset, len + filled),
-                    bytes: buffer(2).cast(),
-                },
-                b"U" => Data::LongText {
-                    offsets: view(buffer(1), offset, len + filled),
-                    bytes: buffer(2).cast(),
-                },
-                b"l" => Data::Int(view(buffer(1), offset, len)),
-                b"g" => Data::Float(view(buffer(1), offset, len)),
-                b"b" => Data::Bool {
-                    bits: buffer(1).cast(),
-                    offset,
-                },
-                b"n" => Data::Null,
-                _ => {
-                    return Err(PyTypeError::new_err(
-                        "a column of a type that the core does not read",
-                    ));
-                }
+        // The codes of a dictionary would pass for numbers.
+        if !schema.dictionary.is_null() || !array.dictionary.is_null() {
+            return Err(Unreadable::Type("a column of a dictionary"));
+        }
+        // SAFETY: the caller's word.
+        let format = unsafe { format(schema) }?;
+        let count = match format {
+            b"u" | b"U" => 3,
+            b"l" | b"g" | b"b" => 2,
+            b"n" => 0,
+            _ => {
+                let message = "a column of a type that the core does not read";
+                return Err(Unreadable::Type(message));
             }
-        })
+        };
+        // SAFETY: the caller's word; the format says what the buffers hold.
+        unsafe {
+            let buffers = Buffers::new(array, count)?;
+            Ok(Column {
+                len: buffers.len,
+                offset: buffers.offset,
+                valid: valid(array, &buffers)?,
+                data: data(format, &buffers)?,
+            })
+        }
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    pub fn cell(&self, row: usize) -> Cell<'_> {
-        if !self.valid.is_null() && !bit(self.valid, self.offset + row) {
+    pub fn cell(&self, row: usize) -> Cell<'a> {
+        if self.valid.is_some_and(|bits| !bit(bits, self.offset + row)) {
             return Cell::Null;
         }
-        match &self.data {
+        match self.data {
             Data::Text { offsets, bytes } => {
-                text(*bytes, offsets[row] as usize, offsets[row + 1] as usize)
+                Cell::Text(&bytes[offsets[row] as usize..offsets[row + 1] as usize])
             }
             Data::LongText { offsets, bytes } => {
-                text(*bytes, offsets[row] as usize, offsets[row + 1] as usize)
+                Cell::Text(&bytes[offsets[row] as usize..offsets[row + 1] as usize])
             }
             Data::Int(numbers) => Cell::Int(numbers[row]),
             Data::Float(numbers) => Cell::Float(numbers[row]),
-            Data::Bool { bits, offset } => Cell::Bool(bit(*bits, offset + row)),
+            Data::Bool(bits) => Cell::Bool(bit(bits, self.offset + row)),
             Data::Null => Cell::Null,
         }
     }
 }
 
-fn text<'a>(bytes: *const u8, from: usize, to: usize) -> Cell<'a> {
-    if from == to {
-        return Cell::Text(&[]);
+/// # Safety
+/// `schema` is live for `'a`.
+unsafe fn format(schema: &ArrowSchema) -> Readable<&[u8]> {
+    if schema.format.is_null() {
+        return broken("an Arrow type without its format");
     }
-    Cell::Text(unsafe { std::slice::from_raw_parts(bytes.add(from), to - from) })
+    // SAFETY: not null, and the format of a live schema is a C string.
+    Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
 }
 
-fn structures<'a>(
-    schema: &'a Bound<'_, PyCapsule>,
-    array: &'a Bound<'_, PyCapsule>,
-) -> PyResult<(&'a ArrowSchema, &'a ArrowArray)> {
-    let schema = schema
-        .pointer_checked(Some(c"arrow_schema"))?
-        .cast::<ArrowSchema>();
-    let array = array
-        .pointer_checked(Some(c"arrow_array"))?
-        .cast::<ArrowArray>();
-    // The exporter keeps both structures valid until the capsules are dropped.
-    let (schema, array) = unsafe { (schema.as_ref(), array.as_ref()) };
-    if schema.release.is_null() || array.release.is_null() {
-        return Err(PyValueError::new_err(
-            "the Arrow column was already released",
-        ));
+/// # Safety
+/// As for `Column::new`.
+unsafe fn valid<'a>(array: &ArrowArray, buffers: &Buffers<'a>) -> Readable<Option<&'a [u8]>> {
+    match buffers.all.first() {
+        None => Ok(None),
+        Some(_) if array.null_count == 0 => Ok(None),
+        // Not counted, and no bits either: nothing is missing.
+        Some(bits) if bits.is_null() && array.null_count < 0 => Ok(None),
+        // SAFETY: the first buffer of every type with buffers that is read here holds the validity bits.
+        Some(_) => unsafe { buffers.bits(0) }.map(Some),
     }
-    Ok((schema, array))
+}
+
+/// # Safety
+/// As for `Column::new`.
+unsafe fn data<'a>(format: &[u8], buffers: &Buffers<'a>) -> Readable<Data<'a>> {
+    let (offset, len) = (buffers.offset, buffers.len);
+    // SAFETY: the caller's word; the buffers are read as the format says they are.
+    Ok(unsafe {
+        match format {
+            b"u" => {
+                let (offsets, bytes) = buffers.text()?;
+                Data::Text { offsets, bytes }
+            }
+            b"U" => {
+                let (offsets, bytes) = buffers.text()?;
+                Data::LongText { offsets, bytes }
+            }
+            b"l" => Data::Int(buffers.view(1, offset, len)?),
+            b"g" => Data::Float(buffers.view(1, offset, len)?),
+            b"b" => Data::Bool(buffers.bits(1)?),
+            _ => Data::Null,
+        }
+    })
 }
 
 /// The columns of a record batch, borrowed as a whole and handed out by number.
 pub struct Batch<'a> {
-    schema: &'a ArrowSchema,
-    array: &'a ArrowArray,
+    schemas: &'a [*mut ArrowSchema],
+    arrays: &'a [*mut ArrowArray],
+    rows: usize,
 }
 
 impl<'a> Batch<'a> {
-    pub fn from_capsules((schema, array): &'a Capsules<'_>) -> PyResult<Self> {
-        let (schema, array) = structures(schema, array)?;
-        let whole = unsafe { CStr::from_ptr(schema.format) }.to_bytes() == b"+s"
+    /// # Safety
+    /// As for `Column::new`, the children of both structures included.
+    pub unsafe fn new(schema: &'a ArrowSchema, array: &'a ArrowArray) -> Readable<Self> {
+        if schema.release.is_null() || array.release.is_null() {
+            return broken("the Arrow batch was already released");
+        }
+        // SAFETY: the caller's word.
+        let whole = unsafe { format(schema) }? == b"+s"
             && array.offset == 0
+            && array.null_count == 0
             && array.n_children == schema.n_children;
-        if !whole {
-            return Err(PyTypeError::new_err("not a record batch"));
-        }
-        Ok(Batch { schema, array })
-    }
-
-    pub fn rows(&self) -> usize {
-        self.array.length as usize
-    }
-
-    pub fn column(&self, number: usize) -> PyResult<Column<'a>> {
-        if number >= self.array.n_children as usize {
-            return Err(PyValueError::new_err("the batch has no such column"));
-        }
-        let column = unsafe {
-            let (schema, array) = (
-                *self.schema.children.add(number),
-                *self.array.children.add(number),
-            );
-            Column::from_structures(&*schema, &*array)?
+        let sizes = (
+            usize::try_from(array.length),
+            usize::try_from(array.n_children),
+        );
+        let (true, (Ok(rows), Ok(count))) = (whole, sizes) else {
+            return Err(Unreadable::Type("not a record batch"));
         };
-        if column.len() != self.rows() {
-            return Err(PyValueError::new_err("columns of different length"));
+        if count > 0 && (schema.children.is_null() || array.children.is_null()) {
+            return broken("an Arrow batch without its columns");
+        }
+        let (schemas, arrays) = match count {
+            0 => (&[][..], &[][..]),
+            // SAFETY: neither is null, and live structures have `n_children` pointers there.
+            _ => unsafe {
+                (
+                    std::slice::from_raw_parts(schema.children.cast_const(), count),
+                    std::slice::from_raw_parts(array.children.cast_const(), count),
+                )
+            },
+        };
+        Ok(Batch {
+            schemas,
+            arrays,
+            rows,
+        })
+    }
+
+    pub fn column(&self, number: usize) -> Readable<Column<'a>> {
+        let (Some(schema), Some(array)) = (self.schemas.get(number), self.arrays.get(number))
+        else {
+            return broken("the batch has no such column");
+        };
+        // SAFETY: whoever borrowed the batch has said that its children live for `'a`; null ones are refused.
+        let column = unsafe {
+            match (schema.as_ref(), array.as_ref()) {
+                (Some(schema), Some(array)) => Column::new(schema, array)?,
+                _ => return broken("an Arrow batch without its columns"),
+            }
+        };
+        if column.len() != self.rows {
+            return broken("columns of different length");
         }
         Ok(column)
     }
 }
 
-/// The capsules of one column, as `__arrow_c_array__` gives them.
-pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+/// Arrow arrays made by hand, for the tests of this folder.
+#[cfg(test)]
+pub mod sample {
+    use super::*;
 
-pub fn borrow<'a>(columns: &'a [Capsules<'_>], rows: usize) -> PyResult<Vec<Column<'a>>> {
-    let read: Vec<Column> = columns
-        .iter()
-        .map(|(s, a)| Column::from_capsules(s, a))
-        .collect::<PyResult<_>>()?;
-    if read.iter().any(|c| c.len() != rows) {
-        return Err(PyValueError::new_err("columns of different length"));
+    pub struct Sample {
+        pub schema: ArrowSchema,
+        pub array: ArrowArray,
+        pub pointers: Vec<*const c_void>,
+        pub offsets: Vec<i32>,
+        bytes: Vec<u8>,
+        valid: Vec<u8>,
+        ints: Vec<i64>,
     }
-    Ok(read)
+
+    impl Sample {
+        fn new(format: &'static CStr, length: usize) -> Self {
+            Sample {
+                schema: ArrowSchema {
+                    format: format.as_ptr(),
+                    name: std::ptr::null(),
+                    metadata: std::ptr::null(),
+                    flags: 0,
+                    n_children: 0,
+                    children: std::ptr::null_mut(),
+                    dictionary: std::ptr::null_mut(),
+                    release: std::ptr::dangling(),
+                    private_data: std::ptr::null_mut(),
+                },
+                array: ArrowArray {
+                    length: length as i64,
+                    null_count: 0,
+                    offset: 0,
+                    n_buffers: 0,
+                    n_children: 0,
+                    buffers: std::ptr::null(),
+                    children: std::ptr::null_mut(),
+                    dictionary: std::ptr::null_mut(),
+                    release: std::ptr::dangling(),
+                    private_data: std::ptr::null_mut(),
+                },
+                pointers: vec![],
+                offsets: vec![0],
+                bytes: vec![],
+                valid: vec![0; length.div_ceil(8)],
+                ints: vec![],
+            }
+        }
+
+        pub fn text(cells: &[Option<&str>]) -> Self {
+            let mut sample = Self::new(c"u", cells.len());
+            for (row, cell) in cells.iter().enumerate() {
+                sample.valid[row / 8] |= u8::from(cell.is_some()) << (row % 8);
+                sample.array.null_count += i64::from(cell.is_none());
+                sample.bytes.extend(cell.unwrap_or_default().as_bytes());
+                sample.offsets.push(sample.bytes.len() as i32);
+            }
+            let (valid, offsets) = (sample.valid.as_ptr(), sample.offsets.as_ptr());
+            let bytes = sample.bytes.as_ptr();
+            sample.point(&[valid.cast(), offsets.cast(), bytes.cast()])
+        }
+
+        pub fn ints(cells: &[i64]) -> Self {
+            let mut sample = Self::new(c"l", cells.len());
+            sample.ints = cells.to_vec();
+            let ints = sample.ints.as_ptr();
+            sample.point(&[std::ptr::null(), ints.cast()])
+        }
+
+        pub fn bools(bits: u8, cells: usize) -> Self {
+            let mut sample = Self::new(c"b", cells);
+            sample.bytes = vec![bits];
+            let bytes = sample.bytes.as_ptr();
+            sample.point(&[std::ptr::null(), bytes.cast()])
+        }
+
+        fn point(mut self, pointers: &[*const c_void]) -> Self {
+            self.array.n_buffers = pointers.len() as i64;
+            self.pointers = pointers.to_vec();
+            self.array.buffers = self.pointers.as_ptr();
+            self
+        }
+
+        pub fn column(&self) -> Readable<Column<'_>> {
+            // SAFETY: the vectors that the pointers point into are borrowed as long as the column is.
+            unsafe { Column::new(&self.schema, &self.array) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::Sample;
+    use super::*;
+
+    fn refused(sample: &Sample) -> Unreadable {
+        sample.column().err().expect("a column that is refused")
+    }
+
+    #[test]
+    fn cells_come_out_as_they_went_in() {
+        let words = Sample::text(&[Some("ab"), None, Some(""), Some("é")]);
+        let column = words.column().unwrap();
+        assert_eq!(column.cell(0), Cell::Text(b"ab"));
+        assert_eq!(column.cell(1), Cell::Null);
+        assert_eq!(column.cell(2), Cell::Text(b""));
+        assert_eq!(column.cell(3), Cell::Text("é".as_bytes()));
+        let numbers = Sample::ints(&[5, -7]);
+        assert_eq!(numbers.column().unwrap().cell(1), Cell::Int(-7));
+        let bits = Sample::bools(0b101, 3);
+        let column = bits.column().unwrap();
+        assert_eq!(column.cell(1), Cell::Bool(false));
+        assert_eq!(column.cell(2), Cell::Bool(true));
+    }
+
+    #[test]
+    fn a_slice_begins_at_its_offset() {
+        let mut words = Sample::text(&[Some("ab"), None, Some("c")]);
+        (words.array.offset, words.array.length) = (1, 2);
+        let column = words.column().unwrap();
+        assert_eq!(column.cell(0), Cell::Null);
+        assert_eq!(column.cell(1), Cell::Text(b"c"));
+    }
+
+    #[test]
+    fn an_empty_column_needs_no_buffers() {
+        let mut words = Sample::text(&[]);
+        words.pointers.fill(std::ptr::null());
+        assert_eq!(words.column().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_was_released_is_not_touched() {
+        let mut numbers = Sample::ints(&[1]);
+        numbers.array.release = std::ptr::null();
+        numbers.pointers.clear();
+        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+        let mut numbers = Sample::ints(&[1]);
+        numbers.schema.release = std::ptr::null();
+        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+    }
+
+    #[test]
+    fn missing_and_bent_buffers_are_refused() {
+        let broken = |change: fn(&mut Sample)| {
+            let mut words = Sample::text(&[Some("ab"), None, Some("cd")]);
+            change(&mut words);
+            assert!(matches!(refused(&words), Unreadable::Shape(_)));
+        };
+        broken(|s| s.array.length = -1);
+        broken(|s| s.array.offset = -1);
+        broken(|s| s.array.n_buffers = 2);
+        broken(|s| s.schema.format = std::ptr::null());
+        broken(|s| s.pointers[0] = std::ptr::null());
+        broken(|s| s.pointers[1] = std::ptr::null());
+        broken(|s| s.pointers[2] = std::ptr::null());
+        broken(|s| s.pointers[1] = s.pointers[1].wrapping_byte_add(1));
+        broken(|s| s.offsets[1] = 99);
+        broken(|s| s.offsets[0] = -1);
+    }
+
+    #[test]
+    fn other_types_and_dictionaries_are_refused() {
+        let mut numbers = Sample::ints(&[1]);
+        numbers.schema.format = c"c".as_ptr();
+        assert!(matches!(refused(&numbers), Unreadable::Type(_)));
+        let mut codes = Sample::ints(&[1]);
+        codes.schema.dictionary = std::ptr::dangling_mut();
+        assert!(matches!(refused(&codes), Unreadable::Type(_)));
+    }
 }

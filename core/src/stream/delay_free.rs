@@ -1,18 +1,35 @@
 //! Delay-free anonymisation with late validation (Kim, Sung and Chung, 2014), on codes.
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-
-use super::bytes::{Reader, Writer};
+use super::bytes::{Read, Reader, Writer};
 use super::draw::{Draw, derive};
-use super::placed::{Ids, Placed, PlacedArrays};
+use super::placed::{Ids, Placed};
 use super::pools::{Kind, Pool};
 use super::slots::Slots;
 
+/// What a stream is built with; `literal` above 0 is the draw limit of the paper's own generation.
+pub struct Settings {
+    pub key: [u8; 32],
+    pub shard: u64,
+    pub l: usize,
+    pub pool: Kind,
+    pub weights: Vec<u64>,
+    /// The published order of all values.
+    pub rank: Vec<u32>,
+    pub retire_after: u64,
+    pub literal: usize,
+}
+
+/// How a stream stands: tuples, slots offered, groups opened, still open and retired, tuples of the most frequent value.
+pub struct Totals {
+    pub tuples: u64,
+    pub offered: u64,
+    pub groups: u64,
+    pub open: u64,
+    pub retired: u64,
+    pub top: u64,
+}
+
 /// The state of one stream under `delay-free`.
-#[pyclass(module = "reticent._core.stream")]
 pub struct DelayFree {
     slots: Slots,
     pool: Pool,
@@ -29,6 +46,110 @@ pub struct DelayFree {
 }
 
 impl DelayFree {
+    pub fn new(settings: Settings) -> Result<Self, &'static str> {
+        let Settings { key, shard, l, .. } = settings;
+        let domain = settings.weights.len();
+        if l == 0 || domain < l || settings.rank.len() != domain {
+            return Err("the domain holds fewer than l values");
+        }
+        let orders = Draw::new(derive(key, 2), shard);
+        let mut slots = Slots::new(l);
+        slots.grow(domain);
+        Ok(DelayFree {
+            slots,
+            pool: Pool::new(settings.pool, l, settings.weights, orders)?,
+            rank: settings.rank,
+            seen: vec![0; domain],
+            ids: Ids::new(key, shard),
+            draw: Draw::new(key, shard),
+            retire_after: settings.retire_after,
+            literal: settings.literal,
+            tuples: 0,
+            offered: 0,
+            retired: 0,
+            candidates: Vec::new(),
+        })
+    }
+
+    pub fn domain(&self) -> usize {
+        self.pool.domain()
+    }
+
+    /// Makes room for values outside the domain; `rank` is the published order of all values.
+    pub fn grow(&mut self, rank: &[u32]) -> Result<(), &'static str> {
+        if rank.len() < self.domain() {
+            return Err("a domain never shrinks");
+        }
+        self.rank = rank.to_vec();
+        self.pool.grow(rank.len());
+        self.seen.resize(rank.len(), 0);
+        self.slots.grow(rank.len());
+        Ok(())
+    }
+
+    /// Draws candidates by other weights from now on.
+    pub fn reweigh(&mut self, weights: Vec<u64>) -> Result<(), &'static str> {
+        if weights.len() != self.domain() {
+            return Err("one weight per value");
+        }
+        self.pool.reweigh(weights)
+    }
+
+    /// Releases every tuple at once: its group, and the groups opened on the way. All codes lie in the domain.
+    pub fn push(
+        &mut self,
+        seqs: &[u64],
+        qis: &[u64],
+        codes: &[i32],
+    ) -> Result<Placed, &'static str> {
+        let mut out = Placed::with_capacity(seqs.len());
+        for ((&seq, &qi), &code) in seqs.iter().zip(qis).zip(codes) {
+            self.place(seq, qi, code as u32, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    pub fn totals(&self) -> Totals {
+        Totals {
+            tuples: self.tuples,
+            offered: self.offered,
+            groups: self.ids.next,
+            open: self.slots.open_groups(),
+            retired: self.retired,
+            top: self.seen.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Tuples seen per code.
+    pub fn seen(&self) -> &[u64] {
+        &self.seen
+    }
+
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut out = Writer(Vec::new());
+        for x in [self.tuples, self.offered, self.retired, self.ids.next] {
+            out.u64(x);
+        }
+        out.u64s(&self.seen);
+        self.slots.write(&mut out);
+        out.0
+    }
+
+    /// Goes on from a snapshot of an engine built with the same settings; a refused one changes nothing.
+    pub fn restore(&mut self, state: &[u8]) -> Read<()> {
+        let mut input = Reader(state);
+        let numbers = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
+        let seen = input.u64s()?;
+        let slots = Slots::read(&mut input)?;
+        input.end()?;
+        if seen.len() != self.domain() || slots.lists() != seen.len() {
+            return Err("the snapshot is of another domain");
+        }
+        (self.tuples, self.offered, self.retired, self.ids.next) = numbers;
+        (self.seen, self.slots) = (seen, slots);
+        Ok(())
+    }
+
     fn place(
         &mut self,
         seq: u64,
@@ -86,152 +207,91 @@ impl DelayFree {
     }
 }
 
-#[pymethods]
-impl DelayFree {
-    #[new]
-    #[pyo3(signature = (*, key, shard, l, pool, weights, rank, retire_after, literal))]
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        key: [u8; 32],
-        shard: u16,
-        l: usize,
-        pool: &str,
-        weights: PyReadonlyArray1<'_, u64>,
-        rank: PyReadonlyArray1<'_, u32>,
-        retire_after: u64,
-        literal: usize,
-    ) -> PyResult<Self> {
-        let kind = match pool {
-            "uniform" => Kind::Uniform,
-            "empirical" => Kind::Empirical,
-            "matched" => Kind::Matched,
-            _ => return Err(PyValueError::new_err("no such pool")),
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    fn stream() -> DelayFree {
+        let settings = Settings {
+            key: [1; 32],
+            shard: 0,
+            l: 3,
+            pool: Kind::Uniform,
+            weights: vec![1; 8],
+            rank: (0..8).collect(),
+            retire_after: 0,
+            literal: 0,
         };
-        let weights = weights.as_slice()?.to_vec();
-        let domain = weights.len();
-        if l == 0 || domain < l || rank.as_slice()?.len() != domain {
-            return Err(PyValueError::new_err(
-                "the domain holds fewer than l values",
-            ));
+        DelayFree::new(settings).unwrap()
+    }
+
+    fn columns(n: u64) -> (Vec<u64>, Vec<u64>, Vec<i32>) {
+        let codes = (0..n).map(|i| (i * i % 8) as i32).collect();
+        ((0..n).collect(), (0..n).map(|i| i % 40).collect(), codes)
+    }
+
+    #[test]
+    fn every_tuple_finds_its_value_among_l_candidates_and_no_one_of_its_kind() {
+        let (seqs, qis, codes) = columns(2000);
+        let placed = stream().push(&seqs, &qis, &codes).unwrap();
+        let mut offered = HashMap::new();
+        for (i, &id) in placed.opened.iter().enumerate() {
+            let span = placed.offsets[i] as usize..placed.offsets[i + 1] as usize;
+            let candidates: Vec<i32> = placed.codes[span].to_vec();
+            assert_eq!(candidates.len(), 3);
+            assert!(candidates.is_sorted_by(|a, b| a < b), "published sorted");
+            offered.insert(id, candidates);
         }
-        let shard = u64::from(shard);
-        let orders = Draw::new(derive(key, 2), shard);
-        let pool = Pool::new(kind, l, weights, orders).map_err(PyValueError::new_err)?;
-        let mut slots = Slots::new(l);
-        slots.grow(domain);
-        Ok(DelayFree {
-            slots,
-            pool,
-            rank: rank.as_slice()?.to_vec(),
-            seen: vec![0; domain],
-            ids: Ids::new(key, shard),
-            draw: Draw::new(key, shard),
-            retire_after,
-            literal,
-            tuples: 0,
-            offered: 0,
-            retired: 0,
-            candidates: Vec::new(),
-        })
-    }
-
-    /// Makes room for values outside the domain; `rank` is the published order of all values.
-    fn grow(&mut self, rank: PyReadonlyArray1<'_, u32>) -> PyResult<()> {
-        let rank = rank.as_slice()?;
-        if rank.len() < self.pool.domain() {
-            return Err(PyValueError::new_err("a domain never shrinks"));
+        let mut members = HashSet::new();
+        for ((group, &qi), code) in placed.groups.iter().zip(&qis).zip(&codes) {
+            assert!(offered[group].contains(code));
+            assert!(members.insert((group, qi)), "a quasi-identifier came twice");
         }
-        self.rank = rank.to_vec();
-        self.pool.grow(rank.len());
-        self.seen.resize(rank.len(), 0);
-        self.slots.grow(rank.len());
-        Ok(())
     }
 
-    /// Draws candidates by other weights from now on.
-    fn reweigh(&mut self, weights: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
-        let weights = weights.as_slice()?.to_vec();
-        if weights.len() != self.pool.domain() {
-            return Err(PyValueError::new_err("one weight per value"));
+    #[test]
+    fn batches_and_restarts_change_nothing() {
+        let (seqs, qis, codes) = columns(300);
+        let whole = stream().push(&seqs, &qis, &codes).unwrap();
+        let (mut parts, mut groups) = (stream(), Vec::new());
+        for at in (0..300).step_by(60) {
+            let mut again = stream();
+            again.restore(&parts.snapshot()).unwrap();
+            parts = again;
+            let to = at + 60;
+            let placed = parts.push(&seqs[at..to], &qis[at..to], &codes[at..to]);
+            groups.extend(placed.unwrap().groups);
         }
-        self.pool.reweigh(weights).map_err(PyValueError::new_err)
+        assert_eq!(groups, whole.groups);
+        assert!(stream().restore(&[1, 2, 3]).is_err());
     }
 
-    /// Releases every tuple at once: its group, and the groups opened on the way.
-    fn push<'py>(
-        &mut self,
-        py: Python<'py>,
-        seqs: PyReadonlyArray1<'py, u64>,
-        qis: PyReadonlyArray1<'py, u64>,
-        codes: PyReadonlyArray1<'py, i32>,
-    ) -> PyResult<PlacedArrays<'py>> {
-        let (seqs, qis, codes) = (seqs.as_slice()?, qis.as_slice()?, codes.as_slice()?);
-        let domain = self.pool.domain();
-        if seqs.len() != qis.len() || seqs.len() != codes.len() {
-            return Err(PyValueError::new_err("columns of different length"));
-        }
-        if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
-            return Err(PyValueError::new_err("a code lies outside the domain"));
-        }
-        let placed = py.detach(|| {
-            let mut out = Placed::with_capacity(seqs.len());
-            for ((&seq, &qi), &code) in seqs.iter().zip(qis).zip(codes) {
-                self.place(seq, qi, code as u32, &mut out)?;
-            }
-            Ok(out)
-        });
-        placed
-            .map_err(|e: &str| PyRuntimeError::new_err(e))
-            .map(|p| p.into_arrays(py))
+    #[test]
+    fn totals_count_what_was_offered() {
+        let mut stream = stream();
+        let (seqs, qis, codes) = columns(100);
+        let placed = stream.push(&seqs, &qis, &codes).unwrap();
+        let totals = stream.totals();
+        assert_eq!(totals.tuples, 100);
+        assert_eq!(totals.groups, placed.opened.len() as u64);
+        assert_eq!(totals.offered, 3 * totals.groups);
     }
 
-    /// Tuples, slots offered, groups opened, open groups, retired groups, and the tuples of the most frequent value.
-    fn totals(&self) -> (u64, u64, u64, u64, u64, u64) {
-        (
-            self.tuples,
-            self.offered,
-            self.ids.next,
-            self.slots.open_groups(),
-            self.retired,
-            self.seen.iter().copied().max().unwrap_or(0),
-        )
-    }
-
-    /// Tuples seen per code.
-    fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        self.seen.to_pyarray(py)
-    }
-
-    fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| {
-            let mut out = Writer(Vec::new());
-            for x in [self.tuples, self.offered, self.retired, self.ids.next] {
-                out.u64(x);
-            }
-            out.u64s(&self.seen);
-            self.slots.write(&mut out);
-            out.0
-        });
-        PyBytes::new(py, &bytes)
-    }
-
-    /// Goes on from a snapshot of an engine built with the same settings.
-    fn restore(&mut self, state: &[u8]) -> PyResult<()> {
-        let mut input = Reader(state);
-        let mut read = || {
-            let numbers = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
-            let seen = input.u64s()?;
-            let slots = Slots::read(&mut input)?;
-            input.end()?;
-            Ok((numbers, seen, slots))
+    #[test]
+    fn a_domain_below_l_is_refused() {
+        let settings = Settings {
+            key: [1; 32],
+            shard: 0,
+            l: 3,
+            pool: Kind::Uniform,
+            weights: vec![1; 2],
+            rank: vec![0, 1],
+            retire_after: 0,
+            literal: 0,
         };
-        let (numbers, seen, slots) = read().map_err(|e: &str| PyValueError::new_err(e))?;
-        if seen.len() != self.pool.domain() || slots.lists() != seen.len() {
-            return Err(PyValueError::new_err("the snapshot is of another domain"));
-        }
-        (self.tuples, self.offered, self.retired, self.ids.next) = numbers;
-        self.seen = seen;
-        self.slots = slots;
-        Ok(())
+        assert!(DelayFree::new(settings).is_err());
+        assert!(stream().grow(&[0, 1]).is_err());
     }
 }

@@ -110,3 +110,38 @@ impl Draw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuple_draws_from_the_block_of_its_number() {
+        // The first two blocks of ChaCha20 under a key of zeros.
+        let mut draw = Draw::new([0; 32], 0);
+        draw.at(0);
+        assert_eq!(draw.u64(), 0x903d_f1a0_ade0_b876);
+        draw.at(1);
+        assert_eq!(draw.u64(), 0x7a38_5155_bee7_079f);
+    }
+
+    #[test]
+    fn what_was_drawn_before_changes_nothing() {
+        let take = |draw: &mut Draw, seq| {
+            draw.at(seq);
+            (0..20).map(|_| draw.below(1000)).collect::<Vec<_>>()
+        };
+        let mut draw = Draw::new([1; 32], 3);
+        let first = take(&mut draw, 9);
+        take(&mut draw, 2);
+        assert_eq!(take(&mut draw, 9), first);
+        assert_ne!(take(&mut Draw::new([1; 32], 4), 9), first);
+        assert_ne!(take(&mut draw, 10), first);
+    }
+
+    #[test]
+    fn keys_of_different_purpose_differ() {
+        assert_ne!(derive([1; 32], 0), derive([1; 32], 1));
+        assert_ne!(derive([1; 32], 0), derive([2; 32], 0));
+    }
+}

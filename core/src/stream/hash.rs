@@ -2,22 +2,21 @@
 
 use std::collections::HashMap;
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::prelude::*;
-
-use super::column::{Batch, Capsules, Cell, Column};
+use super::column::{Cell, Column};
 use super::draw::derive;
 use super::sip::Sip;
 
+/// A cell is the same whatever type its column came with, hence whatever its neighbours are: 5, 5.0 and "5" are one.
 fn cell(sip: &Sip, cell: &Cell) -> u64 {
     match *cell {
         Cell::Null => 0x6e75_6c6c,
         Cell::Text(bytes) => sip.bytes(bytes),
-        Cell::Int(x) => sip.words([1, x as u64, 0]),
-        // 1.0 and -0.0 are the same quasi-identifier as 1 and 0.
-        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => sip.words([1, x as i64 as u64, 0]),
-        Cell::Float(x) => sip.words([2, x.to_bits(), 0]),
-        Cell::Bool(x) => sip.words([3, u64::from(x), 0]),
+        Cell::Int(x) => sip.bytes(x.to_string().as_bytes()),
+        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
+            sip.bytes((x as i64).to_string().as_bytes())
+        }
+        Cell::Float(x) => sip.bytes(format!("{x:?}").as_bytes()),
+        Cell::Bool(x) => sip.bytes(if x { b"true" } else { b"false" }),
     }
 }
 
@@ -34,7 +33,6 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
 }
 
 /// Hashes the records of a stream under keys that are derived once, and knows the codes of its sensitive values.
-#[pyclass(module = "reticent._core.stream")]
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
@@ -44,17 +42,15 @@ pub struct Hasher {
 }
 
 /// Hashes of quasi-identifiers, hashes of persons, rows without a person, and codes, unless a value is not known.
-type Hashes<'py> = (
-    Bound<'py, PyArray1<u64>>,
-    Option<Bound<'py, PyArray1<u64>>>,
-    usize,
-    Option<Bound<'py, PyArray1<i32>>>,
-);
+pub struct Hashes {
+    pub qis: Vec<u64>,
+    pub persons: Option<Vec<u64>>,
+    pub missing: usize,
+    pub codes: Option<Vec<i32>>,
+}
 
-#[pymethods]
 impl Hasher {
-    #[new]
-    fn new(key: [u8; 32]) -> Self {
+    pub fn new(key: [u8; 32]) -> Self {
         Hasher {
             quasi: Sip::new(&derive(key, 16)),
             person: Sip::new(&derive(key, 17)),
@@ -65,7 +61,7 @@ impl Hasher {
     }
 
     /// Takes in further values; each gets the next code.
-    fn learn(&mut self, labels: Vec<Option<String>>) {
+    pub fn learn(&mut self, labels: Vec<Option<String>>) {
         for label in labels {
             match label {
                 Some(text) => {
@@ -77,42 +73,18 @@ impl Hasher {
         }
     }
 
-    /// Hashes and codes of a batch, whose columns are given by number.
-    #[pyo3(signature = (batch, quasi, person, sensitive))]
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        batch: Capsules<'py>,
-        quasi: Vec<usize>,
-        person: Option<usize>,
-        sensitive: usize,
-    ) -> PyResult<Hashes<'py>> {
-        let batch = Batch::from_capsules(&batch)?;
-        let rows = batch.rows();
-        let quasi: Vec<Column> = quasi
-            .iter()
-            .map(|&i| batch.column(i))
-            .collect::<PyResult<_>>()?;
-        let person = person.map(|i| batch.column(i)).transpose()?;
-        let sensitive = batch.column(sensitive)?;
-        let (qis, persons, codes) = py.detach(|| {
-            let qis: Vec<u64> = (0..rows).map(|r| record(&self.quasi, &quasi, r)).collect();
-            let persons = person.as_ref().map(|column| self.persons(column, rows));
-            let codes: Option<Vec<i32>> =
-                (0..rows).map(|r| self.code(&sensitive.cell(r))).collect();
-            (qis, persons, codes)
-        });
-        let (persons, missing) = persons.unzip();
-        Ok((
-            qis.into_pyarray(py),
-            persons.map(|hashes: Vec<u64>| hashes.into_pyarray(py)),
-            missing.unwrap_or(0),
-            codes.map(|codes| codes.into_pyarray(py)),
-        ))
+    /// Hashes and codes of the rows of equally long columns.
+    pub fn read(&self, quasi: &[Column], person: Option<&Column>, sensitive: &Column) -> Hashes {
+        let rows = sensitive.len();
+        let (persons, missing) = person.map(|column| self.persons(column, rows)).unzip();
+        Hashes {
+            qis: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
+            persons,
+            missing: missing.unwrap_or(0),
+            codes: (0..rows).map(|r| self.code(&sensitive.cell(r))).collect(),
+        }
     }
-}
 
-impl Hasher {
     fn persons(&self, column: &Column, rows: usize) -> (Vec<u64>, usize) {
         let mut missing = 0;
         let hashes = (0..rows).map(|row| {
@@ -130,5 +102,60 @@ impl Hasher {
             Cell::Text(bytes) => self.codes.get(*bytes).copied(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::sample::Sample;
+    use super::*;
+
+    fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {
+        let columns: Vec<Column> = quasi.iter().map(|s| s.column().unwrap()).collect();
+        hasher.read(&columns, None, &columns[0]).qis
+    }
+
+    #[test]
+    fn equal_cells_have_equal_hashes_and_others_do_not() {
+        let hasher = Hasher::new([1; 32]);
+        let words = Sample::text(&[Some("a"), Some("b"), Some("a"), None, Some("")]);
+        let hashes = read(&hasher, &[words]);
+        assert_eq!(hashes[0], hashes[2]);
+        let mut different = vec![hashes[0], hashes[1], hashes[3], hashes[4]];
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), 4);
+    }
+
+    #[test]
+    fn columns_do_not_change_places_and_keys_matter() {
+        let pair = |a, b| [Sample::ints(&[a]), Sample::ints(&[b])];
+        let hasher = Hasher::new([1; 32]);
+        assert_ne!(read(&hasher, &pair(1, 2)), read(&hasher, &pair(2, 1)));
+        assert_ne!(
+            read(&hasher, &pair(1, 2)),
+            read(&Hasher::new([2; 32]), &pair(1, 2))
+        );
+    }
+
+    #[test]
+    fn whole_numbers_are_the_same_in_both_types() {
+        let sip = Sip::new(&[1; 32]);
+        assert_eq!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Float(1.0)));
+        assert_eq!(cell(&sip, &Cell::Int(0)), cell(&sip, &Cell::Float(-0.0)));
+        assert_ne!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Float(1.5)));
+        assert_ne!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Bool(true)));
+    }
+
+    #[test]
+    fn values_have_codes_once_they_are_learned() {
+        let mut hasher = Hasher::new([1; 32]);
+        let ills = Sample::text(&[Some("x"), None, Some("y")]);
+        let column = ills.column().unwrap();
+        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), &column);
+        assert_eq!(codes(&hasher).codes, None);
+        hasher.learn(vec![Some("y".into()), None, Some("x".into())]);
+        assert_eq!(codes(&hasher).codes, Some(vec![2, 1, 0]));
+        assert_eq!(codes(&hasher).missing, 1);
     }
 }

@@ -1,31 +1,22 @@
 //! Kernels for streams: every tuple is placed the moment it arrives.
 
-use pyo3::prelude::*;
+pub mod bytes;
+pub mod castle;
+pub mod castle_snapshot;
+pub mod cluster;
+pub mod column;
+pub mod delay_free;
+pub mod draw;
+pub mod hash;
+pub mod ndjson;
+pub mod placed;
+pub mod pools;
+pub mod sip;
+pub mod slots;
 
-mod bytes;
-mod castle;
-mod castle_api;
-mod cluster;
-mod column;
-mod delay_free;
-mod draw;
+#[cfg(feature = "python")]
 mod epoch;
-mod hash;
-mod ndjson;
-mod placed;
-mod pools;
+#[cfg(feature = "python")]
+pub mod py;
+#[cfg(feature = "python")]
 mod sealed;
-mod sip;
-mod slots;
-
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let m = PyModule::new(parent.py(), "stream")?;
-    m.add_class::<castle_api::Castle>()?;
-    m.add_class::<delay_free::DelayFree>()?;
-    m.add_class::<hash::Hasher>()?;
-    m.add_class::<ndjson::Lines>()?;
-    m.add_class::<sealed::Sealed>()?;
-    m.add_function(wrap_pyfunction!(ndjson::csv_end, &m)?)?;
-    m.add_function(wrap_pyfunction!(ndjson::group_names, &m)?)?;
-    parent.add_submodule(&m)
-}

@@ -1,18 +1,16 @@
 //! The stream on the wire: one JSON object per line, written straight from Arrow columns.
 
-use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use super::column::{Cell, Column};
 
-use super::column::{Capsules, Cell, Column, borrow};
+/// Digits that every reader of JSON keeps exactly.
+const DIGITS: usize = 18;
 
-/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot.
+/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot, not too long to be kept.
 fn is_number(text: &[u8]) -> bool {
     let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits(rest);
-    if whole == 0 || (whole > 1 && rest[0] == b'0') {
+    if whole == 0 || whole > DIGITS || (whole > 1 && rest[0] == b'0') {
         return false;
     }
     rest = &rest[whole..];
@@ -38,6 +36,8 @@ fn quoted(out: &mut Vec<u8>, text: &[u8]) {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
             _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
         }
         from = i + 1;
@@ -60,10 +60,19 @@ fn number(out: &mut Vec<u8>, mut x: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-fn value(out: &mut Vec<u8>, cell: &Cell, numeric: bool) {
+/// A column's text goes out as text.
+pub const TEXT: u8 = 0;
+/// A column's text goes out as a number where it is written as one.
+pub const NUMBER: u8 = 1;
+/// A column's text is JSON already.
+pub const TOKEN: u8 = 2;
+
+fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
     match *cell {
         Cell::Null => out.extend_from_slice(b"null"),
-        Cell::Text(text) if numeric && is_number(text) => out.extend_from_slice(text),
+        Cell::Text(text) if form == TOKEN || (form == NUMBER && is_number(text)) => {
+            out.extend_from_slice(text);
+        }
         Cell::Text(text) => quoted(out, text),
         Cell::Int(x) if x >= 0 => number(out, x as u64),
         Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
@@ -92,25 +101,103 @@ fn group_id(out: &mut Vec<u8>, id: u64) {
 }
 
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
-#[pyclass(module = "reticent._core.stream")]
 pub struct Lines {
     /// `"name":` per column, quasi-identifiers first.
     names: Vec<Vec<u8>>,
-    numeric: Vec<bool>,
     quasi: usize,
     labels: Vec<Vec<u8>>,
 }
 
+/// Opened groups as the engines give them, their candidates in compressed rows; `at` is the row before which one is announced.
+pub struct Opened<'a> {
+    pub ids: &'a [u64],
+    pub at: &'a [i64],
+    pub offsets: &'a [i64],
+    pub codes: &'a [i32],
+    pub counts: &'a [i32],
+}
+
+impl Opened<'_> {
+    fn shaped(&self) -> bool {
+        self.offsets.len() == self.ids.len() + 1
+            && self.at.len() == self.ids.len()
+            && self.codes.len() == self.counts.len()
+            && self.counts.iter().all(|&n| n >= 0)
+            && self.offsets[0] == 0
+            && self.offsets.is_sorted()
+            && self.offsets[self.ids.len()] as usize == self.codes.len()
+    }
+}
+
 impl Lines {
-    fn object(&self, out: &mut Vec<u8>, columns: &[Column], from: usize, to: usize, row: usize) {
+    /// Columns by name, the first `quasi` of them quasi-identifiers.
+    pub fn new(names: &[String], quasi: usize) -> Result<Self, &'static str> {
+        if quasi > names.len() {
+            return Err("more quasi-identifiers than columns");
+        }
+        let escape = |name: &String| {
+            let mut out = Vec::new();
+            quoted(&mut out, name.as_bytes());
+            out.push(b':');
+            out
+        };
+        Ok(Lines {
+            names: names.iter().map(escape).collect(),
+            quasi,
+            labels: Vec::new(),
+        })
+    }
+
+    /// The JSON text of every value a group can offer, by code.
+    pub fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
+        self.labels = labels;
+    }
+
+    /// Whether every tuple has its cells and its group, and every group candidates with a label.
+    pub fn fits(&self, columns: &[Field], seqs: &[u64], groups: &[u64], opened: &Opened) -> bool {
+        let labelled = |&code: &i32| code >= 0 && (code as usize) < self.labels.len();
+        columns.len() == self.names.len()
+            && columns
+                .iter()
+                .all(|(column, form)| column.len() == seqs.len() && *form <= TOKEN)
+            && groups.len() == seqs.len()
+            && opened.shaped()
+            && opened.codes.iter().all(labelled)
+    }
+
+    /// The lines of one batch, each group before its first tuple.
+    pub fn write(
+        &self,
+        columns: &[Field],
+        seqs: &[u64],
+        groups: &[u64],
+        opened: &Opened,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(seqs.len() * 200);
+        let mut next = 0;
+        for row in 0..=seqs.len() {
+            while next < opened.ids.len() && opened.at[next] <= row as i64 {
+                let span = opened.offsets[next] as usize..opened.offsets[next + 1] as usize;
+                let (codes, counts) = (&opened.codes[span.clone()], &opened.counts[span]);
+                self.group(&mut out, opened.ids[next], codes, counts);
+                next += 1;
+            }
+            if row < seqs.len() {
+                self.tuple(&mut out, groups[row], seqs[row], columns, row);
+            }
+        }
+        out
+    }
+
+    fn object(&self, out: &mut Vec<u8>, columns: &[Field], from: usize, to: usize, row: usize) {
         out.push(b'{');
-        let fields = self.names.iter().zip(columns).zip(&self.numeric);
-        for (i, ((name, column), &numeric)) in fields.take(to).skip(from).enumerate() {
+        let fields = self.names.iter().zip(columns);
+        for (i, (name, (column, form))) in fields.take(to).skip(from).enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(name);
-            value(out, &column.cell(row), numeric);
+            value(out, &column.cell(row), *form);
         }
         out.push(b'}');
     }
@@ -129,7 +216,7 @@ impl Lines {
         out.extend_from_slice(b"]}\n");
     }
 
-    fn tuple(&self, out: &mut Vec<u8>, id: u64, seq: u64, columns: &[Column], row: usize) {
+    fn tuple(&self, out: &mut Vec<u8>, id: u64, seq: u64, columns: &[Field], row: usize) {
         out.extend_from_slice(b"{\"type\":\"tuple\",\"group\":");
         group_id(out, id);
         out.extend_from_slice(b",\"seq\":");
@@ -142,117 +229,107 @@ impl Lines {
     }
 }
 
-/// Opened groups as the engines give them: ids, rows, offsets, codes, counts.
-type Opened<'py> = (
-    PyReadonlyArray1<'py, u64>,
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i32>,
-    PyReadonlyArray1<'py, i32>,
-);
-
-#[pymethods]
-impl Lines {
-    #[new]
-    fn new(names: Vec<String>, numeric: Vec<bool>, quasi: usize) -> PyResult<Self> {
-        if numeric.len() != names.len() || quasi > names.len() {
-            return Err(PyValueError::new_err("one flag per column"));
-        }
-        let escape = |name: &String| {
-            let mut out = Vec::new();
-            quoted(&mut out, name.as_bytes());
-            out.push(b':');
-            out
-        };
-        Ok(Lines {
-            names: names.iter().map(escape).collect(),
-            numeric,
-            quasi,
-            labels: Vec::new(),
-        })
-    }
-
-    /// The JSON text of every value a group can offer, by code.
-    fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
-        self.labels = labels;
-    }
-
-    /// The lines of one batch, each group before its first tuple.
-    fn write<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<Capsules<'py>>,
-        seqs: PyReadonlyArray1<'py, u64>,
-        groups: PyReadonlyArray1<'py, u64>,
-        opened: Opened<'py>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let (seqs, groups) = (seqs.as_slice()?, groups.as_slice()?);
-        let (ids, at, offsets) = (
-            opened.0.as_slice()?,
-            opened.1.as_slice()?,
-            opened.2.as_slice()?,
-        );
-        let (codes, counts) = (opened.3.as_slice()?, opened.4.as_slice()?);
-        let read = borrow(&columns, seqs.len())?;
-        let known = codes
-            .iter()
-            .all(|&c| c >= 0 && (c as usize) < self.labels.len());
-        let shaped = offsets.len() == ids.len() + 1
-            && at.len() == ids.len()
-            && codes.len() == counts.len()
-            && offsets.is_sorted()
-            && offsets.last().is_some_and(|&o| o as usize == codes.len());
-        if !known || !shaped || read.len() != self.names.len() || groups.len() != seqs.len() {
-            return Err(PyValueError::new_err("the batch does not fit its columns"));
-        }
-        let out = py.detach(|| {
-            let mut out = Vec::with_capacity(seqs.len() * 200);
-            let mut next = 0;
-            for row in 0..=seqs.len() {
-                while next < ids.len() && at[next] as usize <= row {
-                    let span = offsets[next] as usize..offsets[next + 1] as usize;
-                    self.group(&mut out, ids[next], &codes[span.clone()], &counts[span]);
-                    next += 1;
-                }
-                if row < seqs.len() {
-                    self.tuple(&mut out, groups[row], seqs[row], &read, row);
-                }
-            }
-            out
-        });
-        Ok(PyBytes::new(py, &out))
-    }
-}
+/// A column, and the form its text is in: text, a number where it is written as one, or JSON already.
+pub type Field<'a> = (Column<'a>, u8);
 
 /// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
-#[pyfunction]
-pub fn csv_end(py: Python<'_>, block: &[u8], quote: u8) -> usize {
-    py.detach(|| {
-        let (mut inside, mut end) = (false, 0);
-        for (i, &byte) in block.iter().enumerate() {
-            if byte == quote {
-                inside = !inside;
-            } else if byte == b'\n' && !inside {
-                end = i + 1;
-            }
+pub fn csv_end(block: &[u8], quote: u8) -> usize {
+    let (mut inside, mut end) = (false, 0);
+    for (i, &byte) in block.iter().enumerate() {
+        if byte == quote {
+            inside = !inside;
+        } else if byte == b'\n' && !inside {
+            end = i + 1;
         }
-        end
-    })
+    }
+    end
 }
 
 /// The published text of group ids, 17 characters each.
-#[pyfunction]
-pub fn group_names<'py>(
-    py: Python<'py>,
-    ids: PyReadonlyArray1<'py, u64>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let ids = ids.as_slice()?;
-    let out = py.detach(|| {
-        let mut out = Vec::with_capacity(ids.len() * NAME);
-        for &id in ids {
-            name(&mut out, id);
+pub fn group_names(ids: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(ids.len() * NAME);
+    ids.iter().for_each(|&id| name(&mut out, id));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::sample::Sample;
+    use super::*;
+
+    fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn text_is_escaped_as_json_wants_it() {
+        let quote = |text: &str| text_of(|out| quoted(out, text.as_bytes()));
+        assert_eq!(quote("plain é"), r#""plain é""#);
+        assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(quote("\n\r\t\u{1}\u{1f}"), r#""\n\r\t\u0001\u001f""#);
+        assert_eq!(quote("\u{7f}"), "\"\u{7f}\"");
+    }
+
+    #[test]
+    fn only_json_numbers_go_out_bare() {
+        for text in ["0", "-1", "10.50", "-0.5"] {
+            assert!(is_number(text.as_bytes()), "{text}");
         }
-        out
-    });
-    Ok(PyBytes::new(py, &out))
+        for text in ["", "-", "01", "+1", ".5", "1.", "1e5", "1 ", "nan"] {
+            assert!(!is_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn cells_are_written_by_their_type() {
+        let cell = |cell: Cell, numeric| text_of(|out| value(out, &cell, numeric));
+        assert_eq!(cell(Cell::Int(i64::MIN), false), "-9223372036854775808");
+        assert_eq!(cell(Cell::Float(1.0), false), "1.0");
+        assert_eq!(cell(Cell::Float(f64::NAN), false), "null");
+        assert_eq!(cell(Cell::Text(b"12"), true), "12");
+        assert_eq!(cell(Cell::Text(b"12"), false), "\"12\"");
+        assert_eq!(text_of(|out| number(out, u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn a_group_stands_before_its_first_tuple() {
+        let mut lines = Lines::new(&["zip".into(), "note".into()], vec![false; 2], 1).unwrap();
+        lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
+        let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
+        let columns = [zips.column().unwrap(), notes.column().unwrap()];
+        let mut opened = Opened {
+            ids: &[255],
+            at: &[1],
+            offsets: &[0, 2],
+            codes: &[0, 1],
+            counts: &[1, 2],
+        };
+        let (seqs, groups) = ([3, 4], [1, 255]);
+        assert!(lines.fits(&columns, &seqs, &groups, &opened));
+        let text = String::from_utf8(lines.write(&columns, &seqs, &groups, &opened)).unwrap();
+        let expected = [
+            r#"{"type":"tuple","group":"g0000000000000001","seq":3,"qi":{"zip":7},"plain":{"note":"a\"b"}}"#,
+            r#"{"type":"group","group":"g00000000000000ff","candidates":[["x",1],[null,2]]}"#,
+            r#"{"type":"tuple","group":"g00000000000000ff","seq":4,"qi":{"zip":8},"plain":{"note":null}}"#,
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        opened.codes = &[0, 2];
+        assert!(!lines.fits(&columns, &seqs, &groups, &opened), "no label");
+        opened = Opened {
+            offsets: &[1, 2],
+            codes: &[0, 1],
+            ..opened
+        };
+        assert!(!lines.fits(&columns, &seqs, &groups, &opened), "an offset");
+    }
+
+    #[test]
+    fn a_record_ends_at_a_line_break_outside_quotes() {
+        assert_eq!(csv_end(b"a,b\nc,d", b'"'), 4);
+        assert_eq!(csv_end(b"a,\"b\nc\"\nd", b'"'), 8);
+        assert_eq!(csv_end(b"a,\"b\nc", b'"'), 0);
+        assert_eq!(group_names(&[1, 2]), b"g0000000000000001g0000000000000002");
+    }
 }

@@ -1,8 +1,5 @@
 //! What a push gives back: the group of every tuple, and the groups that were opened on the way.
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::prelude::*;
-
 use super::draw::derive;
 use super::sip::Sip;
 
@@ -17,15 +14,6 @@ pub struct Placed {
     pub codes: Vec<i32>,
     pub counts: Vec<i32>,
 }
-
-pub type PlacedArrays<'py> = (
-    Bound<'py, PyArray1<u64>>,
-    Bound<'py, PyArray1<u64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i32>>,
-    Bound<'py, PyArray1<i32>>,
-);
 
 impl Placed {
     pub fn with_capacity(rows: usize) -> Self {
@@ -44,17 +32,6 @@ impl Placed {
             self.counts.push(count);
         }
         self.offsets.push(self.codes.len() as i64);
-    }
-
-    pub fn into_arrays(self, py: Python<'_>) -> PlacedArrays<'_> {
-        (
-            self.groups.into_pyarray(py),
-            self.opened.into_pyarray(py),
-            self.at.into_pyarray(py),
-            self.offsets.into_pyarray(py),
-            self.codes.into_pyarray(py),
-            self.counts.into_pyarray(py),
-        )
     }
 }
 
@@ -83,5 +60,21 @@ impl Ids {
             (left, right) = (right, mixed);
         }
         left << 32 | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_never_repeat_within_or_between_shards() {
+        let mut seen = HashSet::new();
+        for shard in 0..3 {
+            let mut ids = Ids::new([1; 32], shard);
+            assert!((0..5000).all(|_| seen.insert(ids.draw())));
+        }
     }
 }

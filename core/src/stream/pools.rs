@@ -16,6 +16,17 @@ pub enum Kind {
     Matched,
 }
 
+impl Kind {
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "uniform" => Some(Kind::Uniform),
+            "empirical" => Some(Kind::Empirical),
+            "matched" => Some(Kind::Matched),
+            _ => None,
+        }
+    }
+}
+
 pub struct Pool {
     kind: Kind,
     l: usize,
@@ -203,5 +214,76 @@ impl Pool {
             total += 1;
         }
         Some(drawn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(kind: Kind, l: usize, weights: &[u64]) -> Pool {
+        Pool::new(kind, l, weights.to_vec(), Draw::new([1; 32], 0)).unwrap()
+    }
+
+    #[test]
+    fn candidates_are_l_different_values_with_the_own_one_among_them() {
+        let arcs = [ARC, ARC / 2, ARC / 2, ARC / 2, ARC / 2];
+        let kinds = [
+            (Kind::Uniform, &[1, 1, 1, 1, 1]),
+            (Kind::Empirical, &[100, 1, 1, 0, 0]),
+            (Kind::Matched, &arcs),
+        ];
+        for (kind, weights) in kinds {
+            let (mut pool, mut draw) = (pool(kind, 3, weights), Draw::new([2; 32], 0));
+            let mut out = Vec::new();
+            for seq in 0..500 {
+                draw.at(seq);
+                let own = (seq % 5) as u32;
+                pool.candidates(own, seq, &mut draw, &mut out);
+                assert_eq!(out[0], own);
+                out.sort_unstable();
+                out.dedup();
+                assert_eq!(out.len(), 3);
+            }
+        }
+    }
+
+    #[test]
+    fn matched_draws_every_value_as_often_as_its_arc_says() {
+        // Own values come with half their arcs: then every value is offered with its whole arc.
+        let arcs = [ARC, ARC / 2, ARC / 4, ARC / 4];
+        let (mut pool, mut draw) = (pool(Kind::Matched, 2, &arcs), Draw::new([2; 32], 0));
+        let (mut offered, mut out) = ([0u32; 4], Vec::new());
+        for seq in 0..8000 {
+            draw.at(seq);
+            let own = [0, 0, 0, 0, 1, 1, 2, 3][seq as usize % 8];
+            pool.candidates(own, seq, &mut draw, &mut out);
+            out.iter().for_each(|&code| offered[code as usize] += 1);
+        }
+        assert_eq!(offered[0], 8000);
+        assert!(offered[1].abs_diff(4000) < 250, "{offered:?}");
+        assert!(offered[2].abs_diff(2000) < 200, "{offered:?}");
+    }
+
+    #[test]
+    fn arcs_that_do_not_sum_to_l_are_refused() {
+        let draw = || Draw::new([1; 32], 0);
+        assert!(Pool::new(Kind::Matched, 2, vec![ARC, ARC], draw()).is_ok());
+        assert!(Pool::new(Kind::Matched, 2, vec![ARC, ARC - 1], draw()).is_err());
+        assert!(Pool::new(Kind::Matched, 2, vec![2 * ARC, 0], draw()).is_err());
+    }
+
+    #[test]
+    fn the_literal_generation_stops_at_l_diversity_or_at_its_limit() {
+        let pool = pool(Kind::Empirical, 2, &[1, 1, 1, 1]);
+        let mut draw = Draw::new([2; 32], 0);
+        for seq in 0..100 {
+            draw.at(seq);
+            let drawn = pool.literal(0, 1000, &mut draw).unwrap();
+            let total: u32 = drawn.iter().map(|&(_, n)| n).sum();
+            assert!(drawn.iter().all(|&(_, n)| n * 2 <= total));
+        }
+        let skewed = self::pool(Kind::Empirical, 2, &[1000, 1]);
+        assert!(skewed.literal(0, 50, &mut draw).is_none());
     }
 }

@@ -10,7 +10,8 @@ use pyo3::types::PyBytes;
 use super::bytes::{Read, Reader, Writer};
 use super::draw::{Draw, derive};
 use super::epoch::{Epoch, Seen};
-use super::placed::{Ids, Placed, PlacedArrays};
+use super::placed::{Ids, Placed};
+use super::py;
 use super::sip::Sip;
 use super::slots::Slots;
 
@@ -232,7 +233,7 @@ impl Sealed {
         qis: PyReadonlyArray1<'py, u64>,
         persons: PyReadonlyArray1<'py, u64>,
         codes: PyReadonlyArray1<'py, i32>,
-    ) -> PyResult<PlacedArrays<'py>> {
+    ) -> PyResult<py::Placed> {
         let (seqs, qis) = (seqs.as_slice()?, qis.as_slice()?);
         let (persons, codes) = (persons.as_slice()?, codes.as_slice()?);
         let rows = seqs.len();
@@ -268,7 +269,7 @@ impl Sealed {
         });
         placed
             .map_err(|e: &str| PyValueError::new_err(e))
-            .map(|p| p.into_arrays(py))
+            .map(|p| py::Placed::new(py, p))
     }
 
     /// Tuples, groups opened, open groups, retired groups, groups opened because no free slot fitted, and the tuples of

@@ -80,3 +80,26 @@ impl Sip {
         state.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vectors_of_the_reference_are_met() {
+        let mut key = [0u8; 32];
+        (0..16).for_each(|i| key[i] = i as u8);
+        let sip = Sip::new(&key);
+        let message: Vec<u8> = (0..15).collect();
+        assert_eq!(sip.bytes(&message), 0xa129_ca61_49be_45e5);
+        assert_eq!(sip.bytes(&[]), 0x726f_db47_dd0e_0e31);
+        assert_eq!(sip.bytes(&message[..8]), 0x93f5_f579_9a93_2462);
+    }
+
+    #[test]
+    fn three_words_are_their_bytes() {
+        let sip = Sip::new(&[7; 32]);
+        let bytes: Vec<u8> = [1u64, 2, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert_eq!(sip.words([1, 2, 3]), sip.bytes(&bytes));
+    }
+}

@@ -354,3 +354,42 @@ impl Slots {
         if listed == free { Ok(()) } else { Err(BAD) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(seq: u64) -> Draw {
+        let mut draw = Draw::new([1; 32], 0);
+        draw.at(seq);
+        draw
+    }
+
+    #[test]
+    fn a_group_takes_each_quasi_identifier_once_and_each_cell_once() {
+        let mut slots = Slots::new(3);
+        slots.grow(3);
+        slots.open(77, 0, &[(0, 1), (1, 1), (2, 1)], Some((0, 5)), false);
+        assert_eq!(slots.join(0, 6, &mut draw(1)), None, "the cell is taken");
+        assert_eq!(slots.join(1, 5, &mut draw(1)), None, "the member is there");
+        assert_eq!(slots.join(1, 6, &mut draw(1)), Some(77));
+        assert_eq!(slots.join(2, 7, &mut draw(2)), Some(77));
+        assert_eq!(slots.open_groups(), 0, "a full group is forgotten");
+    }
+
+    #[test]
+    fn old_groups_retire_and_a_snapshot_goes_on_alike() {
+        let mut slots = Slots::new(2);
+        slots.grow(2);
+        slots.open(1, 10, &[(0, 1), (1, 1)], Some((0, 5)), true);
+        slots.open(2, 20, &[(0, 1), (1, 1)], Some((0, 6)), true);
+        let mut out = Writer(Vec::new());
+        slots.write(&mut out);
+        let mut again = Slots::read(&mut Reader(&out.0)).unwrap();
+        for slots in [&mut slots, &mut again] {
+            assert_eq!(slots.retire(15), 1);
+            assert_eq!(slots.join(1, 9, &mut draw(30)), Some(2));
+        }
+        assert!(Slots::read(&mut Reader(&out.0[..out.0.len() - 1])).is_err());
+    }
+}

@@ -6,9 +6,6 @@
 
 use std::collections::BinaryHeap;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -82,23 +79,31 @@ fn place_rest(
     }
 }
 
-/// Anatomy's grouping of sensitive codes: one group number per row (-1: no group can take it) and the number of groups.
-#[pyfunction]
-#[pyo3(signature = (codes, *, domain, l, key))]
-pub fn anatomize<'py>(
-    py: Python<'py>,
-    codes: PyReadonlyArray1<'py, i32>,
-    domain: usize,
-    l: usize,
-    key: [u8; 32],
-) -> PyResult<(Bound<'py, PyArray1<i64>>, i64)> {
-    let codes = codes.as_slice()?;
-    if l == 0 {
-        return Err(PyValueError::new_err("l must be at least 1"));
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_group_has_different_values_and_at_least_l_of_them() {
+        let codes: Vec<i32> = (0..100).map(|i| i % 7).collect();
+        let (groups, count) = group(&codes, 7, 4, [1; 32]);
+        assert_eq!(count, 25);
+        for number in 0..count {
+            let rows = (0..100).filter(|&r| groups[r] == number);
+            let values: Vec<i32> = rows.map(|r| codes[r]).collect();
+            assert!(values.len() >= 4);
+            assert_eq!(values.iter().collect::<HashSet<_>>().len(), values.len());
+        }
+        assert!(groups.iter().all(|&g| g >= 0));
     }
-    if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
-        return Err(PyValueError::new_err("a code lies outside the domain"));
+
+    #[test]
+    fn what_no_group_can_take_stays_without_one() {
+        // Five of six records have the same value: one group of two, and four records that nothing can hide.
+        let (groups, count) = group(&[0, 0, 0, 0, 0, 1], 2, 2, [1; 32]);
+        assert_eq!(count, 1);
+        assert_eq!(groups.iter().filter(|&&g| g < 0).count(), 4);
     }
-    let (groups, made) = py.detach(|| group(codes, domain, l, key));
-    Ok((groups.into_pyarray(py), made))
 }

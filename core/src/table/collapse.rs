@@ -183,7 +183,11 @@ fn distinct(
     made
 }
 
-fn totals(sensitive: Vec<SensitiveColumn<'_>>, records: &impl Fn(usize) -> u32) -> Vec<Sensitive> {
+/// The distribution of every sensitive column over the whole table.
+pub fn totals(
+    sensitive: Vec<SensitiveColumn<'_>>,
+    records: &impl Fn(usize) -> u32,
+) -> Vec<Sensitive> {
     let mut start = 0;
     sensitive
         .into_iter()

@@ -95,3 +95,30 @@ fn scale(digits: &mut Vec<u32>, by: u64) {
         carry >>= 32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(counts: &[u32], num: u64, den: u64) -> bool {
+        diverse(counts.iter().copied(), counts.iter().sum(), num, den)
+    }
+
+    #[test]
+    fn equal_counts_lie_on_the_boundary_and_count_as_diverse() {
+        for l in 2..20 {
+            assert!(holds(&vec![7; l], l as u64, 1));
+            assert!(!holds(&vec![7; l], 1000 * l as u64 + 1, 1000));
+        }
+    }
+
+    #[test]
+    fn whole_numbers_decide_where_doubles_cannot() {
+        // A single record more on one side: the entropy falls below ln 2 by less than doubles are trusted with.
+        assert!(holds(&[2000, 2000], 2, 1));
+        assert!(!holds(&[2001, 2000], 2, 1));
+        // 4^4 / (2^2 * 1 * 1) = 64 = l^4 at l = 8^(1/2): just reached from below, just missed from above.
+        assert!(holds(&[2, 1, 1], 282_842, 100_000));
+        assert!(!holds(&[2, 1, 1], 282_843, 100_000));
+    }
+}

@@ -69,7 +69,7 @@ impl<'a> Frontier<'a> {
         }
     }
 
-    pub fn next(&mut self) -> Option<(f64, Levels)> {
+    pub fn pop(&mut self) -> Option<(f64, Levels)> {
         if self.returned.is_some() {
             return self.returned.take();
         }

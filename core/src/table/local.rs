@@ -29,8 +29,24 @@ pub struct Recoded {
 }
 
 impl Recoded {
+    /// Level of each row, by quasi-identifier, and the rows to suppress.
+    pub fn of_rows(
+        mut self,
+        combinations: &[u32],
+        values: Option<&[i32]>,
+    ) -> (Vec<Vec<i64>>, Vec<bool>) {
+        let nodes = self.nodes_of(combinations, values);
+        let level = |j: usize| {
+            let levels = nodes.iter().map(|&n| self.nodes[n as usize][j]);
+            levels.map(i64::from).collect()
+        };
+        let levels = (0..self.nodes[0].len()).map(level).collect();
+        let gone = |&n: &u32| self.spoiled && n == self.last;
+        (levels, nodes.iter().map(gone).collect())
+    }
+
     /// Node of each row, by its combination and, where its combination left in part, its sensitive value.
-    pub fn of_rows(&mut self, combinations: &[u32], values: Option<&[i32]>) -> Vec<u32> {
+    fn nodes_of(&mut self, combinations: &[u32], values: Option<&[i32]>) -> Vec<u32> {
         let Some(values) = values.filter(|_| !self.parts.is_empty()) else {
             return combinations
                 .iter()
@@ -88,7 +104,7 @@ const NODES: usize = 1 << 14;
 fn nodes_by_cost(table: &Table, scorer: &Scorer<'_>) -> Vec<Levels> {
     let (space, top) = (&table.space, table.space.top());
     let mut frontier = Frontier::new(scorer, space, space.bottom());
-    let cheapest = std::iter::from_fn(|| frontier.next())
+    let cheapest = std::iter::from_fn(|| frontier.pop())
         .map(|(_, levels)| levels)
         .take(NODES);
     let mut nodes: Vec<Levels> = cheapest.filter(|levels| *levels != top).collect();
@@ -303,4 +319,38 @@ fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
         made.starts.push(made.values.len() as u32);
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::collapse::collapse;
+    use super::super::loss::Kind;
+    use super::super::space::{Attribute, Space};
+    use super::*;
+
+    #[test]
+    fn records_with_company_keep_their_values_and_the_others_are_generalised() {
+        let tables = vec![vec![0, 1, 2, 3], vec![0; 4]];
+        let ladder = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
+        let codes = [0, 0, 1, 1, 2, 3];
+        let collapsed = collapse(Space::new(vec![ladder]), &[&codes], vec![], None);
+        let table = &collapsed.table;
+        let model = Model {
+            k: 2,
+            diversity: None,
+            closeness: None,
+        };
+        let scorer = Scorer::new(Kind::Loss, &table.space, &table.base, &[1.0]);
+        let task = Task {
+            table,
+            model: &model,
+            scorer: &scorer,
+            limit: 0,
+            time: None,
+        };
+        let recoded = recode(&task, None, false);
+        let (levels, suppressed) = recoded.of_rows(&collapsed.combinations, None);
+        assert_eq!(levels, [[0, 0, 0, 0, 1, 1]]);
+        assert!(!suppressed.contains(&true));
+    }
 }

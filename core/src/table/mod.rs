@@ -1,27 +1,18 @@
 //! Kernels for one table, released once.
 
-use pyo3::prelude::*;
+pub mod anatomy;
+pub mod check;
+pub mod collapse;
+pub mod entropy;
+pub mod frontier;
+pub mod grouping;
+pub mod local;
+pub mod loss;
+pub mod model;
+pub mod mondrian;
+pub mod optimal;
+pub mod space;
+pub mod witness;
 
-pub(crate) mod anatomy;
-mod binding;
-mod check;
-mod collapse;
-mod entropy;
-mod frontier;
-mod grouping;
-mod local;
-mod loss;
-mod model;
-mod mondrian;
-mod optimal;
-mod space;
-mod witness;
-
-pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let m = PyModule::new(parent.py(), "table")?;
-    m.add_function(wrap_pyfunction!(anatomy::anatomize, &m)?)?;
-    m.add_class::<binding::Collapsed>()?;
-    m.add_class::<binding::PyModel>()?;
-    m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
-    parent.add_submodule(&m)
-}
+#[cfg(feature = "python")]
+pub mod py;

@@ -6,28 +6,24 @@
 //!
 //! Records lie row by row and move with every cut, so that a part is always one stretch of memory.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-
-use super::binding::PyModel;
+use super::collapse::{SensitiveColumn, totals};
 use super::grouping::Histogram;
 use super::model::{Model, Sensitive};
 
 /// One quasi-identifier: codes in the order of its values.
-struct Axis {
-    domain: usize,
+pub struct Axis<'a> {
+    pub codes: &'a [i32],
     /// Position of each code on a scale from 0 to 1.
-    scale: Vec<f64>,
+    pub scale: Vec<f64>,
     /// `tree[level][code]`, empty for ordered attributes.
-    tree: Vec<Vec<u32>>,
+    pub tree: Vec<Vec<u32>>,
 }
 
 /// A record: its codes on every axis, then its row number.
 type Record<'a> = &'a [u32];
 
 struct Cutter<'a> {
-    axes: Vec<Axis>,
+    axes: Vec<Axis<'a>>,
     values: Vec<&'a [i32]>,
     model: &'a Model,
     sensitive: Vec<Sensitive>,
@@ -236,91 +232,30 @@ impl Cutter<'_> {
     }
 }
 
-type Codes<'py> = PyReadonlyArray1<'py, i32>;
-
 /// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
-#[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed))]
-#[allow(clippy::type_complexity)]
-pub fn mondrian<'py>(
-    py: Python<'py>,
-    axes: Vec<(Codes<'py>, PyReadonlyArray1<'py, f64>, Vec<Codes<'py>>)>,
-    sensitive: Vec<(Codes<'py>, usize, Vec<Codes<'py>>)>,
-    model: &PyModel,
+pub fn mondrian(
+    axes: Vec<Axis<'_>>,
+    sensitive: Vec<SensitiveColumn<'_>>,
+    model: &Model,
     relaxed: bool,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, bool)> {
-    let columns = axes
-        .iter()
-        .map(|a| Ok(a.0.as_slice()?))
-        .collect::<PyResult<Vec<_>>>()?;
-    let made = axes.iter().map(axis).collect::<PyResult<Vec<_>>>()?;
-    let rows = columns.first().map_or(0, |c| c.len());
-    let inside = |codes: &[i32], domain: usize| {
-        codes.len() == rows && codes.iter().all(|&c| c >= 0 && (c as usize) < domain)
-    };
-    if rows == 0
-        || !columns
-            .iter()
-            .zip(&made)
-            .all(|(codes, axis)| inside(codes, axis.domain))
-    {
-        return Err(PyValueError::new_err(
-            "the columns differ in length, or a code lies outside its domain",
-        ));
-    }
-    let (mut guarded, mut values, mut start) = (Vec::new(), Vec::new(), 0);
-    for (codes, domain, tree) in &sensitive {
-        let codes = codes.as_slice()?;
-        if !inside(codes, *domain) {
-            return Err(PyValueError::new_err(
-                "a sensitive code lies outside its domain",
-            ));
-        }
-        let mut totals = vec![0u32; *domain];
-        codes.iter().for_each(|&c| totals[c as usize] += 1);
-        guarded.push(Sensitive {
-            start,
-            totals,
-            tree: tree.iter().map(natural).collect::<PyResult<_>>()?,
-        });
-        values.push(codes);
-        start += domain;
-    }
-    let (model, domain) = (model.inner(), start);
+) -> (Vec<i64>, bool) {
+    let rows = axes.first().map_or(0, |axis| axis.codes.len());
     let cutter = Cutter {
-        axes: made,
-        values,
+        axes,
+        values: sensitive.iter().map(|s| s.codes).collect(),
         model,
-        sensitive: guarded,
-        domain,
+        domain: sensitive.iter().map(|s| s.domain).sum(),
+        sensitive: totals(sensitive, &|_| 1),
         rows: rows as u32,
         relaxed,
     };
-    let (classes, holds) = py.detach(|| classes(&cutter, &columns, rows));
-    Ok((classes.into_pyarray(py), holds))
+    classes(&cutter, rows)
 }
 
-fn natural(codes: &Codes<'_>) -> PyResult<Vec<u32>> {
-    Ok(codes.as_slice()?.iter().map(|&c| c as u32).collect())
-}
-
-fn axis(given: &(Codes<'_>, PyReadonlyArray1<'_, f64>, Vec<Codes<'_>>)) -> PyResult<Axis> {
-    let scale = given.1.as_slice()?.to_vec();
-    let tree = given.2.iter().map(natural).collect::<PyResult<Vec<_>>>()?;
-    if tree.iter().any(|table| table.len() != scale.len()) {
-        return Err(PyValueError::new_err("a tree does not fit its axis"));
-    }
-    Ok(Axis {
-        domain: scale.len(),
-        scale,
-        tree,
-    })
-}
-
-fn classes(cutter: &Cutter<'_>, columns: &[&[i32]], rows: usize) -> (Vec<i64>, bool) {
+fn classes(cutter: &Cutter<'_>, rows: usize) -> (Vec<i64>, bool) {
     let mut records = Vec::with_capacity(rows * cutter.stride());
     for row in 0..rows {
-        records.extend(columns.iter().map(|codes| codes[row] as u32));
+        records.extend(cutter.axes.iter().map(|axis| axis.codes[row] as u32));
         records.push(row as u32);
     }
     let mut classes = vec![0i64; rows];
@@ -335,4 +270,60 @@ fn classes(cutter: &Cutter<'_>, columns: &[&[i32]], rows: usize) -> (Vec<i64>, b
             .for_each(|r| classes[r[cutter.axes.len()] as usize] = class as i64);
     }
     (classes, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Diversity;
+    use super::*;
+
+    fn classes_of(codes: &[i32], ills: &[i32], k: u32, l: u32, relaxed: bool) -> (Vec<i64>, bool) {
+        let domain = codes.iter().max().map_or(0, |&c| c as usize + 1);
+        let axis = Axis {
+            codes,
+            scale: (0..domain).map(|c| c as f64).collect(),
+            tree: vec![],
+        };
+        let ills = SensitiveColumn {
+            codes: ills,
+            domain: 4,
+            tree: vec![],
+        };
+        let model = Model {
+            k,
+            diversity: Some(Diversity::Distinct(l)),
+            closeness: None,
+        };
+        mondrian(vec![axis], vec![ills], &model, relaxed)
+    }
+
+    #[test]
+    fn an_ordered_column_is_cut_into_neighbours() {
+        let ills = [0; 8];
+        let (classes, holds) = classes_of(&[7, 6, 5, 4, 3, 2, 1, 0], &ills, 2, 1, false);
+        assert!(holds);
+        assert_eq!(classes, [3, 3, 2, 2, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn no_cut_leaves_a_part_below_l() {
+        // At the median the left part would have one value only.
+        let ills = [0, 0, 1, 2];
+        let (classes, holds) = classes_of(&[0, 1, 2, 3], &ills, 1, 2, false);
+        assert!(holds);
+        for row in 0..4 {
+            let mates = (0..4).filter(|&other| classes[other] == classes[row]);
+            assert!(mates.into_iter().any(|other| ills[other] != ills[row]));
+        }
+        let (_, holds) = classes_of(&[0, 1, 2, 3], &[0, 0, 0, 0], 1, 2, false);
+        assert!(!holds);
+    }
+
+    #[test]
+    fn only_relaxed_cuts_share_out_equal_values() {
+        let (strict, _) = classes_of(&[0; 8], &[0; 8], 2, 1, false);
+        assert!(strict.iter().all(|&c| c == 0));
+        let (relaxed, _) = classes_of(&[1, 1, 1, 1, 1, 1, 1, 0], &[0; 8], 2, 1, true);
+        assert!(relaxed.iter().any(|&c| c > 0));
+    }
 }

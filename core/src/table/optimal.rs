@@ -112,7 +112,7 @@ impl Search<'_> {
     fn without_suppression(mut self) -> Answer {
         let space = &self.task.table.space;
         let mut alive = vec![true; space.nodes];
-        while let Some((bound, levels)) = self.frontier.next() {
+        while let Some((bound, levels)) = self.frontier.pop() {
             if !alive[space.index(&levels)] {
                 continue;
             }
@@ -148,7 +148,7 @@ impl Search<'_> {
         loop {
             let mut batch = Vec::with_capacity(BATCH);
             while batch.len() < BATCH {
-                let Some((bound, levels)) = self.frontier.next() else {
+                let Some((bound, levels)) = self.frontier.pop() else {
                     break;
                 };
                 if self.done(bound) || self.late() {
@@ -409,6 +409,89 @@ impl Search<'_> {
             complete,
             checked: self.seen.len() as u64,
             best: self.best,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::collapse::{SensitiveColumn, collapse};
+    use super::super::loss::Kind;
+    use super::super::model::Diversity;
+    use super::super::space::{Attribute, Space};
+    use super::*;
+
+    const AGES: [i32; 12] = [0, 0, 1, 1, 2, 2, 3, 3, 3, 0, 1, 2];
+    const WARDS: [i32; 12] = [0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 2, 3];
+    const ILLS: [i32; 12] = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
+
+    /// Four leaves, pairs of them, all of them.
+    fn ladder() -> Attribute {
+        let tables = vec![vec![0, 1, 2, 3], vec![0, 0, 1, 1], vec![0; 4]];
+        let leaves = vec![vec![1; 4], vec![2; 2], vec![4]];
+        Attribute::new(tables, leaves, 4).unwrap()
+    }
+
+    fn table() -> Table {
+        let ills = SensitiveColumn {
+            codes: &ILLS,
+            domain: 3,
+            tree: vec![],
+        };
+        let space = Space::new(vec![ladder(), ladder()]);
+        collapse(space, &[&AGES, &WARDS], vec![ills], None).table
+    }
+
+    /// The best node by looking at every one.
+    fn brute(task: &Task<'_>) -> Option<Best> {
+        let mut best: Option<Best> = None;
+        for node in 0..task.table.space.nodes {
+            let levels = task.table.space.levels(node);
+            let hubs = Hubs::new(task.table);
+            let checker = Checker {
+                table: task.table,
+                model: task.model,
+                hubs: &hubs,
+            };
+            let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
+            let candidate = Best {
+                score: task.scorer.score(&levels, &tally),
+                levels,
+                suppressed: tally.suppressed,
+                classes: tally.classes,
+            };
+            let better = best.as_ref().is_none_or(|b| candidate.beats(b));
+            if tally.suppressed <= task.limit && better {
+                best = Some(candidate);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn the_search_finds_what_looking_at_every_node_finds() {
+        let table = table();
+        for (k, l) in [(1, 1), (2, 1), (3, 1), (2, 2), (2, 3), (13, 1)] {
+            let model = Model {
+                k,
+                diversity: Some(Diversity::Distinct(l)),
+                closeness: None,
+            };
+            for kind in [Kind::Loss, Kind::Ncp, Kind::Discernibility, Kind::Height] {
+                let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5]);
+                for limit in [0, 1, 3, 12] {
+                    let task = Task {
+                        table: &table,
+                        model: &model,
+                        scorer: &scorer,
+                        limit,
+                        time: None,
+                    };
+                    let answer = search(&task);
+                    assert!(answer.complete);
+                    assert_eq!(answer.best, brute(&task), "{kind:?} {k} {l} {limit}");
+                }
+            }
         }
     }
 }

@@ -160,3 +160,32 @@ fn pack(attributes: &[Attribute]) -> Vec<Pack> {
     }
     packs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(tables: &[&[u32]]) -> Result<Attribute, String> {
+        let width = |t: &&[u32]| t.iter().max().map_or(0, |&m| m as usize + 1);
+        let leaves = tables.iter().map(|t| vec![1; width(t)]).collect();
+        Attribute::new(tables.iter().map(|t| t.to_vec()).collect(), leaves, 4)
+    }
+
+    #[test]
+    fn a_level_must_refine_the_next() {
+        assert!(attribute(&[&[0, 1, 2, 3], &[0, 0, 1, 1], &[0, 0, 0, 0]]).is_ok());
+        assert!(attribute(&[&[0, 0, 1, 1], &[0, 1, 0, 1]]).is_err());
+        assert!(attribute(&[&[0, 1], &[0]]).is_err());
+    }
+
+    #[test]
+    fn a_node_and_its_number_are_two_names_of_one_thing() {
+        let attribute = || attribute(&[&[0, 1, 2, 3], &[0, 0, 1, 1], &[0, 0, 0, 0]]).unwrap();
+        let space = Space::new(vec![attribute(), attribute()]);
+        assert_eq!(space.nodes, 9);
+        for index in 0..9 {
+            assert_eq!(space.index(&space.levels(index)), index);
+        }
+        assert_eq!(space.top(), [2, 2]);
+    }
+}

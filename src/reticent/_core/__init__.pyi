@@ -3,3 +3,4 @@ from . import random as random
 from . import series as series
 from . import stream as stream
 from . import table as table
+from . import veil as veil

@@ -1,10 +1,24 @@
-from typing import TypeAlias
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-Change: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], tuple[int, int, int, int]]
+@final
+class Change:
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def classes(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def touched(self) -> int: ...
+    @property
+    def dissolved(self) -> int: ...
+    @property
+    def relocated(self) -> int: ...
+    @property
+    def held(self) -> int: ...
 
+@final
 class CuckooFilter:
     def __init__(self, capacity: int) -> None: ...
     @property
@@ -15,8 +29,9 @@ class CuckooFilter:
     def delete(self, key: int) -> bool: ...
     def contains_many(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]: ...
 
+@final
 class Classes:
-    def __init__(self, strategy: str, *, l: int, scale: list[float]) -> None: ...
+    def __init__(self, method: str, *, l: int, scale: list[float]) -> None: ...
     def insert(
         self,
         rows: npt.NDArray[np.uint32],

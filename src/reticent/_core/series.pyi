@@ -1,4 +1,4 @@
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -6,6 +6,37 @@ import numpy.typing as npt
 _Ints: TypeAlias = npt.NDArray[np.int32]
 _Longs: TypeAlias = npt.NDArray[np.int64]
 _Floats: TypeAlias = npt.NDArray[np.float64]
+
+@final
+class Published:
+    @property
+    def offsets(self) -> _Longs: ...
+    @property
+    def rows(self) -> _Ints: ...
+    @property
+    def values(self) -> _Ints: ...
+    @property
+    def donors(self) -> _Ints: ...
+    @property
+    def held(self) -> npt.NDArray[np.uint8]: ...
+
+@final
+class Risks:
+    @property
+    def worst(self) -> _Floats: ...
+    @property
+    def own(self) -> _Floats: ...
+    @property
+    def disclosed(self) -> _Ints: ...
+    @property
+    def versions(self) -> _Ints: ...
+
+@final
+class Grouped:
+    @property
+    def groups(self) -> _Ints: ...
+    @property
+    def count(self) -> int: ...
 
 def publish(
     values: _Ints,
@@ -19,16 +50,16 @@ def publish(
     relax: bool,
     m: int,
     key: bytes,
-) -> tuple[_Longs, _Ints, _Ints, _Ints, npt.NDArray[np.uint8]] | None: ...
+) -> Published | None: ...
 def risks(
     heads: _Ints,
     *,
     versions: tuple[_Ints, _Ints, _Ints, _Ints],
     groups: tuple[_Longs, _Ints],
     steps: list[tuple[_Longs, _Ints, _Floats]],
-) -> tuple[_Floats, _Floats, _Ints, _Ints]: ...
+) -> Risks: ...
 def estimate(
     from_: _Ints, to: _Ints, *, low: _Ints, high: _Ints, records: _Ints, groups: tuple[_Longs, _Ints]
 ) -> _Floats: ...
 def count(from_: _Ints, to: _Ints, records: _Ints) -> _Longs: ...
-def l_diverse(values: _Ints, points: npt.NDArray[np.float32], *, l: int) -> tuple[_Ints, int]: ...
+def l_diverse(values: _Ints, points: npt.NDArray[np.float32], *, l: int) -> Grouped: ...

@@ -1,12 +1,18 @@
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-def anatomize(
-    codes: npt.NDArray[np.int32], *, domain: int, l: int, key: bytes
-) -> tuple[npt.NDArray[np.int64], int]: ...
+@final
+class Grouped:
+    @property
+    def groups(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def count(self) -> int: ...
 
+def anatomize(codes: npt.NDArray[np.int32], *, domain: int, l: int, key: bytes) -> Grouped: ...
+
+@final
 class Model:
     def __init__(
         self,
@@ -19,6 +25,30 @@ class Model:
 _Ladder: TypeAlias = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
 _Sensitive: TypeAlias = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]
 
+@final
+class Evaluation:
+    @property
+    def score(self) -> float: ...
+    @property
+    def suppressed(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+
+@final
+class Recoding:
+    @property
+    def levels(self) -> list[npt.NDArray[np.int64]]: ...
+    @property
+    def suppressed(self) -> npt.NDArray[np.bool_]: ...
+
+@final
+class Partition:
+    @property
+    def classes(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def holds(self) -> bool: ...
+
+@final
 class Collapsed:
     def __init__(
         self,
@@ -35,9 +65,7 @@ class Collapsed:
     def search(
         self, model: Model, *, loss: str, weights: list[float], limit: int, seconds: float | None = None
     ) -> dict[str, Any]: ...
-    def evaluate(
-        self, model: Model, levels: list[int], *, loss: str, weights: list[float]
-    ) -> tuple[float, int, int]: ...
+    def evaluate(self, model: Model, levels: list[int], *, loss: str, weights: list[float]) -> Evaluation: ...
     def classes(self, model: Model, levels: list[int]) -> npt.NDArray[np.int32]: ...
     def localize(
         self,
@@ -48,7 +76,7 @@ class Collapsed:
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
         order: list[list[int]] | None = None,
-    ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]: ...
+    ) -> Recoding: ...
 
 def mondrian(
     axes: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]],
@@ -56,4 +84,4 @@ def mondrian(
     model: Model,
     *,
     relaxed: bool,
-) -> tuple[npt.NDArray[np.int64], bool]: ...
+) -> Partition: ...

@@ -97,15 +97,24 @@ def _posterior(release: Published, groups: Groups) -> list[Finding]:
 
 
 def _wanted(release: Published, policy: Policy) -> list[Requirement]:
-    """The claims; for Anatomy of one table also the privacy section and the 1/l bound that it promises."""
-    wanted = requirements(release.claims)
-    if release.method in ("anatomy", ""):
-        wanted += demanded(policy)
-        levels = [requirement.numbers[-1] for requirement in wanted if requirement.model == "l"]
-        wanted += [Requirement("l", kind, (max(levels),)) for kind in ("distinct", "frequency") if levels]
-    if not any(requirement.model == "l" for requirement in wanted):
-        wanted.append(Requirement("l", "distinct", (Fraction(policy.evolving.l),)))
-    return list(dict.fromkeys(wanted))
+    """The claims, and the l that the policy asks for whatever the release calls itself.
+
+    One table by Anatomy also promises that no value exceeds 1/l of its group. k and t speak of generalised classes: an
+    evolving table states in its guarantee that it does not meet them, and they are judged where they are claimed.
+    """
+    rules = requirements(release.claims)
+    asked = demanded(policy)
+    rules += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
+    rules.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
+    if release.kind in ("table", ""):
+        levels = [requirement.numbers[-1] for requirement in rules if requirement.model == "l"]
+        rules.append(Requirement("l", "frequency", (max(levels),)))
+    return list(dict.fromkeys(rules))
+
+
+def _kind(release: Published) -> str:
+    """What the release says it is may make the demand stricter, never laxer than `privacy`."""
+    return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
 def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, list[Finding]]:
@@ -135,9 +144,9 @@ def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeit
         return [*findings, none_of("records and values agree in every group", int((members != slots).sum()))]
     # stated as a number, or below 1 as a share of all values
     spare = int(slots.sum() - members.sum())
-    found = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
-    stated = abs(found - counterfeits) < 1e-9
-    return [*findings, Finding("values without a record = counterfeits stated", stated, found, counterfeits)]
+    share = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
+    stated = abs(share - counterfeits) < 1e-9
+    return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
 
 
 def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:

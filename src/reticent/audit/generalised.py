@@ -36,13 +36,13 @@ def judge(release: Published, policy: Policy) -> Verdict:
     data = release.tables.get("data")
     if data is None:
         return Verdict((Finding("the table 'data' is there", holds=False),))
-    wanted = list(dict.fromkeys(requirements(release.claims) + demanded(policy)))
+    rules = list(dict.fromkeys(requirements(release.claims) + demanded(policy)))
     quasi = [name for name in policy.quasi if name in data.column_names]
     findings = [check_columns(data, policy.released, policy)]
     findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
-    findings += [_size(rows, size, requirement) for requirement in wanted if requirement.model == "k"]
-    deep, notes = [requirement for requirement in wanted if requirement.model != "k"], list[str]()
+    findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
+    deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
     for column in policy.sensitive if deep else ():
@@ -71,8 +71,8 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None) -> l
     """The numbers of the manifest agree with the tables and with each other."""
     if not counts:
         return [Finding("the manifest carries its counts", holds=False)]
-    given = {key: counts.get(key) for key in ("rows_in", "published", "held", "suppressed")}
-    sums = [value if isinstance(value, int) and value >= 0 else -1 for value in given.values()]
+    numbers = {key: counts.get(key) for key in ("rows_in", "published", "held", "suppressed")}
+    sums = [value if isinstance(value, int) and value >= 0 else -1 for value in numbers.values()]
     if min(sums) < 0:
         return [Finding("the manifest's counts are whole numbers", holds=False)]
     came, out, held, gone = sums
@@ -96,11 +96,11 @@ def _size(rows: Any, size: int, requirement: Requirement) -> Finding:
 
 
 def _sensitive(
-    release: Published, policy: Policy, groups: Groups, column: str, wanted: list[Requirement], notes: list[str]
+    release: Published, policy: Policy, groups: Groups, column: str, rules: list[Requirement], notes: list[str]
 ) -> list[Finding]:
     """Diversity and closeness of one sensitive column."""
-    findings = [check_l(groups, r, f"column '{column}'") for r in wanted if r.model == "l"]
-    closeness = [r for r in wanted if r.model == "t"]
+    findings = [check_l(groups, r, f"column '{column}'") for r in rules if r.model == "l"]
+    closeness = [r for r in rules if r.model == "t"]
     if closeness:
         reference = reference_of(release.explain, column)
         origin = "the whole input's, by the manifest" if reference else "the release's own; the manifest gives none"

@@ -98,5 +98,5 @@ def histograms(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray) -> G
 
 
 def _dense(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    found, inverse = np.unique(key, return_inverse=True)
-    return inverse.astype(np.int64), len(found)
+    distinct, inverse = np.unique(key, return_inverse=True)
+    return inverse.astype(np.int64), len(distinct)

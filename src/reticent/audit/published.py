@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "group", "tuple", "record")
+_DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
 
 
@@ -33,18 +34,22 @@ class Published:
 
     Attributes:
         name: how to call it in findings.
-        kind: generalised, anatomy, m-distinct or stream.
+        shape: generalised, anatomy, m-distinct or stream.
+        kind: table, evolving, series or stream by the manifest, "" when there is none.
         method: the algorithm named by the manifest, "" when there is none.
         tables: table name -> columns as text, null where a value is missing.
+        documents: what stands beside the tables, such as `veil`.
         wire: a stream as a file of JSON lines, instead of tables.
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
     """
 
     name: str
-    kind: str
+    shape: str
+    kind: str = ""
     method: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wire: Path | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +59,7 @@ class Published:
     altered: int = 0
 
     def __repr__(self) -> str:
-        return f"Published({self.name}, {self.kind})"
+        return f"Published({self.name}, {self.shape})"
 
 
 def published(source: str | Path | Release, name: str) -> Published:
@@ -93,9 +98,11 @@ def _from_release(release: Release, name: str) -> Published:
     counts = release.counts
     return Published(
         name=name,
+        shape=release.shape,
         kind=release.kind,
         method=release.method,
         tables={key: text_table(table) for key, table in release.tables.items()},
+        documents=release.documents,
         claims=release.guarantee.claims,
         counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
         metrics=release.metrics,
@@ -113,9 +120,11 @@ def _from_folder(path: Path, name: str) -> Published:
     wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
     return Published(
         name=name,
-        kind=str(manifest.get("kind") or _kind(set(tables))),
+        shape=str(manifest.get("shape") or _shape(set(tables))),
+        kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
+        documents=_documents(path),
         wire=wires[0] if wires and not tables else None,
         claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
         counts=_mapping(manifest, "counts"),
@@ -138,12 +147,24 @@ def _manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def _documents(path: Path) -> dict[str, Mapping[str, Any]]:
+    """Documents beside the manifest; one that cannot be read is none."""
+    documents: dict[str, Mapping[str, Any]] = {}
+    for name in _DOCUMENTS:
+        try:
+            content = json.loads((path / f"{name}.json").read_bytes())
+        except (OSError, ValueError):
+            continue
+        documents[name] = content if isinstance(content, dict) else {}
+    return documents
+
+
 def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = of.get(key, {})
-    return found if isinstance(found, dict) else {}
+    mapping = of.get(key, {})
+    return mapping if isinstance(mapping, dict) else {}
 
 
-def _kind(tables: set[str]) -> str:
+def _shape(tables: set[str]) -> str:
     if {"qit", "st"} <= tables:
         return "anatomy"
     if {"data", "counterfeits"} <= tables:

@@ -47,15 +47,15 @@ class Requirement:
 
 def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
     """Read `{"k": 5, "l": {"distinct": 3}, "t": 0.2}`; unreadable entries raise DataError."""
-    found = []
+    rules = []
     for model in ("k", "l", "t"):
-        given = claims.get(model)
-        if given is None:
+        claim = claims.get(model)
+        if claim is None:
             continue
-        entries = given if isinstance(given, dict) else {_PLAIN.get(model, ""): given}
+        entries = claim if isinstance(claim, dict) else {_PLAIN.get(model, ""): claim}
         for kind, numbers in entries.items():
-            found.append(_requirement(model, kind, numbers))
-    return found
+            rules.append(_requirement(model, kind, numbers))
+    return rules
 
 
 def demanded(policy: Policy) -> list[Requirement]:
@@ -70,14 +70,14 @@ def demanded(policy: Policy) -> list[Requirement]:
 
 
 def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
-    given = numbers if isinstance(numbers, list | tuple) else [numbers]
-    wanted = 2 if kind == "recursive" else 1
+    parameters = numbers if isinstance(numbers, list | tuple) else [numbers]
+    count = 2 if kind == "recursive" else 1
     try:
-        exact = tuple(measures.fraction(number) for number in given)
+        exact = tuple(measures.fraction(number) for number in parameters)
     except (TypeError, ValueError):
         exact = ()
     if (
-        len(exact) != wanted
+        len(exact) != count
         or min(exact) < 0
         or (model != "t" and exact[-1] < 1)
         or kind not in _KINDS.get(model, ("",))
@@ -135,9 +135,9 @@ def check_t(
 
 def reference_of(explain: Mapping[str, Any], column: str) -> dict[str | None, int] | None:
     """The distribution of the whole input as the manifest gives it: {column: {value: count}} or pairs."""
-    given = explain.get("reference")
-    given = given.get(column, given) if isinstance(given, dict) else given
-    pairs = given.items() if isinstance(given, dict) else given or []
+    reference = explain.get("reference")
+    reference = reference.get(column, reference) if isinstance(reference, dict) else reference
+    pairs = reference.items() if isinstance(reference, dict) else reference or []
     try:
         return {text(value): int(count) for value, count in pairs} or None
     except (TypeError, ValueError):

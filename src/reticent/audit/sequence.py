@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _ROUNDS = 8
-_ONE_ONLY = "the strategy is safe for one publication only; more than one was made"
+_ONE_ONLY = "the method is safe for one publication only; more than one was made"
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,24 +143,24 @@ class Attack:
 
 def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     """Whether anyone is left with fewer than l candidates, given all publications of an evolving table."""
-    ours = [release for release in releases if release.kind == "anatomy" and {"qit", "st"} <= set(release.tables)]
+    ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
         return Verdict(())
     attack = Attack()
     for release in ours:
         qit, st = release.tables["qit"], release.tables["st"]
         attack.add(Publication.read(qit, st, linked(qit, policy)))
-    found = list(attack.candidates().values())
-    l = policy.evolving.l
+    candidates = list(attack.candidates().values())
+    l = policy.l_of("evolving")
     changed = max(int(release.explain.get("revised", 0) or 0) for release in ours)
-    below = sum(count < l for count in found)
+    below = sum(count < l for count in candidates)
     # A person whose value changed is shown with another class: that is stated, and not covered by the claim.
     holds = below <= changed
     findings = [
         Finding("no person has fewer than l candidates, given all publications", holds, below, changed),
     ]
     notes = [
-        f"Worst case over {len(ours)} publications: {min(found, default=0)} candidates; {below} persons below {l}."
+        f"Worst case over {len(ours)} publications: {min(candidates, default=0)} candidates; {below} persons below {l}."
     ]
     if changed:
         notes.append(f"{changed} persons whose value changed between publications are not covered.")
@@ -183,5 +183,5 @@ def _spare(publication: Publication, members: Mapping[str, list[Hashable]], grou
 
 
 def _list(column: pa.ChunkedArray) -> list[str | None]:
-    found: list[str | None] = column.cast(pa.string()).to_pylist()
-    return found
+    cells: list[str | None] = column.cast(pa.string()).to_pylist()
+    return cells

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Groups = dict[int, tuple[int, ...]]
 
-KIND = "m-distinct"
+SHAPE = "m-distinct"
 TOLERANCE = 1e-7
 LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
 
@@ -56,7 +56,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         )
     )
     odd = sum(group not in members or not 0 < n < len(members[group]) for group, n in counts.items())
-    m = policy.series.m
+    m = policy.m
     return Verdict(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
@@ -78,7 +78,7 @@ def _nodes(release: Published, policy: Policy, name: str) -> Finding:
 
 def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
     """Several releases side by side, persons linked by the ledger."""
-    series = [release for release in releases if release.kind == KIND]
+    series = [release for release in releases if release.shape == SHAPE]
     if not series:
         return Verdict(())
     if ledger is None:
@@ -193,8 +193,8 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
         for gap in gaps:
             if gap not in powers:
                 powers[gap] = np.linalg.matrix_power(powers[1], gap)
-        found = _forward_backward(layers, [powers[gap] for gap in gaps])
-        out |= dict(zip(persons, found.tolist(), strict=True))
+        marginals = _forward_backward(layers, [powers[gap] for gap in gaps])
+        out |= dict(zip(persons, marginals.tolist(), strict=True))
     return out
 
 
@@ -245,7 +245,7 @@ def _sealed(views: list[View], updates: Updates, policy: Policy) -> list[Finding
     joined += _joiners(views)
     size = min((len(g) for view in views for g in view.groups.values()), default=0)
     return [
-        Finding("every group shows m components", mixed == 0 and size >= policy.series.m, size, policy.series.m),
+        Finding("every group shows m components", mixed == 0 and size >= policy.m, size, policy.m),
         none_of("a person's groups show the same components", moved),
         none_of("every trajectory follows the update knowledge", broken),
         none_of("groups are never split", split),
@@ -261,7 +261,7 @@ def _joiners(views: list[View]) -> int:
         origins: dict[int, set[int]] = {}
         for person, group in zip(after.person.tolist(), after.group.tolist(), strict=True):
             origins.setdefault(group, set()).add(came.get(person, -1))
-        count += sum(len(found) > 1 for found in origins.values())
+        count += sum(len(sources) > 1 for sources in origins.values())
     return count
 
 

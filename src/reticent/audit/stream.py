@@ -140,11 +140,11 @@ class Transcript:
         self._number(seq)
         if not (qi.keys() <= self._quasi and plain.keys() <= self._plain):
             self.offences["columns"] += 1
-        found = self._open.get(group)
-        if found is None:
+        place = self._open.get(group)
+        if place is None:
             self.offences["full" if hash(group) in self._closed else "late"] += 1
             return
-        total, members = found
+        total, members = place
         key = hash(orjson.dumps(qi, option=orjson.OPT_SORT_KEYS))
         if key in members:
             self.offences["twice"] += 1
@@ -155,8 +155,8 @@ class Transcript:
 
     def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
         self._number(seq)
-        given = line["sensitive"]
-        sensitive = given if isinstance(given, dict) else dict(zip(self._sensitive, [given], strict=False))
+        cell = line["sensitive"]
+        sensitive = cell if isinstance(cell, dict) else dict(zip(self._sensitive, [cell], strict=False))
         plain = line.get("plain") or {}
         self.offences["columns"] += (
             not set(qi) <= self._quasi or not set(sensitive) <= set(self._sensitive) or not set(plain) <= self._plain
@@ -200,7 +200,7 @@ def _sorted(values: list[Any]) -> bool:
 def _level(releases: Sequence[Published], policy: Policy) -> Fraction:
     """The l to hold the stream to: the stricter of the claims and the policy."""
     claimed = [r.numbers[-1] for release in releases for r in requirements(release.claims) if r.model == "l"]
-    return max([Fraction(policy.stream.l), *claimed])
+    return max([Fraction(policy.l_of("stream")), *claimed])
 
 
 def _lines(path: Any) -> Iterator[Any]:
@@ -257,5 +257,5 @@ def _records(release: Published, policy: Policy, transcript: Transcript) -> Verd
         release.name, "generalised", tables={"data": pa.table(columns)}, claims=release.claims, explain=release.explain
     )
     verdict = generalised.judge(table, policy)
-    kept = tuple(finding for finding in verdict.findings if "manifest" not in finding.claim)
-    return Verdict(transcript.findings()[: len(_RULES) - 2] + kept, verdict.notes, verdict.unchecked)
+    findings = tuple(finding for finding in verdict.findings if "manifest" not in finding.claim)
+    return Verdict(transcript.findings()[: len(_RULES) - 2] + findings, verdict.notes, verdict.unchecked)

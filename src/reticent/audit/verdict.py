@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from reticent.policy.notebook import shown
+
+_LINES = 10
+"""Refuted claims that a repr lists."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -25,7 +30,7 @@ class Finding:
     where: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """All findings over one or more releases.
 
@@ -48,6 +53,17 @@ class Verdict:
     def refuted(self) -> tuple[Finding, ...]:
         """The findings that do not hold."""
         return tuple(finding for finding in self.findings if not finding.holds)
+
+    def __repr__(self) -> str:
+        claims = "".join(f"\n  refuted: {f.claim} {f.where}".rstrip() for f in self.refuted[:_LINES])
+        word = "holds" if self.holds else f"{len(self.refuted)} refuted"
+        return f"Verdict({word}, {len(self.findings)} checks){claims}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: one row per check."""
+        rows = [("holds" if f.holds else "REFUTED", f.claim, f.measured, f.required, f.where) for f in self.findings]
+        heading = "Every claim holds." if self.holds else f"{len(self.refuted)} claims are refuted."
+        return shown(heading, ("", "claim", "measured", "required", "where"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

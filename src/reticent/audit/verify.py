@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reticent.audit import anatomy, generalised, sequence, series, stream
+from reticent.audit import anatomy, generalised, sequence, series, stream, veil
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -30,7 +30,8 @@ SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
 JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
     "anatomy": anatomy.judge,
-    series.KIND: series.judge,
+    series.SHAPE: series.judge,
+    veil.SHAPE: veil.judge,
 }
 """The judge of each kind of release that stands by itself."""
 
@@ -39,7 +40,12 @@ SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
 
 
 def verify(
-    sources: str | Path | Release | Sequence[str | Path | Release], policy: Policy, *, ledger: Ledger | None = None
+    sources: str | Path | Release | Sequence[str | Path | Release],
+    policy: Policy,
+    *,
+    ledger: Ledger | None = None,
+    kind: str | None = None,
+    fresh: int | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
@@ -47,14 +53,18 @@ def verify(
         sources: folders, files of JSON lines, or Release values.
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group, to link persons over the releases of a series.
+        kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
+        fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
     Returns:
         The findings; `Verdict.holds` is False as soon as one claim is refuted.
     """
     several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
     releases = [published(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
-    streams = [release for release in releases if release.kind == "stream"]
-    verdicts = [_one(release, policy) for release in releases]
+    if kind is not None:
+        releases = [replace(release, kind=kind) for release in releases]
+    streams = [release for release in releases if release.shape == "stream"]
+    verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
     verdicts += [series.judge_series(releases, policy, ledger)]
@@ -66,11 +76,11 @@ def verify(
 
 
 def _one(release: Published, policy: Policy) -> Verdict:
-    judge = JUDGES.get(release.kind)
-    if release.kind == "stream":
+    judge = JUDGES.get(release.shape)
+    if release.shape == "stream":
         verdict = Verdict(())  # its parts are judged together
     elif judge is None:
-        verdict = Verdict((Finding("the kind of release is known", holds=False),))
+        verdict = Verdict((Finding("the shape of the release is known", holds=False),))
     else:
         verdict = judge(release, policy)
     findings = [none_of("files are as they were released", release.altered), *verdict.findings]

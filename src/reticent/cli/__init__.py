@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 COMMANDS = {
     "init": "reticent.cli.init",
     "policy": "reticent.cli.policy",
+    "prior": "reticent.cli.prior",
     "anonymize": "reticent.cli.anonymize",
     "stream": "reticent.cli.stream",
     "evolve": "reticent.cli.evolve",

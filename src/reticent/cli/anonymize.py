@@ -20,6 +20,10 @@ def anonymize(
     method: Annotated[
         str | None, typer.Option(help="Instead of the policy's table.method.", show_default=False)
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", help="Keeps the key of the veil: a file or a database URL.", show_default=False),
+    ] = None,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -28,14 +32,14 @@ def anonymize(
 
     Meets the policy, verifies, then writes; or writes nothing and says why.
     """
-    from reticent.cli.begin import begin
+    from reticent.api import anonymize as release_table
+    from reticent.cli.load_inputs import load_inputs
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.tables import anonymize as release_table
 
     start = time.perf_counter()
-    table, rules = begin(data, policy, output)
+    table, rules = load_inputs(data, policy, output)
     with working("Searching for the release"):
-        release = release_table(table, rules, method=method, seed=seed)
+        release = release_table(table, rules, method=method, store=store, seed=seed)
     del table
     with working("Writing"):
         release.to_dir(output, format=form)

@@ -40,6 +40,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Verify, measure and attack; write report.html and audit.json. Exit 4 when a claim is refuted."""
+    from reticent.api import ledger_of
     from reticent.cli.output import emit, say
     from reticent.connectors.files import read_table
     from reticent.errors import PolicyError
@@ -62,7 +63,7 @@ def audit(
             original=table,
             population=_population(population, read_table),
             external=read_table(external) if external is not None else None,
-            ledger=_ledger(ledger),
+            ledger=None if ledger is None else ledger_of(ledger),
             threshold=threshold,
             seed=seed,
         )
@@ -97,22 +98,6 @@ def _population(given: str | None, read: Callable[[str], Any]) -> Any:
     if given is None:
         return None
     return int(given) if given.replace("_", "").isdigit() else read(given)
-
-
-def _ledger(given: str | None) -> Any:
-    if given is None:
-        return None
-    from reticent.errors import StateError
-    from reticent.store import Store
-
-    with Store.open(given, create=False) as store:
-        names = store.publishers()
-        if len(names) != 1:
-            raise StateError(
-                f"The store holds {len(names)} publishers.",
-                hint="Give the store of one evolving table, series or stream.",
-            )
-        return store.ledger(names[0])
 
 
 @contextmanager

@@ -26,6 +26,13 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable
 Out = Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .parquet, .arrow or .ndjson.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")]
 
+Visits = Annotated[
+    float | None,
+    typer.Option(min=1, max=50, help="Mean visits per person; -n counts visits. Without it one per person."),
+]
+Break = Annotated[bool, typer.Option("--outbreak", help="An outbreak, six-fold, in the middle of the feed.")]
+Disease = Annotated[str | None, typer.Option(help="With --outbreak: which diagnosis; influenza unless told.")]
+
 
 class Layout(StrEnum):
     """The two census tables."""
@@ -35,13 +42,13 @@ class Layout(StrEnum):
 
 
 @app.command()
-def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
+def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
     """One year of admissions with ICD-10 diagnoses."""
     from reticent.datasets.files import write_hospital
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_hospital(output, rows, seed, on_rows=heard)
+        files = write_hospital(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -59,13 +66,20 @@ def census(
 
 
 @app.command()
-def feed(output: Out, rows: Rows = 100_000, seed: Seed = None, json: Json = False) -> None:
-    """Admissions in time; some persons return."""
+def feed(
+    output: Out,
+    rows: Rows = 100_000,
+    seed: Seed = None,
+    outbreak: Break = False,
+    disease: Disease = None,
+    json: Json = False,
+) -> None:
+    """Admissions in time: seasons, households, persons who return."""
     from reticent.datasets.files import write_feed
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_feed(output, rows, seed, on_rows=heard)
+        files = write_feed(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -87,13 +101,13 @@ def series(
 
 
 @app.command()
-def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
     """The hospital as a FHIR bulk export (NDJSON)."""
     from reticent.datasets.fhir import write_fhir
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_fhir(output, rows, seed, on_rows=heard)
+        files = write_fhir(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -102,6 +116,7 @@ def omop(
     output: Annotated[Path, typer.Option("-o", "--output", help="SQLite database to write.")],
     rows: Rows = 10_000,
     seed: Seed = None,
+    visits: Visits = None,
     json: Json = False,
 ) -> None:
     """The hospital as an OMOP database (SQLite)."""
@@ -109,19 +124,32 @@ def omop(
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_omop(output, rows, seed, on_rows=heard)
+        files = write_omop(output, rows, seed, visits=visits, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
 @app.command()
-def adt(output: Folder, rows: Rows = 10_000, seed: Seed = None, json: Json = False) -> None:
+def adt(
+    output: Folder,
+    rows: Rows = 10_000,
+    seed: Seed = None,
+    outbreak: Break = False,
+    disease: Disease = None,
+    json: Json = False,
+) -> None:
     """Admissions as HL7 v2 ADT messages."""
     from reticent.datasets.adt import write_adt
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_adt(output, rows, seed, on_rows=heard)
+        files = write_adt(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
+
+
+def _outbreak(outbreak: bool, disease: str | None) -> str | None:
+    if disease and not outbreak:
+        raise typer.BadParameter("--disease needs --outbreak.")
+    return (disease or "influenza") if outbreak else None
 
 
 class _Heard:

@@ -22,9 +22,9 @@ def demo(
 
     Says what it does, command by command.
     """
-    from reticent.cli.tour import tour
+    from reticent.cli.demo_steps import show_steps
 
     if output is None:
         Path("demo-out").mkdir(exist_ok=True)
         output = Path(tempfile.mkdtemp(prefix="demo-", dir="demo-out"))
-    tour(output, rows)
+    show_steps(output, rows)

@@ -13,10 +13,8 @@ from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
+    from reticent.api import EvolvingTable
     from reticent.engine.evolving.change import Change
-    from reticent.engine.evolving.durable import EvolvingTable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,33 +35,31 @@ Again = Annotated[
 @app.command("init")
 def init(store: Place, policy: PolicyFile, seed: Seed = None, json: Json = False) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
+    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
-    from reticent.engine.evolving.durable import EvolvingTable
-    from reticent.policy import Policy
 
-    rules = Policy.load(policy)
-    EvolvingTable.create(store, rules, seed=seed)
-    say(f"An empty table under strategy {rules.evolving.strategy}, l = {rules.evolving.l}.")
+    rules = EvolvingTable.create(store, policy, seed=seed).policy
+    say(f"An empty table under method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
     if json:
-        emit({"strategy": rules.evolving.strategy, "l": rules.evolving.l, "policy_hash": rules.hash})
+        emit({"method": rules.evolving.method, "l": rules.l_of("evolving"), "policy_hash": rules.hash})
 
 
 @app.command("insert")
 def insert(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
     """Add the records of a file, in one transaction."""
-    _change(store, data, lambda table, batch: table.insert(batch, again=again), json=json)
+    _change(store, lambda table: table.insert(data, again=again), json=json)
 
 
 @app.command("update")
 def update(store: Place, data: Data, json: Json = False) -> None:
     """Replace the records that a file names, in one transaction."""
-    _change(store, data, lambda table, batch: table.update(batch), json=json)
+    _change(store, lambda table: table.update(data), json=json)
 
 
 @app.command("apply")
 def apply(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
     """Apply a change feed: a file whose column `op` says insert, update or delete, in one transaction."""
-    _change(store, data, lambda table, batch: table.apply(batch, again=again), json=json)
+    _change(store, lambda table: table.apply(data, again=again), json=json)
 
 
 @app.command("delete")
@@ -74,7 +70,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Remove the records of the persons (or the records) that a file names, in one transaction."""
-    _change(store, data, lambda table, batch: _delete(table, batch, by), json=json)
+    _change(store, lambda table: table.delete(data, by=by), json=json)
 
 
 @app.command("publish")
@@ -82,86 +78,65 @@ def publish(
     store: Place,
     output: OutputFolder,
     again: Annotated[
-        bool, typer.Option("--again", help="Publish once more with a strategy that is safe only once.")
+        bool, typer.Option("--again", help="Let the judge decide about one more with a method that is made for one.")
     ] = False,
     form: Format = "csv",
     json: Json = False,
 ) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
+    from reticent.api import EvolvingTable
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.engine.evolving.durable import EvolvingTable
     from reticent.release.folder import refuse_taken
 
     start = time.perf_counter()
     refuse_taken(Path(output))
-    with working("Publishing"), EvolvingTable.open(store) as table:
-        made = table.publish(output, again=again, form=form)
-        publications, safe = table.engine.publications, table.engine.safe_again
+    with working("Publishing"), EvolvingTable(store) as table:
+        recovered = table.status()["undelivered"] > 0
+        release = table.publish(output, again=again, format=form)
+        status = table.status()
     seconds = time.perf_counter() - start
-    if made.recovered:
+    if recovered:
         say("A publication had been stored but not delivered; it was delivered now, and no new one was made.")
-    describe(made.release, seconds)
-    if not safe:
-        warning = (
-            "WARNING: whoever subtracts this publication from an earlier one learns values of single persons."
-            if publications > 1
-            else ""
-        )
-        say(f"  This strategy is safe for one publication only. {warning}".rstrip())
-    say(f"Publication {publications}, verified and written to {output}.")
+    describe(release, seconds)
+    if not status["safe_again"]:
+        say("  This method is made for one publication; the judge decides about every further one.")
+    say(f"Publication {status['publications']}, verified and written to {output}.")
     if json:
-        emit(summary(made.release, seconds) | {"publication": publications, "recovered": made.recovered})
+        emit(summary(release, seconds) | {"publication": status["publications"], "recovered": recovered})
 
 
 @app.command("status")
 def status(store: Place, json: Json = False) -> None:
     """Tell how the table stands."""
+    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
-    from reticent.engine.evolving.durable import EvolvingTable
 
-    with EvolvingTable.open(store) as table:
-        found = table.status()
-    for name, value in found.items():
+    figures = EvolvingTable(store).status()
+    for name, value in figures.items():
         say(f"  {name.replace('_', ' ')}: {value:,}" if type(value) is int else f"  {name.replace('_', ' ')}: {value}")
     if json:
-        emit(found)
+        emit(figures)
 
 
-def _delete(table: EvolvingTable, batch: pa.Table, by: str | None) -> Change:
-    from reticent.errors import DataError
-
-    known = [name for name in (by, table.engine.name, table.policy.person) if name is not None]
-    column = next((name for name in known if name in batch.column_names), None)
-    if column is None and by is None and batch.num_columns == 1:
-        return table.delete(batch.column(0), by=table.policy.person)
-    if column is None:
-        raise DataError(f"The file has no column '{known[0]}'.", hint="Give a file with the ids of persons or records.")
-    return table.delete(batch.column(column), by=column)
-
-
-def _change(store: str, data: str, work: Callable[[EvolvingTable, pa.Table], Change], *, json: bool) -> None:
+def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
+    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say, working
-    from reticent.connectors.inputs import read_input
-    from reticent.engine.evolving.durable import EvolvingTable
 
     start = time.perf_counter()
-    with working("Reading"):
-        batch = read_input(data, EvolvingTable.policy_of(store))
-    with working("Changing"), EvolvingTable.open(store, touching=batch) as table:
-        change = work(table, batch)
-        status = table.status()
+    with working("Changing"):
+        table = EvolvingTable(store)
+        change = work(table)
+        records = table.status()["records"]
     seconds = time.perf_counter() - start
     done: dict[str, Any] = change.to_dict()
     say(f"{done['inserted']:,} inserted, {done['updated']:,} updated, {done['deleted']:,} deleted in {seconds:.1f} s.")
     say(
         f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
-        f"records relocated: {done['relocated']:,}; held back: {done['held']:,} of {status['records']:,}."
+        f"records relocated: {done['relocated']:,}; held back: {done['held']:,} of {records:,}."
     )
-    if status["records"] and done["held"] == status["records"]:
+    if records and done["held"] == records:
         say("  All of them wait for the first publication, which settles the design.")
     if json:
-        counts = {"rows_in": batch.num_rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
-        emit(
-            counts
-            | {"seconds": round(seconds, 4), "guarantee": {}, "metrics": {}, **done, "records": status["records"]}
-        )
+        rows = done["inserted"] + done["updated"] + done["deleted"]
+        counts = {"rows_in": rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
+        emit(counts | {"seconds": round(seconds, 4), "guarantee": {}, "metrics": {}, **done, "records": records})

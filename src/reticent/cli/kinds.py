@@ -61,7 +61,7 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
         ),
         (
             f"privacy: {{l: {l}}}",
-            f"evolving: {{strategy: sealed, l: {l}}}   # {l} values stay possible for everybody, over all publications together",
+            f"evolving: {{method: sealed}}   # {l} values stay possible for everybody, over all publications together",
         ),
     )
 
@@ -75,7 +75,7 @@ def _series(data: str, output: Path, sensitive: str) -> Kind:
             "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
             "# or {tree: 1} for values under the same parent of the column's hierarchy.",
             f"privacy: {{l: {m}}}",
-            f"series: {{model: m-distinct, m: {m}, max_risk: 0.5}}",
+            "series: {method: m-distinct, max_risk: 0.5}",
         ),
         updates=True,
     )
@@ -91,7 +91,7 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
             f"# {prior.name} counts the values of the data that init was given. It shapes the groups, and readers can guess it from them:",
             "# it should come from the past, not from the feed that is to be released. A value that may come but has not yet: count 0.",
             f"privacy: {{l: {l}}}",
-            f"stream: {{method: sealed, l: {l}, prior: {{file: {prior.name}}}}}",
+            f"stream: {{method: sealed, prior: {{file: {prior.name}}}}}",
         ),
         files={prior: _csv(counts)},
     )

@@ -38,8 +38,8 @@ def _try_engines(policy: Policy) -> None:
     from reticent.engine.rng import Rng
 
     methods = {
-        "evolving": policy.evolving.strategy,
-        "series": policy.series.model,
+        "evolving": policy.evolving.method,
+        "series": policy.series.method,
         "stream": policy.stream.method,
     }
     for kind, method in methods.items():

@@ -35,8 +35,19 @@ def reproduce(
 
     from reticent.cli.output import emit, say
 
+    _need_plots()
     module = import_module(f"reticent.reproduce.{paper.name}")
-    found = module.run(output, quick=quick, seed=seed, say=say)
+    summary = module.run(output, quick=quick, seed=seed, say=say)
     say(f"Figures and plots are in {output}.")
     if json:
-        emit({key: value for key, value in found.items() if key != "figures"})
+        emit({key: value for key, value in summary.items() if key != "figures"})
+
+
+def _need_plots() -> None:
+    """Asked first: the plots come last, after minutes of work."""
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        from reticent.errors import ConnectorError
+
+        raise ConnectorError("The plots need matplotlib.", hint="pip install 'reticent[reproduce]'") from None

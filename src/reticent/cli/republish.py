@@ -25,20 +25,20 @@ def republish(
 
     No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
     """
-    from reticent.cli.begin import begin
+    from reticent.api import Series
+    from reticent.cli.load_inputs import load_inputs
     from reticent.cli.output import describe, emit, say, summary, working
-    from reticent.series import republish as next_release
 
     start = time.perf_counter()
-    table, rules = begin(data, policy, output)
+    table, rules = load_inputs(data, policy, output)
     with working("Grouping"):
-        release = next_release(table, rules, store, output, seed=seed, form=form)
+        release = Series(store, rules, seed=seed).publish(table, output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
     for name in ("changes", "held", "risk"):
-        found = release.explain.get(name) or {}
-        if found:
-            say(f"  {name}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))
+        figures = release.explain.get(name) or {}
+        if figures:
+            say(f"  {name}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
     say(f"Release {release.explain['release']} of the series, verified and written to {output}.")
     if json:
         emit(summary(release, seconds))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reticent.cli.options import Json, PolicyFile, Seed
+
+if TYPE_CHECKING:
+    from reticent.connectors.stream import Stream
+    from reticent.publication.stream import Summary
 
 
 def stream(
@@ -26,7 +33,9 @@ def stream(
     dead_letters: Annotated[
         Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
     ] = None,
-    form: Annotated[str | None, typer.Option("--form", help="csv, ndjson or hl7; guessed by default.")] = None,
+    format: Annotated[  # noqa: A002 - the word of the command line
+        str | None, typer.Option("--format", help="Of the input: csv, ndjson or hl7; guessed by default.")
+    ] = None,
     replayed: Annotated[
         bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
     ] = False,
@@ -40,11 +49,10 @@ def stream(
     Killed and started again, it goes on where it was.
     """
     from reticent.cli.output import emit
-    from reticent.connectors.runner import StreamRunner
-    from reticent.connectors.runner.dead import DeadLetterFile
-    from reticent.connectors.runner.rehearse import rehearse
-    from reticent.connectors.runner.runner import NAME
-    from reticent.connectors.runner.sink import open_sink
+    from reticent.connectors.stream import FORMATS, Stream, open_sink, open_source
+    from reticent.connectors.stream.dead import dead_letters_to
+    from reticent.connectors.stream.preflight import check_ends
+    from reticent.connectors.stream.progress import Progress
     from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.policy.check import check
@@ -52,43 +60,48 @@ def stream(
 
     rules = Policy.load(policy)
     check(rules)
-    if form not in {None, "csv", "ndjson", "hl7"}:
-        raise PolicyError(f"--form: '{form}' is not known here.", hint="Write csv, ndjson or hl7.")
+    if format is not None and format not in FORMATS:
+        raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
         from reticent.cli.stream_kafka import stream_kafka
 
         stream_kafka((source, to), rules, store, group=group, until_end=until_end, seed=seed, json=json)
         return
     if not Store.exists(store):
-        rehearse(rules, source, to, form)
-    with Store.open(store) as private, StreamRunner(rules, private, open_sink(to), seed=seed) as runner:
-        dead = DeadLetterFile(dead_letters, private, NAME) if dead_letters else None
-        if dead is not None:
-            runner.on_dead = dead.add
-        runner.stop_on_signals()
-        done = runner.run(source, form=form, replayed=replayed)
-        if dead is not None:
-            dead.close()
-    _tell(done)
+        check_ends(rules, source, to, format)
+    with closing(open_sink(to)) as sink, Stream(rules, store=store, seed=seed) as feed, ExitStack() as stack:
+        if dead_letters is not None:
+            feed.on_dead = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters()))
+        start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
+        summary = feed.run(start, sink, format=format, replayed=replayed, watch=Progress())
+    _tell(summary)
     if json:
-        emit(_figures(done))
+        emit(_figures(summary))
 
 
-def _tell(done: object) -> None:
+def _stop_on_signals(feed: Stream) -> int:
+    """Ends the run in order on SIGTERM and SIGINT; gives a pipe that wakes whoever waits for input."""
+    wake, say = os.pipe()
+
+    def stop(*_: object) -> None:
+        feed.stop()
+        os.write(say, b"x")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return wake
+
+
+def _tell(done: Summary) -> None:
     from reticent.cli.output import say
-    from reticent.connectors.runner import Summary
 
-    if isinstance(done, Summary):
-        say(
-            f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
-            f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
-        )
+    say(
+        f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
+        f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
+    )
 
 
-def _figures(done: object) -> dict[str, object]:
-    from reticent.connectors.runner import Summary
-
-    assert isinstance(done, Summary)  # noqa: S101
+def _figures(done: Summary) -> dict[str, object]:
     return {
         "rows_in": done.counts.rows_in,
         "rows_out": done.counts.published,
@@ -97,5 +110,5 @@ def _figures(done: object) -> dict[str, object]:
         "dead_letters": done.dead_letters,
         "seconds": round(done.seconds, 4),
         "guarantee": dict(done.guarantee.claims),
-        "metrics": done.metrics,
+        "metrics": dict(done.metrics),
     }

@@ -38,8 +38,8 @@ def create(
 
     if role not in set(Role):
         raise PolicyError("There is no such role.", hint=f"Choose one of: {', '.join(Role)}.")
-    with Store.open(store) as kept:
-        text, token = Tokens(kept).create(name, Role(role), days=days or None)
+    with Store.open(store) as database:
+        text, token = Tokens(database).create(name, Role(role), days=days or None)
     say(f"A token of role {token.role}, {_until(token.expires)}. It is shown only now:")
     if json:
         emit({"token": text, "id": token.id, "role": token.role, "expires": token.expires})
@@ -54,12 +54,12 @@ def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
     from reticent.service.tokens import Tokens
     from reticent.store import Store
 
-    with Store.open(store, create=False) as kept:
-        found = Tokens(kept).all()
+    with Store.open(store, create=False) as database:
+        tokens = Tokens(database).all()
     if json:
-        emit({"tokens": [{"id": t.id, "role": t.role, "name": t.name, "expires": t.expires} for t in found]})
+        emit({"tokens": [{"id": t.id, "role": t.role, "name": t.name, "expires": t.expires} for t in tokens]})
         return
-    for token in found:
+    for token in tokens:
         typer.echo(f"{token.id}  {token.role:<9}  {_until(token.expires):<20}  {token.name}")
 
 
@@ -74,8 +74,8 @@ def revoke(
     from reticent.service.tokens import Tokens
     from reticent.store import Store
 
-    with Store.open(store, create=False) as kept:
-        if not Tokens(kept).revoke(ident):
+    with Store.open(store, create=False) as database:
+        if not Tokens(database).revoke(ident):
             raise StateError("There is no such token.", hint="See reticent token list.")
     say("Revoked.")
 

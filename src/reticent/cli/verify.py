@@ -25,17 +25,10 @@ def verify(
 
     Exit code 4 when one is refuted.
     """
-    from reticent.audit import verify as judge
+    from reticent.api import verify as judge
     from reticent.cli.output import emit, say
-    from reticent.policy import Policy
 
-    known = None
-    if ledger is not None:
-        from reticent.store import Store
-
-        with Store.open(ledger, create=False) as store:
-            known = store.ledger("series")
-    verdict = judge(list(releases), Policy.load(policy), ledger=known)
+    verdict = judge(list(releases), policy, store=ledger)
     for finding in verdict.findings:
         say(_line(finding.claim, finding.holds, finding.measured, finding.required, finding.where))
     for note in verdict.notes:

@@ -68,8 +68,8 @@ def count_values(data: str, column: str) -> dict[str | None, int]:
         batches = read_hl7(data).to_batches() if is_hl7(data) else read_batches(data, columns=[column])
     counts: Counter[str | None] = Counter()
     for batch in batches:
-        found = batch.column(column).value_counts().to_pylist()
-        counts.update({_label(entry["values"]): entry["counts"] for entry in found})
+        entries = batch.column(column).value_counts().to_pylist()
+        counts.update({_label(entry["values"]): entry["counts"] for entry in entries})
     return dict(counts)
 
 
@@ -81,9 +81,11 @@ def read_hl7(data: str) -> pa.Table:
     """The records of a file of HL7 v2 messages by the ready mapping; what cannot be read is left out."""
     from reticent.connectors.hl7 import Hl7Lines
     from reticent.policy import Policy
+    from reticent.publication.records import RecordReader
 
     columns = dict.fromkeys(Hl7Settings(mapping="adt").paths, "quasi")
-    batch = Hl7Lines(Policy.from_dict({"version": 1, "hl7": "adt", "columns": columns})).parse(Path(data).read_bytes())
+    reader = RecordReader(Policy.from_dict({"version": 1, "hl7": "adt", "columns": columns}))
+    batch = Hl7Lines(reader).parse(Path(data).read_bytes())
     if not batch.table.num_rows:
         raise DataError(f"{data}: no message is an admission.", hint="Give a file of ADT^A01 or ADT^A04 messages.")
     return batch.table

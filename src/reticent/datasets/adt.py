@@ -23,12 +23,19 @@ _SEX = {"female": "F", "male": "M"}
 _CLASS = {"emergency": "E", "outpatient clinic": "O"}
 
 
-def write_adt(folder: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None) -> tuple[Path, ...]:
+def write_adt(
+    folder: Path,
+    n: int,
+    seed: int = 0,
+    *,
+    outbreak: str | None = None,
+    on_rows: Callable[[int], None] | None = None,
+) -> tuple[Path, ...]:
     """Writes adt.hl7, prior.csv and policy.yaml into a folder; says which files."""
     paths = folder / "adt.hl7", folder / "prior.csv", folder / "policy.yaml"
     with private_file(paths[0]) as file:
         number = 0
-        for table in feed.batches(n, seed):
+        for table in feed.batches(n, seed, outbreak=outbreak):
             for row in table.to_pylist():
                 number += 1
                 file.write(message(row, number).encode())

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reticent.policy.icd10 import BLOCKS, CHAPTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
 # Numbers inside the blocks that the classification has not assigned.
 _UNASSIGNED = """
@@ -63,6 +67,34 @@ FAVOURED: tuple[tuple[str, int, int, float], ...] = (
 )
 """Ranges that are so many times likelier from one age to another, both included."""
 
+CHRONIC = (
+    *("B18-B24", "C00-C97", "D55-D58", "E03-E07", "E10-E14", "E66-E66", "E84-E84", "F00-F03", "F10-F45", "F60-F84"),
+    *("G10-G12", "G20-G40", "G43-G47", "G70-G82", "H25-H26", "H35-H36", "H40-H42", "I05-I15", "I20-I20", "I25-I25"),
+    *("I34-I36", "I42-I42", "I48-I50", "I69-I70", "J40-J47", "J84-J84", "K50-K51", "K70-K70", "K73-K76", "K86-K86"),
+    *("L20-L20", "L40-L40", "L89-L89", "M05-M19", "M30-M35", "M45-M51", "M80-M82", "N18-N18", "Q00-Q99", "T84-T84"),
+)
+"""Ranges that come back with the same person."""
+
+BIRTH = ("Z38-Z38",)
+"""What only the first admission of a life can be."""
+
+DEATH = ("R95-R96", "R98-R99")
+"""What only the last one can be."""
+
+ONCE = (*BIRTH, *DEATH, "K35-K37", "O80-O84", "Z37-Z37")
+"""Ranges that happen at most once to a person, within a year."""
+
+SEASONS: tuple[tuple[str, str], ...] = (
+    ("A00-A09", "warm"),
+    ("E86-E86", "warm"),
+    ("J00-J06", "cold"),
+    ("J09-J11", "flu"),
+    ("J12-J22", "cold"),
+    ("J40-J47", "cold"),
+    ("T67-T67", "warm"),
+)
+"""Ranges that have a season: the name of its curve."""
+
 _LEADING = """
 A41 A09 A04 A46 A08 B34 B02 B99 C34 C50 C18 C61 C20 C25 C67 C44 D12 C79 C78 D50 D64 D70 E11 E10 E86 E87 E05 E66
 F10 F32 F33 F20 F43 F05 F25 F00 G40 G45 G47 G35 G20 G56 G30 H25 H35 H40 H33 H02 H81 H66 H91 I50 I48 I21 I63 I70 I25 I20
@@ -105,3 +137,8 @@ def within(code: str, span: str) -> bool:
     """
     first, last = span.split("-")
     return first <= code <= last
+
+
+def inside(spans: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which of ``CODES`` lie in one of some ranges."""
+    return np.array([any(within(code, span) for span in spans) for code in CODES])

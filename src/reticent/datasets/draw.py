@@ -33,13 +33,13 @@ def generator(seed: int, kind: str, block: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(kind.encode()), block])
 
 
-def sliced(block: Callable[[int], pa.Table], rows: int, size: int = BATCH) -> Iterator[pa.Table]:
-    """Tables of ``size`` rows (the last one shorter) cut from blocks that are made on demand."""
+def sliced(block: Callable[[int], pa.Table], rows: int, size: int = BATCH, length: int = BLOCK) -> Iterator[pa.Table]:
+    """Tables of ``size`` rows (the last one shorter) cut from blocks of ``length`` rows that are made on demand."""
     if rows < 0 or size < 1:
         raise PolicyError("A table needs zero or more rows and batches of at least one.", hint="Check -n.")
     waiting, held, made = [], 0, 0
-    while made * BLOCK < rows:
-        part = block(made).slice(0, rows - made * BLOCK)
+    while made * length < rows:
+        part = block(made).slice(0, rows - made * length)
         waiting.append(part)
         held, made = held + part.num_rows, made + 1
         while held >= size:

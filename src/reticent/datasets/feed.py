@@ -1,160 +1,257 @@
-"""Admissions in the order of time: about 1,200 a day, busy mornings, quiet nights, one in four by a person seen before.
+"""Admissions in the order of time: about 1,200 a day, busy mornings, quiet nights; illness as it is.
 
-A returning person keeps id, sex and home; in two visits of five also the diagnosis. Sixty diagnoses, the most frequent
-below one in fifteen, so that a stream with l = 10 can be met. ``prior`` counts the diagnoses of an earlier time, made
-by the same hospital and another source of randomness.
+Persons live in households. Of eight admissions five found a household, one is a relative of somebody seen before, two
+are persons who come back. What befalls a person depends on age, sex and month (`illnesses`). Who lives with somebody
+admitted with a catching illness may follow within days with the same. A chronic person comes back more often, mostly
+with the same illness; of the changes about half stay in its chapter. An outbreak is made on request.
+
+A block of rows depends on the seed, its number and the outbreak alone: persons of earlier blocks are drawn again when
+somebody refers to them, so memory holds a few blocks whatever the length. ``prior`` counts four fortnights of the year
+before, one of each season, at the same hospital with another source of randomness.
+
+Not in the data: persons age, move and die; illness before the feed begins; infection outside the household; wards.
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.datasets import people
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
+from reticent.datasets import households, illnesses, people
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
+from reticent.datasets.illnesses import VALUES, law
+from reticent.datasets.outbreak import Outbreak
+from reticent.datasets.seasons import MONTHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-# Only women (f), only men (m), only children (c), only the old (o), only adults (a); no mark: anyone.
-_DIAGNOSES = """
-heart failure:a, pneumonia, atrial fibrillation:a, gallstones:a, stroke:a, hip fracture:o, concussion, appendicitis,
-childbirth:f, chronic bronchitis:a, urinary tract infection, myocardial infarction:a, gastroenteritis, alcohol
-dependence:a, depression, type 2 diabetes:a, inguinal hernia, knee arthrosis:a, forearm fracture, asthma, sepsis,
-lung cancer:a, breast cancer:f, prostate cancer:m, colon cancer:a, epilepsy, back pain:a, influenza, dehydration,
-tonsillitis, schizophrenia:a, anxiety disorder, migraine, kidney stones:a, kidney failure:a, cirrhosis:a,
-pancreatitis:a, diverticulitis:a, gastric ulcer:a, anaemia, psoriasis, cellulitis, cataract:o, glaucoma:o,
-dementia:o, parkinson disease:o, multiple sclerosis:a, pulmonary embolism:a, deep vein thrombosis:a, hypertension:a,
-thyroid disease, crohn disease, leukaemia, lymphoma, hiv infection:a, tuberculosis, hepatitis c:a, threatened
-miscarriage:f, bronchiolitis:c, febrile convulsion:c
-"""
-_MARKED = [entry.strip().partition(":")[::2] for entry in _DIAGNOSES.replace("\n", " ").split(",")]
-VALUES: tuple[str, ...] = tuple(name for name, _ in _MARKED)
-"""Every diagnosis of the feed."""
+__all__ = ["ROUTES", "VALUES", "Outbreak", "batches", "generate", "law", "prior"]
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")
 
-_NEW = BLOCK * 3 // 4
-_SAME = 0.4
-_PAST_BLOCKS = 4
+_FOUNDER, _RELATIVE, _RETURN = range(3)
+_FOUNDERS, _RELATIVES = BLOCK * 5 // 8, BLOCK // 8
+_NEW = _FOUNDERS + _RELATIVES
+_REACH = 4  # blocks: nobody refers to a person who first came earlier, about eight weeks
+_SOON, _LATE, _BACK = 1_500.0, 8_000.0, 4_000.0  # mean distances: two days and ten of founders, four of new persons
+_SOURCES = 3  # founders looked at for a catching illness, so that half of these reach a relative
+_CATCH = 0.85
+_CANDIDATES = 3  # persons looked at for a chronic illness before anybody else comes back
+_SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.45
+_PAST = (3, 10, 16, 23)  # blocks of a fortnight each: February, May, August, November
 _PER_DAY = 1_200.0
 _START = np.datetime64("2026-01-05T00:00:00")  # a Monday
 _HOURS = (3, 2, 2, 2, 2, 3, 5, 9, 12, 13, 13, 12, 11, 11, 10, 9, 9, 8, 8, 7, 6, 5, 4, 4)
 _WEEKDAYS = (1.15, 1.1, 1.05, 1.05, 1.05, 0.85, 0.75)
 
-
-def batches(n: int, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
-    """``n`` admissions in tables of ``size`` rows, in the order of time; the rows do not depend on ``size``."""
-    return sliced(lambda number: _block(seed, number), n, size)
+_CATCHING, _CHRONIC, _ONCE = (illnesses.marked(mark) for mark in ("catching", "chronic", "once"))
+_ROUTE = Choice((38, 18, 20, 6, 8, 10))
 
 
-def generate(n: int, seed: int = 0) -> pa.Table:
+@dataclass(frozen=True)
+class _Source:
+    """What all rows of a feed depend on."""
+
+    seed: int
+    kind: str = "feed"
+    outbreak: Outbreak | None = None
+
+    def rng(self, part: str, number: int) -> np.random.Generator:
+        return generator(self.seed, f"{self.kind} {part}", number)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """When the admissions of a block are, and which of them are founders, relatives and returning persons."""
+
+    role: NDArray[np.int64]
+    time: NDArray[np.datetime64]
+    month: NDArray[np.int64]
+
+    def rows(self, role: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.role == role)
+
+
+def batches(n: int, seed: int = 0, size: int = BATCH, *, outbreak: str | None = None) -> Iterator[pa.Table]:
+    """``n`` admissions in tables of ``size`` rows, in the order of time; the rows do not depend on ``size``.
+
+    Args:
+        n: how many admissions.
+        seed: makes them repeatable.
+        size: rows of a table.
+        outbreak: the diagnosis that breaks out in the middle of the feed, if any.
+    """
+    source = _Source(seed, outbreak=Outbreak.amid(n, outbreak) if outbreak else None)
+    return sliced(lambda number: _table(source, number), n, size)
+
+
+def generate(n: int, seed: int = 0, *, outbreak: str | None = None) -> pa.Table:
     """``n`` admissions as one table.
 
-    >>> generate(1).column_names[:3]
-    ['admitted', 'patient_id', 'age']
+    >>> generate(1).column_names[:4]
+    ['admitted', 'patient_id', 'household', 'age']
     """
-    return pa.concat_tables(batches(n, seed)).combine_chunks()
+    return pa.concat_tables(batches(n, seed, outbreak=outbreak)).combine_chunks()
 
 
 def prior(seed: int = 0) -> pa.Table:
-    """How often each diagnosis was seen in the past, as a table of value and count."""
-    counts = np.zeros(len(VALUES), dtype=np.int64)
-    for number in range(_PAST_BLOCKS):
-        rng = generator(seed, "feed past", number)
-        age, sex, _ = _persons_from(rng, BLOCK)
-        counts += np.bincount(_diagnoses().draw(rng, _profile(age, sex)), minlength=len(VALUES))
+    """How often each diagnosis was seen in the year before, as a table of value and count."""
+    source = _Source(seed, "feed past")
+    counts = sum(np.bincount(_admissions(source, number)[1].diagnosis, minlength=len(VALUES)) for number in _PAST)
     return pa.table({"value": pa.array(VALUES, pa.string()), "count": counts})
 
 
-def _block(seed: int, number: int) -> pa.Table:
-    rng = generator(seed, "feed", number)
-    who, new = _who(rng, number)
-    age, sex, postcode, usual = _lookup(seed, who)
-    other = _diagnoses().draw(rng, _profile(age, sex))
-    again = ~new & (rng.random(BLOCK) >= _SAME)
+def _table(source: _Source, number: int) -> pa.Table:
+    who, persons = _admissions(source, number)
+    region = people.region_of(persons.postcode)
     columns = {
-        "admitted": pa.array(_times(rng, number), pa.timestamp("s")),
+        "admitted": pa.array(_plan(source, number).time, pa.timestamp("s")),
         "patient_id": people.patient_ids(who),
-        "age": pa.array(age, pa.int32()),
-        "sex": strings(people.SEXES, sex),
-        "region": strings(people.REGIONS, people.region_of(postcode)),
-        "postcode": strings(people.POSTCODES, postcode),
-        "admission_route": strings(ROUTES, _ROUTE.draw(rng, 0, BLOCK)),
-        "diagnosis": strings(VALUES, np.where(again, other, usual)),
+        "household": people.household_ids(persons.household),
+        "age": pa.array(persons.age, pa.int32()),
+        "sex": strings(people.SEXES, persons.sex),
+        "region": strings(people.REGIONS, region),
+        "postcode": strings(people.POSTCODES, persons.postcode),
+        "admission_route": strings(ROUTES, _ROUTE.draw(source.rng("routes", number), 0, BLOCK)),
+        "diagnosis": strings(VALUES, persons.diagnosis),
     }
     return pa.table(columns)
 
 
-def _who(rng: np.random.Generator, number: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A person number for each admission, and whether it is the first visit.
-
-    Each block brings the same number of new persons, so a block knows who came before it without making them.
-    """
-    new = np.zeros(BLOCK, dtype=np.bool_)
-    new[0] = True
-    new[rng.permutation(BLOCK - 1)[: _NEW - 1] + 1] = True
-    seen = number * _NEW + np.cumsum(new)
-    # Most come back soon: the further back a visit, the rarer its return.
-    back = (rng.exponential(4_000.0, BLOCK)).astype(np.int64) % seen
-    return np.where(new, seen - 1, seen - 1 - back), new
+def _admissions(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
+    """Who is admitted in a block, as person numbers, and with which diagnosis."""
+    plan = _plan(source, number)
+    new, back = np.flatnonzero(plan.role != _RETURN), plan.rows(_RETURN)
+    who = np.empty(BLOCK, dtype=np.int64)
+    who[new] = number * _NEW + np.arange(_NEW)
+    who[back], returning = _returning(source, number)
+    return who, households.merged(BLOCK, [(new, _persons(source, number)), (back, returning)])
 
 
-def _lookup(seed: int, who: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Age, sex, postcode and usual diagnosis of persons, wherever in the past they first appeared."""
-    found = [np.empty(len(who), dtype=np.int64) for _ in range(4)]
-    block = who // _NEW
-    for number in np.unique(block):
-        rows = block == number
-        for column, made in zip(found, _persons(seed, int(number)), strict=True):
-            column[rows] = made[who[rows] - number * _NEW]
-    return tuple(found)
+def _returning(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
+    """Persons who come back, chronic ones first, with the diagnosis of this visit."""
+    plan, rng = _plan(source, number), source.rng("returns", number)
+    rows = plan.rows(_RETURN)
+    seen = number * _NEW + np.cumsum(plan.role != _RETURN)[rows]
+    window = _window(source, number)
+    choice = _earlier(rng, _BACK, seen, _NEW, _CANDIDATES)
+    who = _first(choice, _CHRONIC[window.diagnosis[choice - _base(number) * _NEW]])
+    persons = window.take(who - _base(number) * _NEW)
+    return who, persons.having(_again(source, rng, persons, rows + number * BLOCK, plan.month[rows]))
 
 
-@lru_cache(maxsize=16)
-def _persons(seed: int, number: int) -> tuple[NDArray[np.int64], ...]:
-    rng = generator(seed, "feed persons", number)
-    age, sex, postcode = _persons_from(rng, _NEW)
-    return age, sex, postcode, _diagnoses().draw(rng, _profile(age, sex))
+def _again(
+    source: _Source,
+    rng: np.random.Generator,
+    persons: households.Persons,
+    rows: NDArray[np.int64],
+    month: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The diagnosis of a later visit: the same, another of its chapter, or whatever befalls such a person."""
+    before = persons.diagnosis
+    profile = illnesses.profile(persons.age, persons.sex, month)
+    same = rng.random(len(rows)) < np.where(_CHRONIC[before], _SAME_CHRONIC, _SAME_ACUTE)
+    related = rng.random(len(rows)) < _RELATED
+    near = illnesses.related().draw(rng, profile * len(VALUES) + before)
+    other = np.where(related, near, illnesses.later().draw(rng, profile))
+    return np.where(same & ~_ONCE[before], before, _spread(source, rng, other, profile, rows))
 
 
-def _persons_from(rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], ...]:
-    age = (rng.beta(1.7, 1.2, count) * 100).astype(np.int64)
-    sex = (rng.random(count) >= 0.52).astype(np.int64)
-    return age, sex, people.postcodes(rng, people.regions(rng, count))
+@lru_cache(maxsize=2 * _REACH)
+def _persons(source: _Source, number: int) -> households.Persons:
+    """The persons who first come in a block, in the order of arrival, with the diagnosis of that visit."""
+    plan = _plan(source, number)
+    role = plan.role[plan.role != _RETURN]
+    parts = [
+        (np.flatnonzero(role == _FOUNDER), _founders(source, number)),
+        (np.flatnonzero(role == _RELATIVE), _relatives(source, number)),
+    ]
+    return households.merged(_NEW, parts)
 
 
-def _profile(age: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(np.searchsorted((15, 50, 65), age, side="right") * 2 + sex)
+@lru_cache(maxsize=2 * _REACH)
+def _founders(source: _Source, number: int) -> households.Persons:
+    plan, rng = _plan(source, number), source.rng("founders", number)
+    rows = plan.rows(_FOUNDER)
+    persons = households.founders(rng, number * _FOUNDERS + np.arange(_FOUNDERS))
+    profile = illnesses.profile(persons.age, persons.sex, plan.month[rows])
+    diagnosis = illnesses.onset().draw(rng, profile)
+    return persons.having(_spread(source, rng, diagnosis, profile, rows + number * BLOCK))
 
 
-@cache
-def _diagnoses() -> Choice:
-    """The distribution of ``VALUES`` for children, the young, the middle-aged and the old, women before men."""
-    base = zipf(len(VALUES), 0.75, 6.0)
-    weights = np.empty((4, 2, len(VALUES)))
-    for band in range(4):
-        for sex in range(2):
-            weights[band, sex] = base * [_possible(name, mark, band, sex) for name, mark in _MARKED]
-    return Choice(weights.reshape(8, -1))
+def _relatives(source: _Source, number: int) -> households.Persons:
+    """Relatives of founders: soon after one with a catching illness, mostly with the same, else later with their own."""
+    plan, rng = _plan(source, number), source.rng("relatives", number)
+    rows = plan.rows(_RELATIVE)
+    seen = number * _FOUNDERS + np.cumsum(plan.role == _FOUNDER)[rows]
+    hosts = households.joined([_founders(source, block) for block in range(_base(number), number + 1)])
+    soon = _earlier(rng, _SOON, seen, _FOUNDERS, _SOURCES) - _base(number) * _FOUNDERS
+    late = _earlier(rng, _LATE, seen, _FOUNDERS, 1)[0] - _base(number) * _FOUNDERS
+    catching = _CATCHING[hosts.diagnosis[soon]]
+    host = hosts.take(np.where(catching.any(axis=0), _first(soon, catching), late))
+    persons = households.relatives(rng, host)
+    profile = illnesses.profile(persons.age, persons.sex, plan.month[rows])
+    caught = catching.any(axis=0) & (rng.random(len(rows)) < _CATCH)
+    caught &= illnesses.onset().shares[profile, host.diagnosis] > 0
+    own = _spread(source, rng, illnesses.onset().draw(rng, profile), profile, rows + number * BLOCK)
+    return persons.having(np.where(caught, host.diagnosis, own))
 
 
-def _possible(name: str, mark: str, band: int, sex: int) -> bool:
-    if name in ("childbirth", "threatened miscarriage"):
-        return band == 1 and sex == 0
-    return {
-        "": True,
-        "f": sex == 0 and band > 0,
-        "m": sex == 1 and band > 1,
-        "c": band == 0,
-        "a": band > 0,
-        "o": band > 1,
-    }[mark]
+def _spread(
+    source: _Source,
+    rng: np.random.Generator,
+    diagnosis: NDArray[np.int64],
+    profile: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The diagnoses with those of an outbreak among them: its share is multiplied at every age and sex."""
+    chance = rng.random(len(rows))  # drawn in any case, so that the rows before an outbreak are those without it
+    if not source.outbreak:
+        return diagnosis
+    epidemic = VALUES.index(source.outbreak.value)
+    share = illnesses.onset().shares[profile, epidemic]
+    extra = (source.outbreak.strength(rows) - 1) * share / np.maximum(1 - share, share)
+    return np.where(chance < extra, epidemic, diagnosis)
+
+
+def _earlier(
+    rng: np.random.Generator, mean: float, seen: NDArray[np.int64], per_block: int, count: int
+) -> NDArray[np.int64]:
+    """For each of ``seen``, the number of persons so far, some of them: the further back, the rarer."""
+    back = rng.exponential(mean, (count, len(seen))).astype(np.int64)
+    # Early in a feed few have been there: the remainder still finds somebody, so that short feeds have returns too.
+    return np.asarray(seen - 1 - back % np.minimum(seen, (_REACH - 1) * per_block))
+
+
+def _first(choice: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """In each column the first choice that is wanted; where none is, the first."""
+    return np.asarray(choice[wanted.argmax(axis=0), np.arange(choice.shape[1])])
+
+
+def _base(number: int) -> int:
+    """The earliest block that a block refers to."""
+    return max(0, number - _REACH + 1)
+
+
+def _window(source: _Source, number: int) -> households.Persons:
+    return households.joined([_persons(source, block) for block in range(_base(number), number + 1)])
+
+
+@lru_cache(maxsize=2 * _REACH)
+def _plan(source: _Source, number: int) -> _Plan:
+    """Each block brings the same number of new persons, so a block knows who came before it without making them."""
+    rng = source.rng("plan", number)
+    role = np.repeat([_FOUNDER, _RELATIVE, _RETURN], [_FOUNDERS - 1, _RELATIVES, BLOCK - _NEW])
+    time = _times(rng, number)
+    month = time.astype("datetime64[M]").astype(np.int64) % MONTHS
+    return _Plan(np.concatenate([[_FOUNDER], rng.permutation(role)]), time, month)
 
 
 def _times(rng: np.random.Generator, number: int) -> NDArray[np.datetime64]:
@@ -165,6 +262,3 @@ def _times(rng: np.random.Generator, number: int) -> NDArray[np.datetime64]:
     weeks, rest = np.divmod(even, week[-1])
     seconds = np.interp(rest, week, np.arange(len(week)) * 3_600.0) + weeks * 7 * 86_400
     return np.asarray(_START + seconds.astype(np.int64))
-
-
-_ROUTE = Choice((38, 18, 20, 6, 8, 10))

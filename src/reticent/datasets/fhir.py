@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import timedelta
+from itertools import compress
 from typing import IO, TYPE_CHECKING, Any
 
-from reticent.datasets import hospital
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.visits import admissions
 from reticent.datasets.writers import private_file, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 KINDS = ("Patient", "Encounter", "Condition", "Observation")
@@ -37,13 +39,18 @@ _OBSERVATION = (
 
 
 def write_fhir(
-    folder: Path, n: int, seed: int = 0, *, on_rows: Callable[[int], None] | None = None
+    folder: Path,
+    n: int,
+    seed: int = 0,
+    *,
+    visits: float | None = None,
+    on_rows: Callable[[int], None] | None = None,
 ) -> tuple[Path, ...]:
     """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
     paths = {kind: folder / f"{kind}.ndjson" for kind in KINDS}
     with ExitStack() as stack:
         files = {kind: stack.enter_context(private_file(path)) for kind, path in paths.items()}
-        for table in hospital.batches(n, seed, 32_768):
+        for table in admissions(n, seed, 32_768, visits):
             _write(files, table.to_pydict())
             if on_rows:
                 on_rows(table.num_rows)
@@ -52,19 +59,21 @@ def write_fhir(
 
 
 def _write(files: dict[str, IO[bytes]], rows: dict[str, list[Any]]) -> None:
-    from datetime import timedelta
-
     ends = [day + timedelta(stay) for day, stay in zip(rows["admission_date"], rows["length_of_stay"], strict=True)]
     ids, names = rows["patient_id"], rows["name"]
+    numbers = rows.get("visit")
+    keys = [f"{person}-{number}" for person, number in zip(ids, numbers, strict=True)] if numbers else ids
+    first = [number == 1 for number in numbers] if numbers else [True] * len(ids)
     classes = [_CLASS.get(route, "IMP") for route in rows["admission_route"]]
     people = zip(ids, names, ids, names, rows["sex"], rows["birth_date"], rows["region"], rows["postcode"], strict=True)
-    visits = zip(ids, classes, ids, names, rows["admission_date"], ends, rows["ward"], strict=True)
-    files["Patient"].write("".join([_PATIENT % row for row in people]).encode())
-    files["Encounter"].write("".join([_ENCOUNTER % row for row in visits]).encode())
-    files["Condition"].write(
-        "".join([_CONDITION % row for row in zip(ids, ids, ids, rows["diagnosis"], names, strict=True)]).encode()
-    )
+    visits = zip(keys, classes, ids, names, rows["admission_date"], ends, rows["ward"], strict=True)
+    conditions = zip(keys, ids, keys, rows["diagnosis"], names, strict=True)
     pressures = [100 + stay for stay in rows["length_of_stay"]]
-    files["Observation"].write(
-        "".join([_OBSERVATION % row for row in zip(ids, ids, ids, pressures, strict=True)]).encode()
-    )
+    _append(files["Patient"], _PATIENT, compress(people, first))
+    _append(files["Encounter"], _ENCOUNTER, visits)
+    _append(files["Condition"], _CONDITION, conditions)
+    _append(files["Observation"], _OBSERVATION, zip(keys, ids, keys, pressures, strict=True))
+
+
+def _append(file: IO[bytes], form: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    file.write("".join([form % row for row in rows]).encode())

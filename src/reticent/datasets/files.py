@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from reticent.datasets import census, feed, hospital, series
+from reticent.datasets import census, feed, series
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.visits import admissions
 from reticent.datasets.writers import table_file, write, write_csv, write_text
 from reticent.errors import PolicyError
 
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     Heard = Callable[[int], None] | None
 
 
-def write_hospital(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
-    """Writes hospital admissions and their policy; says which files were written."""
-    write(hospital.batches(n, seed), path, on_rows=on_rows)
-    return path, _policy(path, "hospital")
+def write_hospital(
+    path: Path, n: int, seed: int = 0, *, visits: float | None = None, on_rows: Heard = None
+) -> tuple[Path, ...]:
+    """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
+    write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
+    return path, _policy(path, "hospital" if visits is None else "visits")
 
 
 def write_census(
@@ -33,9 +36,12 @@ def write_census(
     return path, _policy(path, layout)
 
 
-def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+def write_feed(
+    path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: Heard = None
+) -> tuple[Path, ...]:
     """Writes a feed of admissions, its prior beside it and the policy; says which files were written.
 
+    ``outbreak`` names the diagnosis that breaks out, if any; the prior is of a time before it.
     The prior is called ``prior.csv``; where another feed's lies there already, it is named after the feed.
     """
     past = path.with_name("prior.csv")
@@ -44,7 +50,7 @@ def write_feed(path: Path, n: int, seed: int = 0, *, on_rows: Heard = None) -> t
     counts = feed.prior(seed)
     if past.exists() and not _holds(past, counts):
         past = path.with_suffix(".prior.csv")
-    write(feed.batches(n, seed), path, on_rows=on_rows)
+    write(feed.batches(n, seed, outbreak=outbreak), path, on_rows=on_rows)
     write_csv([counts], past)
     policy = path.with_suffix(".policy.yaml")
     write_text(policy_yaml("feed").replace("prior.csv", past.name), policy)

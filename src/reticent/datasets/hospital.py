@@ -2,7 +2,8 @@
 
 The diagnosis depends on age and sex: each age band of each sex has its own mixture of chapters, each chapter its own
 long tail, and what cannot be (pregnancy in men, dementia in the young) has probability zero. The most frequent
-diagnosis stays well below one in twenty, so that l = 10 to 20 can be met.
+diagnosis stays well below one in twenty, so that l = 10 to 20 can be met. Illnesses that have a season choose the day.
+`visits` gives the same hospital with persons who come back.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.datasets import people
-from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, within
+from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, within
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
+from reticent.datasets.seasons import CURVES, EVEN, of_days
+from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 
 if TYPE_CHECKING:
@@ -79,7 +82,9 @@ _WARDS = {
 WARDS = (*dict.fromkeys(_WARDS.values()), "internal medicine", "surgery", "intensive care", "geriatrics", "day clinic")
 """Every ward."""
 
-_DAY_ZERO = np.datetime64("2025-01-01")
+DAY_ZERO = np.datetime64("2025-01-01")
+"""The first day of the year that all admissions lie in."""
+
 _DAYS = 365
 
 
@@ -99,12 +104,11 @@ def generate(n: int, seed: int = 0) -> pa.Table:
 
 def _block(seed: int, number: int) -> pa.Table:
     rng = generator(seed, "hospital", number)
-    band = _BAND.draw(rng, 0, BLOCK)
-    sex = (rng.random(BLOCK) >= np.asarray(_FEMALE_SHARE)[band]).astype(np.int64)
+    band, sex = bands_and_sexes(rng, BLOCK)
     age = _age(rng, band)
-    diagnosis = diagnoses().draw(rng, _profile(band, sex))
+    diagnosis = diagnoses().draw(rng, profile(band, sex))
     region = people.regions(rng, BLOCK)
-    admitted = _DAY_ZERO + rng.integers(0, _DAYS, BLOCK)
+    admitted = DAY_ZERO + days(generator(seed, "hospital days", number), diagnosis, rng.integers(0, _DAYS, BLOCK))
     born = admitted - (age * 365.2425 + rng.random(BLOCK) * 365).astype(np.int64)
     columns = {
         "patient_id": people.patient_ids(np.arange(BLOCK) + number * BLOCK),
@@ -113,13 +117,47 @@ def _block(seed: int, number: int) -> pa.Table:
         "sex": strings(people.SEXES, sex),
         "region": strings(people.REGIONS, region),
         "postcode": strings(people.POSTCODES, people.postcodes(rng, region)),
-        "admission_route": strings(ROUTES, _ROUTE.draw(rng, band)),
+        "admission_route": strings(ROUTES, ROUTE.draw(rng, band)),
         "admission_date": pa.array(admitted, pa.date32()),
-        "length_of_stay": pa.array(_stay(rng, band), pa.int32()),
-        "ward": strings(WARDS, _ward(rng, band, diagnosis)),
+        "length_of_stay": pa.array(stays(rng, band), pa.int32()),
+        "ward": strings(WARDS, wards(rng, band, diagnosis)),
         "diagnosis": strings(CODES, diagnosis),
     }
     return pa.table(columns)
+
+
+def bands_and_sexes(rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The age band and the sex of some patients."""
+    band = _BAND.draw(rng, 0, count)
+    return band, (rng.random(count) >= np.asarray(_FEMALE_SHARE)[band]).astype(np.int64)
+
+
+def days(rng: np.random.Generator, diagnosis: NDArray[np.int64], even: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The day of the year for each diagnosis: by its season, or the one of ``even`` where it has none."""
+    curve = _curve()[diagnosis]
+    rows = np.flatnonzero(curve)
+    day = even.copy()
+    day[rows] = _DAY.draw(rng, curve[rows])
+    return day
+
+
+@cache
+def _curve() -> NDArray[np.int64]:
+    """For each of ``CODES`` the row of ``_DAY``; 0 has no season."""
+    names = [next((name for span, name in SEASONS if within(code, span)), None) for code in CODES]
+    return np.array([1 + list(CURVES).index(name) if name else 0 for name in names])
+
+
+def law(age: int, sex: str) -> NDArray[np.float64]:
+    """The true shares of ``CODES`` among the patients of an age and sex.
+
+    >>> float(law(30, "male")[CODES.index("O80")])
+    0.0
+    """
+    if not 0 <= age < BANDS[-1] or sex not in people.SEXES:
+        raise PolicyError("There is no such age or sex.", hint=f"Use female or male, and 0 to {BANDS[-1] - 1}.")
+    band = np.searchsorted(BANDS, age, side="right") - 1
+    return np.asarray(diagnoses().shares[band * len(people.SEXES) + people.SEXES.index(sex)])
 
 
 def _age(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -130,12 +168,14 @@ def _age(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]
     return np.asarray(low + (part * (high - low)).astype(np.int64))
 
 
-def _stay(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
+def stays(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many days each person stays."""
     days = rng.gamma(1.3, np.asarray(_STAY)[band] / 1.3)
     return np.minimum(days.astype(np.int64), _LONGEST_STAY)
 
 
-def _profile(band: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64]:
+def profile(band: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of ``diagnoses()`` for each age band and sex."""
     return np.asarray(band * len(people.SEXES) + sex)
 
 
@@ -191,7 +231,8 @@ def _favour(code: str, age: int) -> float:
     )
 
 
-def _ward(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:
+def wards(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A ward for each diagnosis, as position in ``WARDS``."""
     usual = _usual_ward()[np.asarray(CHAPTER_OF)[diagnosis]]
     child = (band > 0) & (band < 3) & (rng.random(len(band)) < 0.7)
     usual = np.where(child, WARDS.index("paediatrics"), usual)
@@ -204,4 +245,5 @@ def _usual_ward() -> NDArray[np.int64]:
 
 
 _BAND = Choice(_PATIENTS)
-_ROUTE = Choice([(30, 8, 4, 8, 2, 48)] + [(46, 20, 22, 5, 7, 0)] * 4 + [(40, 20, 28, 6, 6, 0)] * 6)
+_DAY = Choice([of_days(curve) for curve in (EVEN, *CURVES.values())])
+ROUTE = Choice([(30, 8, 4, 8, 2, 48)] + [(46, 20, 22, 5, 7, 0)] * 4 + [(40, 20, 28, 6, 6, 0)] * 6)

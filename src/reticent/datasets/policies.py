@@ -26,8 +26,15 @@ columns:
 privacy: {l: 10, suppression: 0.02}
 
 table:    {method: anatomy}             # one table, released once
-evolving: {strategy: sealed, l: 10}     # a table that gains, loses and corrects rows
+evolving: {method: sealed}            # a table that gains, loses and corrects rows
 """
+
+_VISITS = (
+    _HOSPITAL.partition("evolving:")[0]  # an evolving table has one row per person
+    .replace("one per person", "several per person")
+    .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
+    .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
+)
 
 _SERIES = """\
 # The same persons in several releases, while their illness progresses.
@@ -46,7 +53,7 @@ columns:
 privacy: {l: 4}
 
 # Four candidates for each person in every release, and no release above the risk limit.
-series: {model: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, max_risk: 0.5}
 """
 
 _FEED = """\
@@ -57,6 +64,7 @@ person: patient_id                # the same person across visits; kept inside, 
 columns:
   admitted:        plain          # a stream without delay shows the time anyway
   patient_id:      identifier
+  household:       identifier     # who lives together falls ill together
   age:             {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
   sex:             quasi
   region:          quasi
@@ -67,7 +75,7 @@ columns:
 privacy: {l: 10}
 
 # How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
-stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+stream: {method: sealed, prior: {file: prior.csv}}
 """
 
 _EVOLVING = """\
@@ -89,7 +97,7 @@ columns:
 privacy: {l: 10}
 
 table:    {method: anatomy}
-evolving: {strategy: sealed, l: 10}     # up to l = 30 can be met
+evolving: {method: sealed}            # up to l = 30 can be met
 """
 
 _M_DISTINCT = """\
@@ -108,7 +116,7 @@ columns:
 privacy: {l: 4}
 
 table:  {method: anatomy}
-series: {model: m-distinct, m: 4, max_risk: 0.5}
+series: {method: m-distinct, max_risk: 0.5}
 """
 
 _FHIR = """\
@@ -173,7 +181,7 @@ columns:
 
 privacy: {l: 10}
 
-stream: {method: sealed, l: 10, prior: {file: prior.csv}}
+stream: {method: sealed, prior: {file: prior.csv}}
 """
 
 _POLICIES = {
@@ -181,6 +189,7 @@ _POLICIES = {
     "omop": _OMOP,
     "adt": _ADT,
     "hospital": _HOSPITAL,
+    "visits": _VISITS,
     "series": _SERIES,
     "feed": _FEED,
     "evolving": _EVOLVING,
@@ -189,7 +198,7 @@ _POLICIES = {
 
 
 def policy_yaml(kind: str) -> str:
-    """The policy for ``hospital``, ``series``, ``feed``, ``fhir``, ``omop``, ``adt`` or a census layout, as the text of a YAML file."""
+    """The policy for ``hospital``, ``visits``, ``series``, ``feed``, ``fhir``, ``omop``, ``adt`` or a census layout, as the text of a YAML file."""
     if kind not in _POLICIES:
         raise PolicyError("There is no such kind of data.", hint=f"Choose one of: {', '.join(_POLICIES)}.")
     return _POLICIES[kind]

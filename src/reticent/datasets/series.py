@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +51,20 @@ RECURRING = (
 
 FAMILIES: tuple[tuple[str, ...], ...] = tuple(tuple(line.split(" > ")) for line in PROGRESSIVE + RECURRING)
 VALUES: tuple[str, ...] = tuple(value for family in FAMILIES for value in family)
+
+_FROM = {
+    "high blood pressure": 15,
+    "fatty liver": 15,
+    "raised blood sugar": 15,
+    "stable angina": 30,
+    "early arthrosis": 30,
+    "glaucoma suspect": 30,
+    "mild cognitive impairment": 50,
+}
+"""The age before which nobody has an illness of the family that begins with it; the others know no age."""
+
+_AGES = (0, 15, 30, 50, 60)  # an onset law begins at each
+_OLD = 60
 
 _STAY = 0.7
 _LEAVE, _RETURN, _NEWCOMERS, _MOVE = 0.08, 0.2, 0.08, 0.04
@@ -126,16 +139,16 @@ def _progress() -> Choice:
 
 @cache
 def _onset() -> Choice:
-    """What people arrive with: families in a long tail, the first stage most often; the old have other illnesses."""
+    """What people arrive with from each of ``_AGES`` on: families in a long tail, the first stage most often."""
     order = np.random.default_rng(11).permutation(len(FAMILIES))
-    family = zipf(len(FAMILIES), 0.5)[order]
     stages = [0.5 ** np.arange(len(values)) for values in FAMILIES]
-    young = np.concatenate([share * stage / stage.sum() for share, stage in zip(family, stages, strict=True)])
-    starts = np.array([0, *(len(values) for values in FAMILIES)]).cumsum()
-    old = young.copy()
-    for index, (low, high) in enumerate(pairwise(starts)):
-        old[low:high] *= 2.0 if index < len(PROGRESSIVE) else 0.7
-    return Choice([young, old])
+    rows = []
+    for age in _AGES:
+        family = zipf(len(FAMILIES), 0.5)[order] * [age >= _FROM.get(values[0], 0) for values in FAMILIES]
+        if age >= _OLD:
+            family *= np.where(np.arange(len(FAMILIES)) < len(PROGRESSIVE), 2.0, 0.7)
+        rows.append(np.concatenate([share * stage / stage.sum() for share, stage in zip(family, stages, strict=True)]))
+    return Choice(rows)
 
 
 def _per_release(n: int) -> int:
@@ -163,7 +176,7 @@ def _arrive(rng: np.random.Generator, entry: NDArray[np.int64]) -> _Persons:
         sex=sex,
         age=age,
         postcode=people.postcodes(rng, people.regions(rng, BLOCK)),
-        diagnosis=_onset().draw(rng, (age >= 60).astype(np.int64)),
+        diagnosis=_onset().draw(rng, np.searchsorted(_AGES, age, side="right") - 1),
         present=np.ones(BLOCK, dtype=np.bool_),
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
+    ("table", "veil"): "reticent.engine.table.veil:Veil",
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
     ("table", "local"): "reticent.engine.table.local:Local",
@@ -29,6 +30,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("evolving", "encc"): "reticent.engine.evolving.encc:Encc",
     ("evolving", "eac"): "reticent.engine.evolving.eac:Eac",
     ("evolving", "red"): "reticent.engine.evolving.red:Red",
+    ("series", "veil"): "reticent.engine.series.veil:Veil",
     ("series", "sealed"): "reticent.engine.series.sealed:SealedSeries",
     ("series", "m-distinct"): "reticent.engine.series.m_distinct:MDistinct",
     ("series", "m-distinct*"): "reticent.engine.series.m_distinct_star:MDistinctStar",

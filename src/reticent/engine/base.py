@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from reticent.engine.identifiers import prepare, refuse_unfit
 from reticent.errors import DataError
@@ -11,13 +13,27 @@ from reticent.policy.hierarchy import ladder
 from reticent.release import Counts
 
 if TYPE_CHECKING:
-    import datetime as dt
+    from collections.abc import Mapping
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
-    from reticent.release import Release
+    from reticent.release import Guarantee, Release
+    from reticent.release.release import Kind
+
+
+class Members(NamedTuple):
+    """Who stood in which group of a release, side by side: keyed hashes of persons, and group numbers. Private."""
+
+    persons: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int64]
+
+    @classmethod
+    def nobody(cls) -> Members:
+        """For releases that keep no account of persons."""
+        return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
 
 class Publisher(ABC):
@@ -27,7 +43,7 @@ class Publisher(ABC):
     policy are never changed. Time and randomness come in by argument.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[Kind]
     method: ClassVar[str]
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
@@ -35,18 +51,33 @@ class Publisher(ABC):
         self.policy = policy
         self.rng = rng
 
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
+        """A digest of what the key of a house pins for life; empty for methods that need no house."""
+        return ""
+
     @property
     @abstractmethod
     def counts(self) -> Counts:
         """Where the rows are: rows_in = published + held + suppressed, at any moment."""
 
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What holds for what was published so far."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> Mapping[str, float]:
+        """The figures of what was published so far."""
+
+    def members(self) -> Members:
+        """Who stood in which group of the last release, for the ledger."""
+        return Members.nobody()
+
     @abstractmethod
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in; gives back what is now safe."""
-
-    def advance(self, now: dt.datetime) -> list[Release]:  # noqa: ARG002
-        """Tells that time has passed without records."""
-        return []
 
     def cut(self) -> list[Release]:
         """Publishes a version now (evolving tables and series)."""

@@ -108,14 +108,14 @@ def _decompose(rest: Mapping[int, int], size: int, total: int) -> list[tuple[tup
         return [((), total)]
     heap = [(-f, v) for v, f in rest.items() if f]
     heapq.heapify(heap)
-    found, remaining = [], total
+    parts, remaining = [], total
     while remaining:
         top = [heapq.heappop(heap) for _ in range(size)]
         outside = -heap[0][0] if heap else 0
         weight = min(-top[-1][0], remaining - outside)
-        found.append((tuple(v for _, v in top), weight))
+        parts.append((tuple(v for _, v in top), weight))
         remaining -= weight
         for negative, value in top:
             if negative + weight:
                 heapq.heappush(heap, (negative + weight, value))
-    return found
+    return parts

@@ -39,12 +39,12 @@ def prepare(table: pa.Table, policy: Policy) -> pa.Table:
         if column.combine is not None:
             table = _combine(table, name, column.combine)
     for name, column in policy.columns.items():
-        made = column.identifier
-        if made is None or made.drop or name not in table.column_names:
+        identifier = column.identifier
+        if identifier is None or identifier.drop or name not in table.column_names:
             continue
         at = table.column_names.index(name)
-        if made.pseudonym is not None:
-            changed = _pseudonyms(table.column(name), Keys.load(policy.path(made.pseudonym)))
+        if identifier.pseudonym is not None:
+            changed = _pseudonyms(table.column(name), Keys.load(policy.path(identifier.pseudonym)))
         else:
             changed = _shifted(table, policy, name)
         table = table.set_column(at, name, changed)
@@ -52,15 +52,25 @@ def prepare(table: pa.Table, policy: Policy) -> pa.Table:
 
 
 def refuse_unfit(policy: Policy, kind: str) -> None:
-    """Refuses what a kind of release cannot keep: pseudonyms that would link releases, shifts that would differ."""
+    """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l."""
+    l = policy.privacy.l
+    if kind != "table" and l is not None and l.kind in ("entropy", "recursive"):
+        raise PolicyError(
+            f"privacy.l: {l.kind} diversity is kept by table methods only, not by releases of the kind {kind}.",
+            hint="Write l: {distinct: ...} for this kind of release.",
+        )
     for name, column in policy.columns.items():
-        made = column.identifier
-        if made is not None and made.pseudonym is not None and kind != "table":
+        identifier = column.identifier
+        if identifier is not None and identifier.pseudonym is not None and kind != "table":
             raise PolicyError(
                 f"columns.{name}: a pseudonym would link the releases of a person.",
                 hint="Give the column the role identifier, or release one table once.",
             )
-        if made is not None and made.shift is not None and (kind == "stream" or (made.key is None and kind != "table")):
+        if (
+            identifier is not None
+            and identifier.shift is not None
+            and (kind == "stream" or (identifier.key is None and kind != "table"))
+        ):
             raise PolicyError(
                 f"columns.{name}: a shift without a key file would differ from release to release."
                 if kind != "stream"
@@ -89,12 +99,12 @@ def refuse_linking(table: pa.Table, policy: Policy) -> None:
 
 def beyond(policy: Policy) -> tuple[str, ...]:
     """What a bound does not say where several attributes are sensitive; part of the release's own words."""
-    said = []
+    sentences = []
     if len(policy.sensitive) > 1:
-        said.append("a reader who knows one sensitive value of a person and infers another from it")
+        sentences.append("a reader who knows one sensitive value of a person and infers another from it")
     if any(column.combine for column in policy.columns.values()):
-        said.append("each part of a combined value alone: the bound is for the combination")
-    return tuple(said)
+        sentences.append("each part of a combined value alone: the bound is for the combination")
+    return tuple(sentences)
 
 
 def pseudonym(value: str, keys: Keys) -> str:
@@ -118,11 +128,11 @@ def _pseudonyms(column: pa.ChunkedArray, keys: Keys) -> pa.Array:
 
 
 def _shifted(table: pa.Table, policy: Policy, name: str) -> pa.Array:
-    made = policy.columns[name].identifier
-    assert made is not None  # noqa: S101 - the caller looked
-    assert made.shift is not None  # noqa: S101
+    identifier = policy.columns[name].identifier
+    assert identifier is not None  # noqa: S101 - the caller looked
+    assert identifier.shift is not None  # noqa: S101
     assert policy.person is not None  # noqa: S101 - the policy was checked
-    secret = Keys.load(policy.path(made.key)).secret if made.key else _session_secret(policy)
+    secret = Keys.load(policy.path(identifier.key)).secret if identifier.key else _session_secret(policy)
     if policy.person not in table.column_names:
         raise DataError(f"The data has no column '{policy.person}', so no date can be shifted.")
     people = table.column(policy.person).cast(pa.string()).combine_chunks().dictionary_encode()
@@ -131,7 +141,9 @@ def _shifted(table: pa.Table, policy: Policy, name: str) -> pa.Array:
             f"{people.null_count:,} records have no person, so their dates cannot be shifted.",
             hint="Fill the person column, or leave those records out.",
         )
-    moves = np.array([days_of(person, secret, made.shift) for person in people.dictionary.to_pylist()], dtype=np.int64)
+    moves = np.array(
+        [days_of(person, secret, identifier.shift) for person in people.dictionary.to_pylist()], dtype=np.int64
+    )
     days = _days(table.column(name), name)
     moved = days + moves[people.indices.to_numpy()].astype("timedelta64[D]")
     return pa.array(moved, pa.date32(), from_pandas=True)

@@ -42,9 +42,9 @@ class Keys:
         if stat.S_IMODE(mode) & 0o077:
             raise PolicyError(f"{path.name}: others may read the key file.", hint=f"Run: chmod 600 {path.name}")
         try:
-            found = json.loads(text)
-            keys = {str(name): bytes.fromhex(value) for name, value in found["keys"].items()}
-            current = str(found["current"])
+            document = json.loads(text)
+            keys = {str(name): bytes.fromhex(value) for name, value in document["keys"].items()}
+            current = str(document["current"])
         except (ValueError, KeyError, TypeError, AttributeError):
             raise PolicyError(f"{path.name}: not a key file.", hint=hint) from None
         if current not in keys or any(len(key) != 32 for key in keys.values()):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
-from reticent.release.parcel import table_bytes, table_from
+from reticent.release.codec import table_bytes, table_from
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -30,7 +30,14 @@ def pack(
     order = [("table", name, len(data)) for name, data in parts.items()] + [
         ("blob", name, len(data)) for name, data in (blobs or {}).items()
     ]
-    header = {"policy": policy.hash, "secret": rng.secret.hex(), "seeded": rng.seeded, "state": state, "parts": order}
+    header = {
+        "policy": policy.hash,
+        "secret": rng.secret.hex(),
+        "seeded": rng.seeded,
+        "house": rng.house.hex(),
+        "state": state,
+        "parts": order,
+    }
     text = json.dumps(header).encode()
     return b"".join([_MAGIC, struct.pack("<Q", len(text)), text, *parts.values(), *(blobs or {}).values()])
 
@@ -58,4 +65,5 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
         raise StateError(
             "The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew."
         )
-    return Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"]), header["state"], tables, blobs
+    rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], house=bytes.fromhex(header["house"]))
+    return rng, header["state"], tables, blobs

@@ -10,6 +10,10 @@ from reticent.policy.tree import Tree, read_tree, tree_from_dict
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
 
+# What a release can keep of k, l and t: by kind, and by method where one differs from its kind. Classes of the other kinds
+# publish quasi-identifiers as they are, so k does not hold there, and they are bound by a prior instead of t.
+_KEPT = {"table": "klt", "anatomy": "l", "evolving": "l", "series": "l", "stream": "l", "castle": "kl"}
+
 
 def check(policy: Policy) -> list[str]:
     """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
@@ -73,14 +77,7 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
         notes.append(f"never released: {', '.join(policy.identifiers)}")
     notes += _identifiers(policy)
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
-    if privacy.k:
-        notes.append(f"k = {privacy.k}: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
-    if privacy.l:
-        notes.append(f"l = {_number(privacy.l.plain())}: every group keeps several sensitive values possible")
-    if privacy.t:
-        notes.append(
-            f"t = {_number(privacy.t.plain())}: a group tells little more about the sensitive value than the whole table"
-        )
+    notes += _demands(policy)
     notes += _kinds(policy)
     if not (privacy.k or privacy.l or privacy.t):
         notes.append("privacy is empty: a table can be released only with k, l or t")
@@ -89,31 +86,59 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     return notes
 
 
+def _demands(policy: Policy) -> list[str]:
+    """What privacy asks for; which releases keep it is said by kind."""
+    privacy, notes = policy.privacy, []
+    if privacy.k:
+        notes.append(f"k = {privacy.k} asks: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
+    if privacy.l:
+        notes.append(f"l = {_number(privacy.l.plain())} asks: every group keeps several sensitive values possible")
+    if privacy.t:
+        number = _number(privacy.t.plain())
+        notes.append(f"t = {number} asks: a group tells little more about the sensitive value than the whole table")
+    return notes
+
+
 def _number(plain: dict[str, Any]) -> str:
-    """`3 (distinct)` out of the form of the policy."""
-    ((kind, number),) = plain.items()
-    return f"{number} ({kind})"
+    """`3 (distinct)` from what the policy writes as {distinct: 3}."""
+    ((model, number),) = plain.items()
+    return f"{number} ({model})"
 
 
 def _kinds(policy: Policy) -> list[str]:
-    """What the sections of the other kinds of release say, where they are written."""
+    """What the releases of every section that is written keep of privacy, and what they do not."""
     evolving, series, stream = policy.evolving, policy.series, policy.stream
-    said = {
-        "evolving": f"evolving: {evolving.strategy}, l = {evolving.l}",
-        "series": f"series: {series.model}, m = {series.m}, no risk above {series.limit:g}",
-        "stream": f"stream: {stream.method}, " + ("k of privacy" if stream.method == "castle" else f"l = {stream.l}"),
+    words = {
+        "table": f"table: {policy.table.method}",
+        "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
+        "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
+        "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
-    return [text for name, text in said.items() if name in policy.model_fields_set]
+    return [text + _kept(policy, kind) for kind, text in words.items() if kind in policy.model_fields_set]
+
+
+def _kept(policy: Policy, kind: str) -> str:
+    privacy, method = policy.privacy, getattr(policy, kind).method
+    written = [name for name in ("k", "l", "t") if getattr(privacy, name) is not None]
+    held = [name for name in written if name in _KEPT.get(method, _KEPT[kind])]
+    lost = [name for name in written if name not in held]
+    return (f"; keeps {_and(held)} of privacy" if held else "") + (
+        f"; {_and(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""
+    )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _identifiers(policy: Policy) -> list[str]:
     notes = []
     for name, column in policy.columns.items():
-        made = column.identifier
-        if made is not None and made.pseudonym:
+        identifier = column.identifier
+        if identifier is not None and identifier.pseudonym:
             notes.append(f"{name}: released as a keyed pseudonym; a table where one repeats is refused")
-        if made is not None and made.shift:
-            notes.append(f"{name}: moved by up to {made.shift} days, the same for all records of a person")
+        if identifier is not None and identifier.shift:
+            notes.append(f"{name}: moved by up to {identifier.shift} days, the same for all records of a person")
         if column.combine:
             notes.append(
                 f"{name}: {' and '.join(column.combine)} as one value; the bound is for the combination, not for each alone"
@@ -122,7 +147,7 @@ def _identifiers(policy: Policy) -> list[str]:
         notes.append(
             "several sensitive columns: every group is diverse in each of them; table methods only, not Anatomy"
         )
-    for word, given in (("FHIR resources", policy.fhir), ("HL7 messages", policy.hl7)):
-        if given is not None:
-            notes.append(f"{word} give the columns {', '.join(given.paths)}")
+    for word, section in (("FHIR resources", policy.fhir), ("HL7 messages", policy.hl7)):
+        if section is not None:
+            notes.append(f"{word} give the columns {', '.join(section.paths)}")
     return notes

@@ -17,13 +17,13 @@ _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
 def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Keeps ever fewer leading characters; dropped ones become `*`. Longer codes do not fit."""
     longest = spec.prefix if isinstance(spec.prefix, int) else None
-    kept = tuple(range(spec.prefix - 1, 0, -1)) if isinstance(spec.prefix, int) else spec.prefix or ()
+    lengths = tuple(range(spec.prefix - 1, 0, -1)) if isinstance(spec.prefix, int) else spec.prefix or ()
     fits = [
         None if value is None or (longest is not None and len(str(value)) > longest) else str(value) for value in domain
     ]
-    if not kept:  # codes of one character: nothing between the value and the root
+    if not lengths:  # codes of one character: nothing between the value and the root
         return []
-    return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in kept]
+    return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in lengths]
 
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
@@ -71,8 +71,8 @@ def chapter(category: str) -> str | None:
     """The chapter of a three-character category, as `I` to `XXII`."""
     from reticent.policy.icd10 import CHAPTERS
 
-    found = _range(category, [(first, last) for first, last, _ in CHAPTERS])
-    return next((name for first, last, name in CHAPTERS if f"{first}-{last}" == found), None)
+    place = _range(category, [(first, last) for first, last, _ in CHAPTERS])
+    return next((name for first, last, name in CHAPTERS if f"{first}-{last}" == place), None)
 
 
 def _range(category: str, ranges: Sequence[tuple[str, str]]) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.policy.signs import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
+from reticent.policy.column_patterns import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +52,8 @@ class _Column:
 def guess(table: pa.Table) -> list[Guess]:
     """One guess per column, in the table's order."""
     sample = table.slice(0, SAMPLE)
-    found = [_guess_column(_column(name, sample.column(name))) for name in table.column_names]
-    return _one_sensitive(found)
+    guesses = [_guess_column(_column(name, sample.column(name))) for name in table.column_names]
+    return _one_sensitive(guesses)
 
 
 def guess_person(guesses: Sequence[Guess]) -> str | None:
@@ -77,9 +77,9 @@ def _column(name: str, data: pa.ChunkedArray) -> _Column:
 def _guess_column(c: _Column) -> Guess:
     rules = (_direct, _date, _local_date, _icd, _postcode, _sensitive, _near_unique, _number, _text)
     for rule in rules:
-        found = rule(c)
-        if found is not None:
-            return Guess(c.name, found[0], found[1], found[2], len(c.distinct))
+        parts = rule(c)
+        if parts is not None:
+            return Guess(c.name, *parts, len(c.distinct))
     return Guess(c.name, "quasi", f"{len(c.distinct)} different values that others may know", None, len(c.distinct))
 
 

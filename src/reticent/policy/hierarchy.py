@@ -115,10 +115,10 @@ def _refuse_strangers(labels: Labels, domain: list[Any], column: str, kind: str)
     )
 
 
-def _count_strangers(count: int, column: str, kind: str, wanted: str) -> None:
+def _count_strangers(count: int, column: str, kind: str, expectation: str) -> None:
     if count:
         raise DataError(
-            f"Column '{column}': {count} distinct value{'s are' if count > 1 else ' is'} not {wanted} (hierarchy: {kind}).",
+            f"Column '{column}': {count} distinct value{'s are' if count > 1 else ' is'} not {expectation} (hierarchy: {kind}).",
             hint="Correct the data, or extend the hierarchy in the policy.",
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from functools import cached_property
 from pathlib import Path
@@ -17,18 +18,24 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from reticent.errors import PolicyError
+from reticent.policy.bundle import named_files
+from reticent.policy.notebook import shown
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown
 from reticent.policy.settings import (
     EvolvingSettings,
     FhirSettings,
     Hl7Settings,
+    PriorSettings,
     SeriesSettings,
     SqlSettings,
     StreamSettings,
     TableSettings,
 )
 from reticent.policy.spec import Column
+
+DEFAULT_L, DEFAULT_M = 10, 4
+"""Candidates per record, and values per group of a series, where the policy says nothing."""
 
 
 class Policy(Section):
@@ -46,6 +53,7 @@ class Policy(Section):
     )
     columns: dict[str, Column]
     privacy: Privacy = Privacy()
+    prior: PriorSettings | None = Field(default=None, description="what a reader knows already; for the veil")
     table: TableSettings = TableSettings()
     evolving: EvolvingSettings = EvolvingSettings()
     series: SeriesSettings = SeriesSettings()
@@ -96,6 +104,41 @@ class Policy(Section):
                     "private",
                     "fhir.columns: '{name}': {why}; give it the role identifier.",
                     {"name": name, "why": path.private},
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _prior_fits(self) -> Policy:
+        if self.prior is None:
+            return self
+        for word, names, roles in (
+            ("by", self.prior.by, ("quasi", "plain")),
+            ("unit", (self.prior.unit,) if self.prior.unit else (), ("identifier",)),
+        ):
+            for name in names:
+                if name not in self.columns:
+                    text = unknown(name, tuple(self.columns))
+                    raise PydanticCustomError("prior", "prior.{word}: {text}", {"word": word, "text": text})
+                if self.columns[name].role not in roles:
+                    raise PydanticCustomError(
+                        "prior",
+                        "prior.{word}: the column '{name}' must have the role {roles}.",
+                        {"word": word, "name": name, "roles": " or ".join(roles)},
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _no_section_is_laxer(self) -> Policy:
+        if self.privacy.l is None:
+            return self
+        asked = math.ceil(self.privacy.l.l)
+        for kind, word in (("evolving", "l"), ("stream", "l"), ("series", "m")):
+            number = getattr(getattr(self, kind), word)
+            if number is not None and number < asked:
+                raise PydanticCustomError(
+                    "laxer",
+                    "{kind}: {word} = {number} is laxer than l = {asked} of privacy; take it out, or write a larger one.",
+                    {"kind": kind, "word": word, "number": number, "asked": asked},
                 )
         return self
 
@@ -166,18 +209,25 @@ class Policy(Section):
         return self._base / name
 
     def files(self) -> dict[str, Path]:
-        """Every file the policy refers to, by the place that names it."""
-        found: dict[str, Path] = {}
-        for name, column in self.columns.items():
-            for part in ("hierarchy", "updates"):
-                spec = getattr(column, part)
-                if spec is not None and spec.file is not None:
-                    found[f"columns.{name}.{part}"] = self.path(spec.file)
-        for kind in ("evolving", "series", "stream"):
-            prior = getattr(getattr(self, kind), "prior", None)
-            if prior is not None:
-                found[f"{kind}.prior"] = self.path(prior.file)
-        return found
+        """Every file whose content belongs to the policy's meaning, by the place that names it; keys do not."""
+        return {named.place: self.path(named.name) for named in named_files(self) if not named.secret}
+
+    def l_of(self, kind: str) -> int:
+        """The l that releases of this kind keep: that of `privacy`, or of the section where it is stricter."""
+        asked = [math.ceil(self.privacy.l.l)] if self.privacy.l is not None else []
+        section = None if kind in ("table", "series") else getattr(self, kind).l
+        return max([*asked, *([section] if section else [])], default=DEFAULT_L)
+
+    @property
+    def m(self) -> int:
+        """The different sensitive values per group of a series: never fewer than `privacy` asks for."""
+        asked = math.ceil(self.privacy.l.l) if self.privacy.l is not None else 0
+        return self.series.m or max(asked, DEFAULT_M)
+
+    @property
+    def group_size(self) -> int:
+        """Members of a first group of a series: at least m, and enough that one of them stays within the risk limit."""
+        return max(self.m, math.ceil(1 / self.series.limit - 1e-9))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, defaults left out; `from_dict` reads them back."""
@@ -198,6 +248,15 @@ class Policy(Section):
                 ) from None
             digest.update(place.encode() + b"\0" + hashlib.sha256(content).digest())
         return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{len(self._with(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain"))
+        return f"Policy({roles}; privacy {self.to_dict().get('privacy', {})})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the role of each column."""
+        rows = [(name, column.role, "person" if name == self.person else "") for name, column in self.columns.items()]
+        return shown(f"Policy: privacy {self.to_dict().get('privacy', {})}", ("column", "role", ""), rows)
 
     def check_columns(self, names: list[str] | tuple[str, ...]) -> None:
         """Refuses data whose columns are not those of the policy."""
@@ -237,19 +296,19 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[tuple[Any, ...], int]]:
 def _lines(node: Any, at: tuple[Any, ...]) -> list[tuple[tuple[Any, ...], int]]:
     if node is None:
         return []
-    found = [(at, node.start_mark.line + 1)]
+    places = [(at, node.start_mark.line + 1)]
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             below = _lines(value, (*at, key.value))
-            found += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
+            places += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            found += _lines(value, (*at, i))
-    return found
+            places += _lines(value, (*at, i))
+    return places
 
 
 def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int]) -> str:
-    said = []
+    sentences = []
     for item in error.errors(include_url=False):
         at = tuple(item["loc"])
         key = item.get("ctx", {}).get("key")
@@ -257,8 +316,8 @@ def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int
         line = next((lines[place[:i]] for i in range(len(place), -1, -1) if place[:i] in lines), None)
         where = ".".join(_words(at, lines)) or "policy"
         head = f"{name}, line {line}" if line else name
-        said.append(f"{head}: {where}: {_advice(item)}")
-    return "\n".join(dict.fromkeys(said))
+        sentences.append(f"{head}: {where}: {_advice(item)}")
+    return "\n".join(dict.fromkeys(sentences))
 
 
 def _words(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,6 +13,8 @@ class Section(BaseModel):
     """A part of a policy: unknown keys are refused, with the nearest known one offered."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+    renamed: ClassVar[dict[str, str]] = {}
+    """Words of earlier versions, with the word that is written instead."""
 
     @model_validator(mode="before")
     @classmethod
@@ -20,11 +22,20 @@ class Section(BaseModel):
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
+                if key in cls.renamed:
+                    text = f"'{key}' is now called '{cls.renamed[key]}'; write {cls.renamed[key]}: {value[key]}."
+                    raise PydanticCustomError("renamed", "{text}", {"text": text, "key": str(key)})
                 if key not in known:
                     raise PydanticCustomError(
                         "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
                     )
         return value
+
+
+class FileRef(Section):
+    """A file beside the policy."""
+
+    file: str
 
 
 def unknown(word: str, known: list[str] | tuple[str, ...]) -> str:

@@ -46,8 +46,8 @@ class HierarchySpec(Section):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> HierarchySpec:
-        given = [name for name in HIERARCHIES if getattr(self, name) is not None]
-        if len(given) != 1:
+        written = [name for name in HIERARCHIES if getattr(self, name) is not None]
+        if len(written) != 1:
             raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(HIERARCHIES)})
         self._check_numbers()
         return self
@@ -132,6 +132,7 @@ class Column(Section):
 
     role: Literal["identifier", "quasi", "sensitive", "plain"]
     hierarchy: HierarchySpec | None = None
+    level: int = Field(default=0, ge=0, description="of the hierarchy, at which the veil publishes it; 0: as it is")
     updates: UpdatesSpec | None = None
     identifier: IdentifierSpec | None = Field(default=None, description="drop, pseudonym or date shift")
     combine: tuple[str, ...] | None = Field(
@@ -140,12 +141,14 @@ class Column(Section):
 
     @model_validator(mode="after")
     def _fits_role(self) -> Column:
-        made = self.identifier
-        if made is not None and made.drop and self.role != "identifier":
+        identifier = self.identifier
+        if self.level and self.role != "quasi":
+            raise PydanticCustomError("level", "a level is for columns of the role quasi.")
+        if identifier is not None and identifier.drop and self.role != "identifier":
             raise PydanticCustomError("identifier", "drop needs the role identifier.")
-        if made is not None and made.pseudonym and self.role != "plain":
+        if identifier is not None and identifier.pseudonym and self.role != "plain":
             raise PydanticCustomError("identifier", "a pseudonym is released, so its column needs the role plain.")
-        if made is not None and made.shift and self.role not in {"quasi", "plain"}:
+        if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
             raise PydanticCustomError("identifier", "a shifted date needs the role quasi or plain.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
             raise PydanticCustomError("combine", "combine joins two or more columns into one of role sensitive.")

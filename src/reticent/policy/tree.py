@@ -38,10 +38,10 @@ class Tree:
         """The ancestors of a value, or None for a value that is not a leaf."""
         if value is None:
             return None
-        found = self.paths.get(str(value))
-        if found is None and isinstance(value, float) and value.is_integer():
-            found = self.paths.get(str(int(value)))
-        return found
+        path = self.paths.get(str(value))
+        if path is None and isinstance(value, float) and value.is_integer():
+            path = self.paths.get(str(int(value)))
+        return path
 
 
 def read_tree(path: Path, *, column: str) -> Tree:

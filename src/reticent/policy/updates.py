@@ -84,8 +84,8 @@ class Updates:
         from scipy import sparse  # loaded where needed: few policies name updates
 
         _, labels = sparse.csgraph.connected_components(self.matrix, directed=False)
-        found: npt.NDArray[np.int32] = labels.astype(np.int32)
-        return found
+        component: npt.NDArray[np.int32] = labels.astype(np.int32)
+        return component
 
     @cached_property
     def even(self) -> bool:
@@ -110,7 +110,7 @@ def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still
     if spec is None:
         raise PolicyError(
             f"columns.{column}: a series with changing values needs to know how they may change.",
-            hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {model: m-invariance}.",
+            hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {method: m-invariance}.",
         )
     if spec.file is not None:
         return _compile(read_updates(policy.path(spec.file), column=column), seen)
@@ -240,9 +240,9 @@ def _compile(rows: Rows, seen: Iterable[Value]) -> Updates:
             row = {after: weight * (1 - share) for after, weight in row.items()} | {value: share}
         for after, weight in row.items():
             matrix[i, code[after]] = weight
-    given = _sorted(matrix.tocsr())
-    closed = _closure(given)
-    return Updates(values, closed, int(closed.nnz - given.nnz), stayed)
+    weights = _sorted(matrix.tocsr())
+    closed = _closure(weights)
+    return Updates(values, closed, int(closed.nnz - weights.nnz), stayed)
 
 
 def _closure(step: sparse.csr_array) -> sparse.csr_array:
@@ -259,7 +259,7 @@ def _closure(step: sparse.csr_array) -> sparse.csr_array:
 def _sorted(matrix: Any) -> sparse.csr_array:
     from scipy import sparse
 
-    found = sparse.csr_array(matrix)
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found
+    rows = sparse.csr_array(matrix)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return rows

@@ -13,34 +13,38 @@ import os
 import platform
 import secrets
 import shutil
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.release.codec import to_dict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reticent.release.release import Release
 
 MANIFEST = "release.json"
+FORMAT = 2
+"""Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 
 
-def write(release: Release, path: Path, form: str, now: dt.datetime | None) -> Path:
+def write(release: Release, path: Path, file_format: str, now: dt.datetime | None) -> Path:
     """Writes a release to a folder that does not exist yet, or is empty."""
-    if form not in FORMATS:
+    if file_format not in FORMATS:
         raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
     refuse_taken(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.mkdir(mode=0o700)
-        _fill(draft, release, form, now)
+        _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
         draft.rename(path)
@@ -63,47 +67,49 @@ def refuse_taken(path: Path) -> None:
         raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
 
 
-def _fill(draft: Path, release: Release, form: str, now: dt.datetime | None) -> None:
+def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {}
     for name, table in release.tables.items():
-        target = draft / f"{name}.{form}"
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            if form == "csv":
+        target = draft / f"{name}.{file_format}"
+        with _new(target) as file:
+            if file_format == "csv":
                 pa.csv.write_csv(table, file)
             else:
                 pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
+        files[target.name] = _digest(target)
+    for name, document in release.documents.items():
+        with _new(target := draft / f"{name}.json") as file:
+            file.write(json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n")
         files[target.name] = _digest(target)
     text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
-    with os.fdopen(os.open(draft / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    with _new(draft / MANIFEST) as file:
+        file.write(text.encode())
     sync(draft)
 
 
+@contextlib.contextmanager
+def _new(path: Path) -> Iterator[IO[bytes]]:
+    """A new file for its owner alone, on disk when the block ends."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "kind": release.kind,
-        "method": release.method,
-        "policy_hash": release.policy_hash,
-        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-        "counts": asdict(release.counts),
-        "metrics": dict(release.metrics),
-        "explain": dict(release.explain),
-        "seeded": release.seeded,
+    return to_dict(release) | {
+        "format": FORMAT,
         "files": files,
         "versions": {"reticent": version("reticent"), "python": platform.python_version(), "pyarrow": pa.__version__},
         "time": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
     }
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """The manifest and the tables of a release folder; every column of a CSV is read as text."""
+def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
+    """The manifest, the tables and the documents of a release folder; every column of a CSV is read as text."""
     manifest = read_manifest(path)
-    tables = {}
+    tables: dict[str, pa.Table] = {}
+    documents: dict[str, Any] = {}
     for name, digest in manifest["files"].items():
         file = path / Path(name).name
         try:
@@ -111,10 +117,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table]]:
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
                 )
-            tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
-        except (OSError, pa.ArrowException):
+            if file.suffix == ".json":
+                documents[file.stem] = json.loads(file.read_bytes())
+            else:
+                tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
+        except (OSError, ValueError, pa.ArrowException):
             raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
-    return manifest, tables
+    return manifest, tables, documents
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -127,7 +136,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         ) from None
     except ValueError:
         raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != 1:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
             f"{path}: {MANIFEST} has another format than this version reads.",
             hint="Read it with the version that wrote it.",

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reticent.release import folder
-
 if TYPE_CHECKING:
     import datetime as dt
 
     import pyarrow as pa
 
-Kind = Literal["generalised", "anatomy", "m-distinct", "stream"]
+Kind = Literal["table", "evolving", "series", "stream"]
+Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil"]
+_ROWS = 5
+"""Of each table that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,15 @@ class Release:
     """One publication: tables by name, the guarantee, counts, metrics, and how it came about.
 
     Attributes:
-        kind: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits} or "stream" {group, tuple | record}.
+        kind: what was given away: a table once, an evolving table, a series, a stream.
+        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data} or "stream" {group, tuple | record}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
+        documents: what a recipient needs besides the tables, by name: `veil` becomes `veil.json`.
         seeded: the random choices came from a given seed, so this is fit for tests only.
     """
 
     kind: Kind
+    shape: Shape
     method: str
     tables: Mapping[str, pa.Table]
     guarantee: Guarantee
@@ -69,28 +73,38 @@ class Release:
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())
-        return f"Release({self.kind}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
+        return f"Release({self.kind}, {self.shape}, method={self.method}, rows {{{rows}}}, claims {dict(self.guarantee.claims)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is claimed, where the rows went, and the first rows as the world sees them."""
+        from reticent.policy.notebook import shown
+        from reticent.release.wording import claims_in_words
+
+        facts = [("claim", sentence) for sentence in claims_in_words(self.guarantee.claims)]
+        facts += [("holds against", self.guarantee.against)]
+        facts += [("not covered", words) for words in self.guarantee.not_covered]
+        facts += [(name, f"{number:,}") for name, number in vars(self.counts).items()]
+        facts += [("", "made with a seed: fit for tests, not for publication")] if self.seeded else []
+        parts = [shown(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
+        for name, table in self.tables.items():
+            rows = zip(*(column.to_pylist() for column in table.slice(0, _ROWS).columns), strict=True)
+            parts.append(shown(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
+        return "".join(parts)
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
         """Writes the release as a folder, wholly or not at all."""
+        from reticent.release import folder
+
         return folder.write(self, Path(path), format, now)
 
     @classmethod
     def from_dir(cls, path: str | Path) -> Release:
         """Reads a folder that `to_dir` wrote."""
-        manifest, tables = folder.read(Path(path))
-        guarantee = manifest["guarantee"]
-        return cls(
-            kind=manifest["kind"],
-            method=manifest["method"],
-            tables=tables,
-            guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
-            counts=Counts(**manifest["counts"]),
-            policy_hash=manifest["policy_hash"],
-            metrics=manifest["metrics"],
-            explain=manifest["explain"],
-            seeded=manifest["seeded"],
-        )
+        from reticent.release import codec, folder
+
+        manifest, tables, documents = folder.read(Path(path))
+        return codec.from_dict(manifest, tables, documents)

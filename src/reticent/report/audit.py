@@ -142,8 +142,8 @@ def _words(source: str | Path | Release) -> tuple[str, tuple[str, ...]]:
     """Against whom a release claims to hold, and what it leaves open, in its own words."""
     if isinstance(source, str | Path):
         path = Path(source) / "release.json"
-        given = json.loads(path.read_text(encoding="utf-8")).get("guarantee", {}) if path.is_file() else {}
-        return str(given.get("against", "")), tuple(str(part) for part in given.get("not_covered", ()))
+        guarantee = json.loads(path.read_text(encoding="utf-8")).get("guarantee", {}) if path.is_file() else {}
+        return str(guarantee.get("against", "")), tuple(str(part) for part in guarantee.get("not_covered", ()))
     return source.guarantee.against, tuple(source.guarantee.not_covered)
 
 
@@ -176,6 +176,7 @@ def _describe(release: Published) -> dict[str, Any]:
     return {
         "name": release.name,
         "kind": release.kind,
+        "shape": release.shape,
         "method": release.method,
         "policy_hash": release.policy_hash,
         "claims": dict(release.claims),

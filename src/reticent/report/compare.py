@@ -13,8 +13,8 @@ from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.published import published, text_table
 from reticent.audit.risk import assess
 from reticent.errors import GuaranteeError
+from reticent.publication import table as tables
 from reticent.report.utility import utility
-from reticent.tables import anonymize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,16 +58,16 @@ def compare(
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> list[Candidate]:
     """Release the table under each policy, in memory only, and measure."""
-    found = []
+    rows = []
     for name, policy in policies:
         progress(f"Trying {name}")
-        found.append(_try(original, name, policy, seed))
-    return [replace(one, frontier=_undominated(one, found)) for one in found]
+        rows.append(_try(original, name, policy, seed))
+    return [replace(one, frontier=_undominated(one, rows)) for one in rows]
 
 
 def _try(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:
     try:
-        release = anonymize(original.select(list(policy.columns)), policy, seed=seed)
+        release = tables.publish(original.select(list(policy.columns)), policy, seed=seed).release
     except GuaranteeError:
         return Candidate(name, policy.table.method, met=False)
     seen = published(release, name)

@@ -11,8 +11,8 @@ Cell = str | tuple[str, str]
 
 def tag(name: str, content: str, *, raw: bool = False, **attributes: str) -> str:
     """One element; `css` stands for class."""
-    given = "".join(f' {"class" if key == "css" else key}="{escape(value)}"' for key, value in attributes.items())
-    return f"<{name}{given}>{content if raw else escape(content)}</{name}>"
+    pairs = "".join(f' {"class" if key == "css" else key}="{escape(value)}"' for key, value in attributes.items())
+    return f"<{name}{pairs}>{content if raw else escape(content)}</{name}>"
 
 
 def paragraph(text: str, css: str = "") -> str:

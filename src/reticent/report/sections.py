@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from reticent.release import wording
 from reticent.report import words
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
 from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
@@ -57,7 +58,7 @@ def released(audit: Audit) -> str:
     rows = [
         (
             release.name or "release",
-            words.KINDS.get(release.kind, release.kind),
+            wording.SHAPES.get(release.shape, release.shape),
             release.method or "unknown",
             f"{release.counts.get('published', 0):,} of {release.counts.get('rows_in', 0):,}",
             f"{release.counts.get('suppressed', 0):,}",
@@ -75,8 +76,12 @@ def released(audit: Audit) -> str:
 def guarantee(audit: Audit) -> str:
     """The claims in plain words, the adversary, and what is not covered."""
     latest = audit.releases[-1]
-    said = words.claims_in_words(latest.claims)
-    out = paragraph("The latest release claims:") + bullets(said) if said else paragraph("The release claims nothing.")
+    sentences = wording.claims_in_words(latest.claims)
+    out = (
+        paragraph("The latest release claims:") + bullets(sentences)
+        if sentences
+        else paragraph("The release claims nothing.")
+    )
     against, open_ = audit.against, audit.not_covered
     if against:
         out += paragraph(f"Against: {against}.")
@@ -103,42 +108,42 @@ def checks(audit: Audit) -> str:
 
 def risk(audit: Audit) -> str:
     """Prosecutor, journalist, marketer; class sizes; what each quasi-identifier contributes."""
-    found = audit.risk
-    if found is None:
+    assessment = audit.risk
+    if assessment is None:
         return paragraph("Not measured.")
-    people = found.journalist
+    people = assessment.journalist
     out = paragraph(
-        f"A record counts as exposed when its risk is above {found.threshold:g}. The convention is strict: "
-        f"1/11 = 0.0909 is above 0.09, so a class needs at least {found.needed} records. "
+        f"A record counts as exposed when its risk is above {assessment.threshold:g}. The convention is strict: "
+        f"1/11 = 0.0909 is above 0.09, so a class needs at least {assessment.needed} records. "
         "0.09 is the threshold of EMA policy 0070 and of Health Canada for public release."
     )
-    if found.exact:
+    if assessment.exact:
         out += paragraph(
             "This kind of release shows quasi-identifiers as they are: a record can be singled out, but its sensitive "
             "value stands among the candidates of its group. The figures below are about singling out only."
         )
-    rows = [_risk_row("Prosecutor (knows the person is in the data)", found.prosecutor)]
+    rows = [_risk_row("Prosecutor (knows the person is in the data)", assessment.prosecutor)]
     if audit.initial:
         rows.insert(0, _risk_row("Before: quasi-identifiers as they were", audit.initial))
     if people:
         rows.append(_risk_row("Journalist (population)" + (", estimated" if people.estimated else ""), people))
     out += table(("Adversary", "Highest", "Mean (marketer)", "Records above threshold"), rows, (1, 2, 3))
-    sizes = found.sizes
+    sizes = assessment.sizes
     parts = [
-        Bar(_span(low, high), count, f"{count:,}", mark=high is not None and high < found.needed)
+        Bar(_span(low, high), count, f"{count:,}", mark=high is not None and high < assessment.needed)
         for low, high, count in sizes.ranges
         if count
     ]
     caption = f"Records by size of their class; {sizes.classes:,} classes, the smallest of {sizes.smallest:,}, median {sizes.median:g}. Marked: below the threshold's class size."
     out += figure(bars("Records by class size", parts), caption)
-    share = found.unique / sizes.rows if sizes.rows else 0.0
-    lines = [f"Alone in their class: {found.unique:,} records ({percent(share)})."]
+    share = assessment.unique / sizes.rows if sizes.rows else 0.0
+    lines = [f"Alone in their class: {assessment.unique:,} records ({percent(share)})."]
     lines += [
         f"Estimated population uniques ({'the one to believe' if name == 'chosen' else name}): {count:,.0f}."
-        for name, count in found.population_unique.items()
+        for name, count in assessment.population_unique.items()
     ]
     out += bullets(lines)
-    items = [Bar(one.column, max(0.0, one.share), percent(max(0.0, one.share))) for one in found.contributions]
+    items = [Bar(one.column, max(0.0, one.share), percent(max(0.0, one.share))) for one in assessment.contributions]
     return out + figure(
         bars("Contribution of each quasi-identifier", items),
         "Part of the mean risk that disappears when a quasi-identifier is dropped.",
@@ -162,8 +167,8 @@ def attacks(audit: Audit) -> str:
 
 def utility(audit: Audit) -> str:
     """Loss, distances, correlation, query error, classifier, SAU."""
-    found = audit.utility
-    attributes: dict[str, Any] = found.get("attributes", {})
+    figures = audit.utility
+    attributes: dict[str, Any] = figures.get("attributes", {})
     out = ""
     if attributes:
         rows = [
@@ -183,25 +188,25 @@ def utility(audit: Audit) -> str:
             "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value, on the published labels.",
         )
     lines = []
-    if error := found.get("query_error"):
+    if error := figures.get("query_error"):
         lines.append(
             f"Random counts ({error['queries']} queries): median error {percent(error['median'])}, nine in ten below {percent(error['p90'])}."
         )
-    if "sensitive_distance" in found:
+    if "sensitive_distance" in figures:
         lines.append(
-            f"Distribution of sensitive values: moved by {percent(found['sensitive_distance'])} (total variation)."
+            f"Distribution of sensitive values: moved by {percent(figures['sensitive_distance'])} (total variation)."
         )
-    if scores := found.get("classifier"):
+    if scores := figures.get("classifier"):
         lines.append(
             f"Classifier tested on original records: {percent(scores['release_accuracy'])} right when learnt from the release, "
             f"{percent(scores['original_accuracy'])} from the original, {percent(scores['constant_accuracy'])} by always saying the same "
             f"(macro F {scores['release_f']:.3f} against {scores['original_f']:.3f})."
         )
-    if "sau" in found:
+    if "sau" in figures:
         lines.append(
-            f"Sensitive attribute uncertainty (SAU): {found['sau']:.3f}; no method gets below {found.get('sau_limit', 0):.3f}."
+            f"Sensitive attribute uncertainty (SAU): {figures['sau']:.3f}; no method gets below {figures.get('sau_limit', 0):.3f}."
         )
-    stated = ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in found.get("stated", {}).items())
+    stated = ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in figures.get("stated", {}).items())
     if stated:
         lines.append(f"Stated by the release itself: {stated}.")
     if not attributes:
@@ -311,8 +316,8 @@ def _attack(outcome: Outcome) -> str:
 
 def _three(audit: Audit) -> str:
     by_name = {outcome.attack: outcome for outcome in audit.outcomes}
-    found = audit.risk
-    single = percent(found.prosecutor.mean) if found else "not measured"
+    assessment = audit.risk
+    single = percent(assessment.prosecutor.mean) if assessment else "not measured"
     linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
     return bullets(
         [
@@ -335,8 +340,8 @@ def _edges() -> list[tuple[float, float]]:
     return list(pairwise(BINS.tolist()))
 
 
-def _risk_row(name: str, found: Any) -> tuple[str, str, str, str]:
-    return name, percent(found.highest), percent(found.mean), percent(found.above)
+def _risk_row(name: str, assessment: Any) -> tuple[str, str, str, str]:
+    return name, percent(assessment.highest), percent(assessment.mean), percent(assessment.above)
 
 
 def _span(low: int, high: int | None) -> str:

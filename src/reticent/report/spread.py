@@ -74,7 +74,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     if not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
     shown = view(release, policy, policy.sensitive[0])
-    if shown is None or release.kind == "stream" or not len(shown.group):
+    if shown is None or release.shape == "stream" or not len(shown.group):
         return None
     names = [name for name in shown.quasi.column_names if name in original.column_names]
     columns = {name: _column(original[name], shown.quasi[name], policy, name) for name in names}

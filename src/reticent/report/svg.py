@@ -127,11 +127,11 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
 
 def _together(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
     """Numbers of points so close that their labels would lie on each other share one label."""
-    found: dict[tuple[float, float], list[str]] = {}
+    names: dict[tuple[float, float], list[str]] = {}
     for number, (x, y) in enumerate(places, 1):
-        near = next((at for at in found if abs(at[0] - x) < 28 and abs(at[1] - y) < 18), (x, y))
-        found.setdefault(near, []).append(str(number))
-    return found
+        near = next((at for at in names if abs(at[0] - x) < 28 and abs(at[1] - y) < 18), (x, y))
+        names.setdefault(near, []).append(str(number))
+    return names
 
 
 def _short(name: str, room: int) -> str:

@@ -48,16 +48,16 @@ def utility(
 
 def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, float]:
     """SAU where values are offered that nobody has, and the limit no method gets below."""
-    streams = [release for release in releases if release.kind == "stream"]
+    streams = [release for release in releases if release.shape == "stream"]
     shown = stream_view(streams) if streams else None
     if shown is None:
         return {}
     slots = int(shown.offers.sizes().sum())
     totals = np.array(sorted(shown.offers.totals().values()))
-    found = {"sau": sau(slots, len(shown.group))}
+    figures = {"sau": sau(slots, len(shown.group))}
     if len(totals):
-        found["sau_limit"] = sau_limit(policy.stream.l, float(totals[-1] / max(1, totals.sum())))
-    return found
+        figures["sau_limit"] = sau_limit(policy.l_of("stream"), float(totals[-1] / max(1, totals.sum())))
+    return figures
 
 
 def _loss(column: Column, rows_in: int) -> float:

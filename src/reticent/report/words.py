@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reticent.audit.attack import Outcome
     from reticent.policy import Policy
 
-KINDS = {
-    "generalised": "one table, its quasi-identifiers made coarser",
-    "anatomy": "two tables: records with their quasi-identifiers, and per group the sensitive values",
-    "m-distinct": "one release of a series, in groups that keep their sets of values",
-    "stream": "a stream, each record released at once with a list of candidate values",
-}
-_L = {
-    "distinct": "every group shows at least {} different sensitive values",
-    "entropy": "the sensitive values of every group are as varied as {} equally frequent ones",
-    "recursive": "no sensitive value dominates its group (recursive (c, l) = {})",
-    "frequency": "no sensitive value makes up more than 1/{} of its group",
-}
 TITLES = {
     "linkage": "Linkage with another table",
     "homogeneity": "Homogeneity",
@@ -46,32 +32,6 @@ WHY_NOT = {
     "subtraction": "needs several publications in groups",
     "sug": "needs several releases of a series with update rules",
 }
-
-
-def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
-    """Each claim as a sentence."""
-    said = []
-    if "k" in claims:
-        said.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
-    given = claims.get("l", {})
-    entries = given if isinstance(given, dict) else {"distinct": given}
-    said += [_L[kind].format(number) for kind, number in entries.items() if kind in _L]
-    given = claims.get("t", {})
-    entries = given if isinstance(given, dict) else {"equal": given}
-    said += [
-        f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
-        for kind, number in entries.items()
-    ]
-    said += [_other(name, value) for name, value in claims.items() if name not in ("k", "l", "t")]
-    return said
-
-
-def _other(name: str, value: Any) -> str:
-    if name == "posterior":
-        bound = value.get("at_most", value.get("max")) if isinstance(value, dict) else value
-        shown = f"{bound:.3g}" if isinstance(bound, int | float) else str(bound)
-        return f"no reader comes to believe any value of any person with more than probability {shown}, relative to the stated design prior"
-    return f"{name.replace('_', ' ')}: {value}"
 
 
 def rationale(policy: Policy) -> list[tuple[str, str, str]]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from reticent.engine.series.gate import People
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.l_diverse import l_diverse
 from reticent.engine.series.m_distinct import Order, grouped
+from reticent.engine.series.risk_limit import People
 from reticent.errors import InternalError
 from reticent.policy.updates import Updates
 
@@ -135,16 +135,16 @@ class Series:
         """The next release."""
         people = table.people
         if self.method == "l-diversity":
-            found: Grouping | None = l_diverse(table.values, table.points, l=self.m)
+            grouping: Grouping | None = l_diverse(table.values, table.points, l=self.m)
         else:
             knowledge = self.still if self.method == "m-invariance" else self.updates
             colours = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
-            found = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
-        if found is None:
+            grouping = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
+        if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")
-        rows, group, value = found.published()
+        rows, group, value = grouping.published()
         self.history = self.history.extend(
-            people.hashes[rows], people.traits[rows], group, value, (found.offsets, found.value)
+            people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
         )
-        return found
+        return grouping

@@ -134,19 +134,19 @@ def run(
                 figures[f"{title} {stream.name}"] = make(study, stream)
                 say(f"figure {title}, {stream.name}: {time.perf_counter() - start:.1f} s")
         literal = {stream.name: study.literal(stream) for stream in streams}
-    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "literal": literal, "quick": quick}
+    summary = {"figures": figures, "paper": PAPER, "ours": beside(figures), "literal": literal, "quick": quick}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "figures.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
+    (out / "figures.json").write_text(json.dumps(summary, indent=2, default=float) + "\n")
     draw(figures, out)
-    return found
+    return summary
 
 
 def _streams(data: Path | None, *, quick: bool, seed: int) -> list[Stream]:
     where = data or adult.folder("adult.data")
-    found = [medical(5_000 if quick else 117_047, seed)]
+    streams = [medical(5_000 if quick else 117_047, seed)]
     if where is not None:
-        found.insert(0, demographic(where, 5_000 if quick else 32_561))
-    return found
+        streams.insert(0, demographic(where, 5_000 if quick else 32_561))
+    return streams
 
 
 class Study:
@@ -162,14 +162,14 @@ class Study:
         start = time.process_time()
         publisher.push(table)
         seconds = time.process_time() - start
-        return {"ms": seconds / table.num_rows * 1e3, "loss": publisher.metrics()["information_loss"]}
+        return {"ms": seconds / table.num_rows * 1e3, "loss": publisher.metrics["information_loss"]}
 
     def build(self, stream: Stream, method: str, **settings: Any) -> Immediate:
         """A publisher without delay."""
         policy = stream.policy(self.folder, settings.pop("dimensions", None), method=method, **settings)
-        made = publisher_class("stream", method)(policy, rng=Rng.from_seed(self.seed))
-        assert isinstance(made, Immediate)  # noqa: S101
-        return made
+        publisher = publisher_class("stream", method)(policy, rng=Rng.from_seed(self.seed))
+        assert isinstance(publisher, Immediate)  # noqa: S101
+        return publisher
 
     def accumulated(
         self, stream: Stream, delta: int, l: int = 10, *, dimensions: int | None = None, rows: int | None = None
@@ -183,12 +183,12 @@ class Study:
             publisher.push(table.slice(at, 5_000))
         publisher.close()
         each = (time.process_time() - start) / table.num_rows * 1e3
-        found = publisher.metrics()
-        return {"ms": each * max(1.0, found.get("average_wait", 1.0)), "loss": found.get("information_loss", 1.0)}
+        metrics = publisher.metrics
+        return {"ms": each * max(1.0, metrics.get("average_wait", 1.0)), "loss": metrics.get("information_loss", 1.0)}
 
     def literal(self, stream: Stream) -> dict[str, float]:
         """The share of groups for which the paper's own generation stops within 5,000 draws."""
-        found = {}
+        figures = {}
         for l in LS:
             done = 0
             for seed in range(20 if self.quick else 200):
@@ -199,8 +199,8 @@ class Study:
                 except GuaranteeError:
                     continue
                 done += 1
-            found[str(l)] = done / (20 if self.quick else 200)
-        return found
+            figures[str(l)] = done / (20 if self.quick else 200)
+        return figures
 
 
 def by_dimension(study: Study, stream: Stream) -> dict[str, Curves]:
@@ -225,23 +225,23 @@ def _compared(
     for name in ["delay-free", *(f"CASTLE, delta = {delta}" for delta in deltas)]:
         delta = int(name.rpartition(" ")[2]) if name.startswith("CASTLE") else 0
         for size in sizes:
-            found = (
+            runs = (
                 study.accumulated(stream, delta, **setting(size))
                 if delta
                 else study.immediate(stream, "delay-free", l=10, **setting(size))
             )
-            times.setdefault(name, []).append(found["ms"])
-            losses.setdefault(name, []).append(found["loss"])
+            times.setdefault(name, []).append(runs["ms"])
+            losses.setdefault(name, []).append(runs["loss"])
     return {"time": times, "loss": losses}
 
 
 def by_l(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figure 7: time per tuple and information loss against l."""
-    found = [study.immediate(stream, "delay-free", l=l) for l in LS]
+    runs = [study.immediate(stream, "delay-free", l=l) for l in LS]
     x = [float(l) for l in LS]
     return {
-        "time": {"x": x, "delay-free": [one["ms"] for one in found]},
-        "loss": {"x": x, "delay-free": [one["loss"] for one in found]},
+        "time": {"x": x, "delay-free": [one["ms"] for one in runs]},
+        "loss": {"x": x, "delay-free": [one["loss"] for one in runs]},
     }
 
 
@@ -256,18 +256,18 @@ def uncertainty(study: Study, stream: Stream) -> dict[str, Curves]:
                 publisher = study.build(stream, method, l=l, **({"pool": pool} if pool else {}))
             except GuaranteeError:
                 continue  # the prior forbids this l: nobody can seal it
-            found = []
+            curve = []
             for end in ends:
                 publisher.push(stream.table.slice(end - step, step))
-                found.append(publisher.metrics()["sau"])
-            curves[f"{pool or method}, l = {l}"] = found
-            curves[f"limit, l = {l}"] = [publisher.metrics()["sau_limit"]] * len(ends)
+                curve.append(publisher.metrics["sau"])
+            curves[f"{pool or method}, l = {l}"] = curve
+            curves[f"limit, l = {l}"] = [publisher.metrics["sau_limit"]] * len(ends)
     return {"sau": curves}
 
 
 def queries(study: Study, stream: Stream) -> dict[str, Any]:
     """Figures 9 and 10: a hundred windows of each query, the truth beside the estimate."""
-    found: dict[str, Any] = {}
+    curves: dict[str, Any] = {}
     methods = [("delay-free", 10), ("sealed", 9 if stream.name == "adult" else 10)]
     for method, l in methods:
         for name, query in stream.queries.items():
@@ -279,14 +279,14 @@ def queries(study: Study, stream: Stream) -> dict[str, Any]:
             answers += list(monitor.close())
             true = truth(stream.table, stream.sensitive, query)
             counts = [answer.count for answer in answers]
-            found[f"{name} {method}"] = {
+            curves[f"{name} {method}"] = {
                 "x": [float(answer.window) for answer in answers],
                 "truth": [float(count) for count in true],
                 "estimate": counts,
                 "standard error": [answer.error for answer in answers],
                 "average error": float(np.mean(np.abs(np.array(counts) - np.array(true)))),
             }
-    return found
+    return curves
 
 
 FIGURES: dict[str, Callable[[Study, Stream], dict[str, Any]]] = {

@@ -1,7 +1,7 @@
-"""`reticent reproduce evolving`: Figures 8, 9 and 10 of Temuujin, Ahn and Im (2019), our strategies beside the paper's.
+"""`reticent reproduce evolving`: Figures 8, 9 and 10 of Temuujin, Ahn and Im (2019), our methods beside the paper's.
 
 The data is a synthetic census with the paper's eight attributes and domain sizes. The paper draws its figures and states
-no numbers, so what is compared is what its text says about them: which strategy is faster, and how time changes with l.
+no numbers, so what is compared is what its text says about them: which method is faster, and how time changes with l.
 
 Two ways to delete are shown. In one batch, re-anonymising everything (RED) costs one run of Anatomy, which is linear in our
 core and hard to beat. One record after the other, as a live table changes, RED pays that price for every record.
@@ -43,7 +43,7 @@ WHOLE = {"sealed": "sealed", "indexed, whole engine": "indexed"}
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes in records (Table 7 of the paper), and how far the slow strategies are taken."""
+    """Sizes in records (Table 7 of the paper), and how far the slow methods are taken."""
 
     sizes: tuple[int, ...] = (10_000, 28_000, 57_000, 144_000, 288_000, 577_000)
     slow: int = 57_000
@@ -68,20 +68,20 @@ def run(
         start = time.perf_counter()
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
-    found = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
+    summary = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "figures.json").write_text(json.dumps(found, indent=2) + "\n")
+    (out / "figures.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(figures, out)
-    return found
+    return summary
 
 
-def policy(strategy: str, l: int) -> Policy:
-    """The census under a strategy; occupation is sensitive, all else identifies."""
+def policy(method: str, l: int) -> Policy:
+    """The census under a method; occupation is sensitive, all else identifies."""
     names = [name for name in census.LAYOUTS["evolving"].columns if name != "occupation"]
     columns: dict[str, Any] = {"person_id": "identifier", **dict.fromkeys(names, "quasi"), "occupation": "sensitive"}
     columns["age"] = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
     return Policy.from_dict(
-        {"version": 1, "person": "person_id", "columns": columns, "evolving": {"strategy": strategy, "l": l}}
+        {"version": 1, "person": "person_id", "columns": columns, "evolving": {"method": method, "l": l}}
     )
 
 
@@ -98,9 +98,9 @@ class Census:
         # Information loss: age has a width, all other attributes are categorical.
         self.scale = [1 / 80 if name == "age" else 0.0 for name in names]
 
-    def classes(self, strategy: str, n: int, l: int) -> _core.evolving.Classes:
-        """The first n records under a strategy, in the native core."""
-        core = _core.evolving.Classes(strategy, l=l, scale=self.scale)
+    def classes(self, method: str, n: int, l: int) -> _core.evolving.Classes:
+        """The first n records under a method, in the native core."""
+        core = _core.evolving.Classes(method, l=l, scale=self.scale)
         core.insert(np.arange(n, dtype=np.uint32), self.values[:n], self.qi[:n], key=bytes(32))
         return core
 
@@ -112,27 +112,27 @@ class Study:
     scale: Scale
     data: Census
 
-    def insertion(self, strategy: str, n: int) -> float:
+    def insertion(self, method: str, n: int) -> float:
         """Milliseconds to insert 10% into n records, as one batch."""
         rows = np.arange(n, n + n // 10, dtype=np.uint32)
-        if strategy in WHOLE:
-            engine = self._engine(WHOLE[strategy], n)
+        if method in WHOLE:
+            engine = self._engine(WHOLE[method], n)
             return _timed(lambda: engine.push(self.data.table.slice(n, n // 10)))
-        core = self.data.classes(strategy, n, self.scale.l)
+        core = self.data.classes(method, n, self.scale.l)
         return _timed(lambda: core.insert(rows, self.data.values[rows], self.data.qi[rows], key=bytes(32)))
 
-    def deletion(self, strategy: str, n: int, *, each: bool = False, l: int | None = None) -> float:
+    def deletion(self, method: str, n: int, *, each: bool = False, l: int | None = None) -> float:
         """Milliseconds to delete a random 10% of n records, as one batch or one by one."""
         gone = np.random.default_rng(n).permutation(n)[: n // 10].astype(np.uint32)
-        if strategy in WHOLE:
-            engine = self._engine(WHOLE[strategy], n)
+        if method in WHOLE:
+            engine = self._engine(WHOLE[method], n)
             ids = self.data.table.column("person_id").take(pa.array(gone))
             return _timed(lambda: engine.delete(ids))
-        core = self.data.classes(strategy, n, l or self.scale.l)
+        core = self.data.classes(method, n, l or self.scale.l)
         return _timed(lambda: core.delete(gone, key=bytes(32), each=each))
 
-    def _engine(self, strategy: str, n: int) -> Any:
-        engine = publisher(policy(strategy, self.scale.l), "evolving", strategy, rng=Rng.from_seed(1))
+    def _engine(self, method: str, n: int) -> Any:
+        engine = publisher(policy(method, self.scale.l), "evolving", method, rng=Rng.from_seed(1))
         engine.push(self.data.table.slice(0, n))
         engine.cut()
         return engine
@@ -154,8 +154,8 @@ def figure_8(study: Study) -> Curve:
     sizes = study.sizes()[:4]
     slow = study.sizes(study.scale.slow)
     return {
-        strategy: {n: study.insertion(strategy, n) for n in (slow if strategy == "eac" else sizes)}
-        for strategy in ("red", "eac", "enc", "indexed", *WHOLE)
+        method: {n: study.insertion(method, n) for n in (slow if method == "eac" else sizes)}
+        for method in ("red", "eac", "enc", "indexed", *WHOLE)
     }
 
 
@@ -163,8 +163,8 @@ def figure_9(study: Study) -> Curve:
     """Deletion of 10% in one batch, l = 10."""
     slow = {"eac": study.scale.slow}
     return {
-        strategy: {n: study.deletion(strategy, n) for n in study.sizes(slow.get(strategy))}
-        for strategy in ("red", "eac", "enc", "encc", "indexed", *WHOLE)
+        method: {n: study.deletion(method, n) for n in study.sizes(slow.get(method))}
+        for method in ("red", "eac", "enc", "encc", "indexed", *WHOLE)
     }
 
 
@@ -172,10 +172,8 @@ def figure_9_one_by_one(study: Study) -> Curve:
     """Deletion of 10%, record after record, l = 10, on the sizes that finish."""
     limits = {"red": study.scale.red_by_one, "eac": study.scale.slow}
     return {
-        strategy: {
-            n: study.deletion(strategy, n, each=True) for n in study.sizes(limits.get(strategy, study.scale.slow))
-        }
-        for strategy in ("red", "eac", "enc", "encc", "indexed")
+        method: {n: study.deletion(method, n, each=True) for n in study.sizes(limits.get(method, study.scale.slow))}
+        for method in ("red", "eac", "enc", "encc", "indexed")
     }
 
 

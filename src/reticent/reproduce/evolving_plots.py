@@ -20,16 +20,16 @@ TITLES = {
     "figure 9, one by one": "Deletion of 10%, record after record, l = 10",
     "figure 10": "Deletion of 10% by ENCC",
 }
-STRATEGIES = ("red", "eac", "enc", "encc", "indexed", "sealed", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
-"""A strategy looks the same in every plot."""
+METHODS = ("red", "eac", "enc", "encc", "indexed", "sealed", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
+"""A method looks the same in every plot."""
 
 
 def draw(figures: dict[str, Curve], out: Path) -> None:
-    """One plot per figure, time over size, both on logarithmic axes since the strategies lie far apart."""
+    """One plot per figure, time over size, both on logarithmic axes since the methods lie far apart."""
     for name, curves in figures.items():
         figure, axes = plt.subplots(figsize=(7.6, 4.0), layout="constrained")
         for label, curve in curves.items():
-            place = STRATEGIES.index(label)
+            place = METHODS.index(label)
             sizes, times = [n / 1000 for n in curve], list(curve.values())
             axes.plot(sizes, times, label=label, marker="osv^Dx*osv"[place], color=f"C{place % 7}", linewidth=1.4)
         axes.set(

@@ -75,9 +75,9 @@ def run(
         say(f"{name}: {time.perf_counter() - start:.1f} s")
         draw({name: figures[name]}, out)
         (out / "figures.json").write_text(json.dumps(figures, indent=2, default=float) + "\n")
-    found = {"paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
-    (out / "summary.json").write_text(json.dumps(found, indent=2, default=float) + "\n")
-    return found | {"figures": figures}
+    summary = {"paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
+    (out / "summary.json").write_text(json.dumps(summary, indent=2, default=float) + "\n")
+    return summary | {"figures": figures}
 
 
 Look = Callable[[Series, Snapshot, "Grouping"], float]
@@ -99,13 +99,13 @@ class Study:
     def series(self, method: str, m: int, look: Look, *, at: list[float] | None = None, **changes: int) -> list[float]:
         """Publishes a whole series and looks at every release, or at some."""
         setting = replace(self.scale.setting, **changes)
-        made = Series(method, m, diameter(setting.diameter))
-        found = []
+        series = Series(method, m, diameter(setting.diameter))
+        figures = []
         for number, table in enumerate(snapshots(setting, self.pool), 1):
-            grouping = made.publish(table)
+            grouping = series.publish(table)
             if at is None or number in at:
-                found.append(look(made, table, grouping))
-        return found
+                figures.append(look(series, table, grouping))
+        return figures
 
     def errors(self, theta: float, count: int | None = None) -> Look:
         """Looks at the median query error."""
@@ -118,9 +118,9 @@ class Study:
         return look
 
 
-def _vulnerable(made: Series, _: Snapshot, __: Grouping) -> float:
+def _vulnerable(series: Series, _: Snapshot, __: Grouping) -> float:
     """Share of all published versions left with one feasible value."""
-    risk = risk_of(made.history, made.updates)
+    risk = risk_of(series.history, series.updates)
     return float(risk.disclosed.sum() / risk.versions.sum())
 
 
@@ -153,8 +153,8 @@ def figure_3b(study: Study) -> Curve:
 
 def figure_4a(study: Study) -> Curve:
     """Records that m-Invariance cannot publish, added up over time."""
-    found = {f"m = {m}": study.series("m-invariance", m, _invalid) for m in study.scale.ms}
-    return {name: np.cumsum(counts).tolist() for name, counts in found.items()}
+    curves = {f"m = {m}": study.series("m-invariance", m, _invalid) for m in study.scale.ms}
+    return {name: np.cumsum(counts).tolist() for name, counts in curves.items()}
 
 
 def figure_4b(study: Study) -> Curve:
@@ -178,18 +178,18 @@ def figure_5b(study: Study) -> Curve:
     out: Curve = {"theta": thetas}
     for method in ("m-distinct", "l-diversity"):
         looks = [study.errors(theta, study.scale.queries) for theta in thetas]
-        made = Series(method, 4, diameter(study.scale.setting.diameter))
+        series = Series(method, 4, diameter(study.scale.setting.diameter))
         for table in snapshots(study.scale.setting, study.pool):
-            grouping = made.publish(table)
-        out[method] = [look(made, table, grouping) for look in looks]
+            grouping = series.publish(table)
+        out[method] = [look(series, table, grouping) for look in looks]
     return out
 
 
 def figure_6(study: Study) -> Curve:
     """Median query error of the last release by diameter, m = 4."""
     look, end = study.errors(0.5), study.marks[-1:]
-    found = [study.series("m-distinct", 4, look, at=end, diameter=d)[0] for d in study.scale.ds]
-    return {"d": _floats(study.scale.ds), "m = 4": found}
+    points = [study.series("m-distinct", 4, look, at=end, diameter=d)[0] for d in study.scale.ds]
+    return {"d": _floats(study.scale.ds), "m = 4": points}
 
 
 def _many_deleted(study: Study) -> int:
@@ -215,11 +215,11 @@ def figure_8a(study: Study) -> Curve:
 def figure_8b(study: Study) -> Curve:
     """Counterfeits per group by m, d = 5, 3,000 deleted: mean over the releases, and the worst release."""
     deleted = _many_deleted(study)
-    found = [study.series("m-distinct", m, _counterfeits, diameter=5, deleted=deleted) for m in study.scale.ms]
+    curves = [study.series("m-distinct", m, _counterfeits, diameter=5, deleted=deleted) for m in study.scale.ms]
     return {
         "m": _floats(study.scale.ms),
-        "d = 5": [float(np.mean(values)) for values in found],
-        "worst release": [float(np.max(values)) for values in found],
+        "d = 5": [float(np.mean(values)) for values in curves],
+        "worst release": [float(np.max(values)) for values in curves],
     }
 
 
@@ -233,11 +233,11 @@ def figure_9(study: Study) -> Curve:
 
 def _second(study: Study, m: int, d: int) -> float:
     setting = replace(study.scale.setting, diameter=d, releases=2)
-    made = Series("m-distinct", m, diameter(d))
+    series = Series("m-distinct", m, diameter(d))
     first, second = snapshots(setting, study.pool)
-    made.publish(first)
+    series.publish(first)
     start = time.perf_counter()
-    made.publish(second)
+    series.publish(second)
     return time.perf_counter() - start
 
 

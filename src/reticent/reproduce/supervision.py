@@ -23,10 +23,10 @@ import pyarrow as pa
 from reticent.datasets import adult as adult_set
 from reticent.datasets import census
 from reticent.engine.rng import Rng
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import Outcome
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.subject import Subject, subject
 from reticent.engine.table.supervision import Critic, critic_of, generalise, optimally, sample
 from reticent.engine.table.utility_tree import utility_tree
 from reticent.policy import Policy
@@ -63,11 +63,11 @@ class Data:
     table: pa.Table
     columns: dict[str, Any]
 
-    def under(self, privacy: dict[str, Any], *, size: int) -> Subject:
+    def under(self, privacy: dict[str, Any], *, size: int) -> EncodedTable:
         """The table under a policy."""
         section = {"supervision": {"sample": size}}
         rules = {"version": 1, "columns": self.columns, "privacy": privacy, "table": section}
-        return subject(Policy.from_dict(rules), self.table)
+        return EncodedTable.from_table(Policy.from_dict(rules), self.table)
 
 
 def adult(folder: Path) -> Data:
@@ -119,30 +119,30 @@ def run(
     sets = [synthetic(4_000 if quick else 30_000, seed)]
     if where is not None:
         sets.insert(0, adult(where))
-    found: dict[str, Any] = {"paper": PAPER, "margins": MARGINS, "data": {}}
+    summary: dict[str, Any] = {"paper": PAPER, "margins": MARGINS, "data": {}}
     for each in sets:
         say(f"{each.name}: {each.table.num_rows:,} records")
-        found["data"][each.name] = study(each, 400 if quick else 3_000, seed, say)
+        summary["data"][each.name] = study(each, 400 if quick else 3_000, seed, say)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "supervision.json").write_text(json.dumps(found, indent=2) + "\n")
-    draw(found, out)
-    for line in report(found):
+    (out / "supervision.json").write_text(json.dumps(summary, indent=2) + "\n")
+    draw(summary, out)
+    for line in report(summary):
         say(line)
-    return found
+    return summary
 
 
 def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """The utility tree of one table, and the scores of every release."""
-    given = data.under({"k": 4}, size=size)
-    critic = critic_of(given, data.table, Rng.from_seed(seed))
-    tree = utility_tree(given.quasi, critic.of_attributes)
+    encoded = data.under({"k": 4}, size=size)
+    critic = critic_of(encoded, data.table, Rng.from_seed(seed))
+    tree = utility_tree(encoded.quasi, critic.of_attributes)
     say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
     # Other records than those the tree was learned from.
     fresh = Critic(
-        given, critic.goal, sample(critic.goal, size, critic.judge.folds, Rng.from_seed(seed + 1)), critic.judge
+        encoded, critic.goal, sample(critic.goal, size, critic.judge.folds, Rng.from_seed(seed + 1)), critic.judge
     )
-    raw = [Levels(given.ladders[name], given.codes(name), 0) for name in given.quasi]
-    found: dict[str, Any] = {
+    raw = [Levels(encoded.ladders[name], encoded.codes(name), 0) for name in encoded.quasi]
+    figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
         "batches": [list(batch) for batch in tree.batches()],
         "original": asdict(fresh.scores(raw)),
@@ -157,19 +157,19 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
             "local": partial(generalise, ruled, [ruled.quasi], "local"),
             "local, supervised": partial(generalise, ruled, tree.batches(), "local"),
         }
-        found[name] = {}
+        figures[name] = {}
         for how, make in makers.items():
             outcome = make()
             attributes = [a for a in outcome.attributes.values() if isinstance(a, Levels)]
-            found[name][how] = asdict(fresh.scores(attributes, outcome.suppressed)) | {
+            figures[name][how] = asdict(fresh.scores(attributes, outcome.suppressed)) | {
                 "levels": [a.level if isinstance(a.level, int) else round(float(a.level.mean()), 3) for a in attributes]
             }
         say(f"  {name} done")
-    found["limit of t-closeness"] = closeness_limit(critic.goal, SETTINGS["t-closeness"]["t"])
-    return found
+    figures["limit of t-closeness"] = closeness_limit(critic.goal, SETTINGS["t-closeness"]["t"])
+    return figures
 
 
-def _optimal(ruled: Subject) -> Outcome:
+def _optimal(ruled: EncodedTable) -> Outcome:
     """The exact search without supervision, for the attribute-blind loss."""
     return full_domain(ruled, search(ruled, weights=ruled.weights), "optimal")
 
@@ -190,10 +190,10 @@ def closeness_limit(goal: np.ndarray[Any, np.dtype[np.int64]], t: float) -> floa
     return 0.5 + 0.5 * (above * high / p - above * (1 - high) / (1 - p))
 
 
-def report(found: dict[str, Any]) -> list[str]:
+def report(summary: dict[str, Any]) -> list[str]:
     """Our accuracies beside the paper's, in lines for a terminal."""
     lines = []
-    for name, figures in found["data"].items():
+    for name, figures in summary["data"].items():
         paper = PAPER["adult" if name == "adult" else "ipums"]
         lines.append(f"{name}: accuracy (paper without supervision in brackets)")
         lines.append(f"  original {figures['original']['accuracy']:.1%} [{paper['original'][2]:.1%}]")

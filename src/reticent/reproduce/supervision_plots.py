@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 MEASURES = ("sensitivity", "specificity", "accuracy")
 
 
-def draw(found: dict[str, Any], out: Path) -> None:
+def draw(study: dict[str, Any], out: Path) -> None:
     """One plot per table: a panel per setting, a group of bars per release."""
-    settings = list(found["margins"])
-    for name, figures in found["data"].items():
+    settings = list(study["margins"])
+    for name, figures in study["data"].items():
         plot, panels = plt.subplots(1, len(settings), figsize=(13, 5), sharey=True, layout="constrained")
         for panel, setting in zip(panels, settings, strict=True):
             releases = {"original": figures["original"], **figures[setting]}

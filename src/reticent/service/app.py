@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from reticent.service import problems, routes
 from reticent.service.access import Access
-from reticent.service.express import Express
+from reticent.service.fast_push import FastPush
 from reticent.service.guard import Guard
 from reticent.service.hub import Hub
 from reticent.store import Store
@@ -60,6 +60,6 @@ def create_app(settings: Settings) -> FastAPI:
         from reticent.service.pages import mount
 
         mount(app)
-    app.add_middleware(Express)
+    app.add_middleware(FastPush)
     app.add_middleware(Guard, settings=settings)
     return app

@@ -13,10 +13,11 @@ import pyarrow.csv as pacsv
 
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
-from reticent.service.bundle import Bundle
 from reticent.service.live import PushStep
+from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
+from reticent.service.shelf import parse
 from reticent.service.wire import NDJSON
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Demo:
 
     def _run(self) -> None:
         stream = self._hub.stream(STREAM)
-        skip = stream.engine.counts.rows_in
+        skip = stream.publication.engine.counts.rows_in
         for batch in feed.batches(skip + 2_000_000, _SEED, _BATCH):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
@@ -67,15 +68,15 @@ def fill(hub: Hub, rows: int) -> None:
     if STREAM in hub.streams:
         return
     prior, updates = csv(feed.prior(_SEED)).decode(), csv(series.updates()).decode()
-    hub.create("stream", STREAM, Bundle.parse(policy_yaml("feed"), {"prior.csv": prior}))
-    hub.create("series", SERIES, Bundle.parse(policy_yaml("series"), {"updates.csv": updates}))
-    hub.create("evolving", EVOLVING, Bundle.parse(policy_yaml("hospital")))
+    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior}))
+    hub.create("series", SERIES, parse(policy_yaml("series"), {"updates.csv": updates}))
+    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital")))
     table = hospital.generate(rows, _SEED)
     keep(hub, csv(table), TABLE)
     half = rows // 2
     evolving = hub.evolving_table(EVOLVING)
     for part in (table.slice(0, half), table.slice(half)):
-        evolving.change(part, None, "")
+        change_table(evolving, part)
         hub.jobs.wait(hub.jobs.begin("evolving", EVOLVING, {})["id"])
     for release in series.generate(max(200, rows // 5), 3, _SEED):
         hub.jobs.wait(begin(hub, SERIES, csv(release))["id"])

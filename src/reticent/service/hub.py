@@ -9,14 +9,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reticent.service.bundle import Bundle, Shelf
+from reticent.engine import publisher_class
+from reticent.engine.rng import Rng
+from reticent.policy.bundle import Bundle
+from reticent.publication.evolving import Evolving
+from reticent.publication.series import Series
 from reticent.service.documents import OWNER, Documents
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
-from reticent.service.maintained import Maintained
 from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
-from reticent.service.republished import Republished
+from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
 from reticent.service.writer import Writer
 from reticent.store import Store
@@ -75,8 +78,8 @@ class Hub:
         self.tables = Documents(self.store, "table", "table")
         self.audits = Documents(self.store, "audit", "audit")
         self.streams: dict[str, LiveStream] = {}
-        self.evolving: dict[str, Maintained] = {}
-        self.series: dict[str, Republished] = {}
+        self.evolving: dict[str, Evolving] = {}
+        self.series: dict[str, Series] = {}
         self._making = threading.Lock()
         self.writer = Writer(self.store)
         self._exit.callback(self.writer.close)
@@ -122,7 +125,8 @@ class Hub:
             if publisher in self.store.publishers():
                 raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
             policy = self.accept(bundle)
-            _KINDS[kind].probe(policy)
+            # Refuses a policy under which there can be none.
+            publisher_class(kind, getattr(policy, kind).method)(policy, rng=Rng.fresh())
             self.write(lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)
             self._bring(kind, name)
@@ -140,28 +144,21 @@ class Hub:
             self.write(stream.begin)  # a damaged store is found at the start, not at the first record
             self.streams[name] = stream
         elif kind == "evolving":
-            self.evolving[name] = Maintained(name, policy, self)
+            self.evolving[name] = Evolving(self.store, policy, name=publisher, commit=self.write)
         else:
-            self.series[name] = Republished(name, policy, self)
+            self.series[name] = Series(self.store, policy, name=publisher, commit=self.write)
 
     def stream(self, name: str) -> LiveStream:
         """A running stream, or 404."""
         return _known(self.streams, name, "stream")
 
-    def evolving_table(self, name: str) -> Maintained:
+    def evolving_table(self, name: str) -> Evolving:
         """An evolving table, or 404."""
         return _known(self.evolving, name, "evolving table")
 
-    def a_series(self, name: str) -> Republished:
+    def a_series(self, name: str) -> Series:
         """A series, or 404."""
         return _known(self.series, name, "series")
-
-
-_KINDS: dict[str, type[LiveStream | Maintained | Republished]] = {
-    "stream": LiveStream,
-    "evolving": Maintained,
-    "series": Republished,
-}
 
 
 def _known(among: dict[str, T], name: str, word: str) -> T:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.audit import verify
 from reticent.errors import ReticentError
+from reticent.publication.table import publish as publish_table
 from reticent.service.documents import OWNER, Documents, fresh_id, now
 from reticent.service.problems import ServiceError, describe
 from reticent.service.uploads import read_upload
-from reticent.tables import anonymize
 
 if TYPE_CHECKING:
+    from reticent.publication.gate import Passed
+    from reticent.publication.publication import Also
     from reticent.service.hub import Hub
     from reticent.store import Transaction
 
@@ -164,13 +165,14 @@ class Jobs:
         if job is not None and job["state"] in _OPEN:
             self._let_go(tx, job | {"state": "failed", "error": problem})
 
-    def _finish(self, ident: str) -> Callable[[Transaction, str], None]:
-        """What the publishing transaction does for the job."""
+    def _finish(self, ident: str, publisher: str) -> Also:
+        """What the publishing transaction does for the job: the release is listed, and the job is done."""
 
-        def finish(tx: Transaction, release: str) -> None:
+        def finish(tx: Transaction, passed: Passed) -> None:
             job = self.documents.find(tx, ident)
             if job is None or job["state"] not in _OPEN:
                 raise UnwantedError("The job was cancelled; nothing was published.")
+            release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
             self._let_go(tx, job | {"state": "done", "release": release})
 
         return finish
@@ -194,24 +196,18 @@ class Jobs:
         table = self._data(job)
         policy.check_columns(table.column_names)
         self._at(ident, 0.3, "searching")
-        release = anonymize(table, policy, method=request.get("method"))
-        self._at(ident, 0.8, "verifying")
-        verdict = verify([release], policy)
+        passed = publish_table(table, policy, method=request.get("method"))
         self._at(ident, 0.9, "publishing")
-        finish = self._finish(ident)
-
-        def publish(tx: Transaction) -> None:
-            add = self._hub.releases.add
-            finish(tx, add(tx, release, verdict, kind="table", source=job["source"], number=1))
-
-        self._hub.write(publish)
+        finish = self._finish(ident, OWNER)
+        self._hub.write(lambda tx: finish(tx, passed.keep(tx, OWNER, sent=True)))
 
     def _series(self, job: dict[str, Any]) -> None:
         table = self._data(job)
         self._at(job["id"], 0.3, "grouping")
-        self._hub.a_series(job["source"]).publish(table, self._finish(job["id"]))
+        series = self._hub.a_series(job["source"])
+        series.publish(table, also=self._finish(job["id"], series.name))
 
     def _evolving(self, job: dict[str, Any]) -> None:
         self._at(job["id"], 0.3, "publishing")
         table = self._hub.evolving_table(job["source"])
-        table.publish(bool(job["request"].get("again")), self._finish(job["id"]))
+        table.publish(again=bool(job["request"].get("again")), also=self._finish(job["id"], table.name))

@@ -14,30 +14,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from reticent.connectors.runner.wire import Wire, record_lines
-from reticent.engine import publisher, publisher_class
-from reticent.engine.rng import Rng
-from reticent.engine.stream.castle import Castle
-from reticent.engine.stream.immediate import Immediate
-from reticent.engine.stream.records import Records
-from reticent.errors import StateError
-from reticent.service import wire
-from reticent.service.keeping import Keeping
+from reticent.errors import DataError
+from reticent.publication.stream import StreamPublication
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
+from reticent.service.retention import Retention
+from reticent.service.wire import ARROW
 from reticent.store import Rewriting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from reticent.policy import Policy
+    from reticent.publication.records import Batch
     from reticent.store import Store, Transaction
 
 KEYS = "key"
-# A journal this long, or as long as the state itself, is replaced by the state; it is replayed at a million records a second.
-_JOURNAL = 16 << 20
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
 _REMEMBERED = 100_000
 _SHOWN = 20
@@ -76,87 +68,68 @@ class LiveStream:
         self.policy = policy
         self.publisher = f"stream:{name}"
         self.meter = Meter()
-        self.keeping = Keeping(self.publisher, keep_days)
+        self.retention = Retention(self.publisher, keep_days)
         self.latest: deque[bytes] = deque(maxlen=_SHOWN)
         self.heard: list[Callable[[], None]] = []
         self.cursor = -1
         self._store = store
-        self._engine: Immediate | Castle | None = None
-        self._wire = Wire(policy, ())
+        self._publication: StreamPublication | None = None
         self._keys: OrderedDict[str, _Seen] = OrderedDict()
-        self._group: list[tuple[str | None, _Seen, bytes]] = []
+        self._group: list[tuple[str | None, _Seen, bytes | None]] = []
         self._released: list[bytes] = []
         self._length = 0
         self._figures: dict[str, float] = {}
         self._looked = -_LOOK
-        self._journalled = 0
-        self._whole = 0
         self._part = -1
         self._rewriting: Rewriting | None = None
-        self._labels = 0
 
     @staticmethod
     def probe(policy: Policy) -> None:
         """Refuses a policy under which no stream can run."""
-        publisher(policy, "stream", policy.stream.method, rng=Rng.fresh())
+        StreamPublication(policy)
 
     @property
-    def engine(self) -> Immediate | Castle:
-        """The engine, built from the store when it is not in memory."""
-        if self._engine is None:
-            self._engine = self._restored()
-        return self._engine
+    def publication(self) -> StreamPublication:
+        """The publication, built from the store when it is not in memory."""
+        if self._publication is None:
+            self._publication = self._restored()
+        return self._publication
 
-    def _restored(self) -> Immediate | Castle:
-        method = self.policy.stream.method
-        kept = self._store.snapshot(self.publisher)
-        if kept is None:
-            engine = publisher(self.policy, "stream", method, rng=Rng(self._store.key(self.publisher)))
-        else:
-            engine = publisher_class("stream", method).restore(self.policy, kept.payload)
-        if not isinstance(engine, Immediate | Castle):
-            raise StateError("The policy's stream method cannot run here.", hint="Use sealed, delay-free or castle.")
-        for delta in kept.deltas if kept is not None else ():
-            for entry in _split(delta):
-                engine.replay(Records.from_bytes(entry))  # type: ignore[union-attr] # only Immediate keeps a journal
-        self._journalled = sum(map(len, kept.deltas)) if kept is not None else 0
-        self._whole = len(kept.payload) if kept is not None else 0
+    def _restored(self) -> StreamPublication:
+        publication = StreamPublication.load(self.policy, self._store, self.publisher)
         self._part, self._rewriting = -1, None
-        self._labels = len(engine.values) if isinstance(engine, Immediate) else 0
-        self._wire = Wire(self.policy, ())
         self._group, self._released, self._length = [], [], 0
         self._keys = self._known_keys()
-        self.keeping.load(self._store)
-        self._figures = engine.metrics() if engine.counts.rows_in else {}
+        self.retention.load(self._store)
+        engine = publication.engine
+        self._figures = engine.metrics if engine.counts.rows_in else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
-        return engine
+        return publication
 
     def _known_keys(self) -> OrderedDict[str, _Seen]:
         """The keys by entry of the outbox, the oldest first."""
-        found: OrderedDict[str, _Seen] = OrderedDict()
+        keys: OrderedDict[str, _Seen] = OrderedDict()
         rows = sorted((int(number), value) for number, value in self._store.items(self.publisher, KEYS).items())
         for number, value in rows:
             for key, (digest, start, length) in json.loads(value).items():
-                found[key] = _Seen(digest, start, length, number)
-        return found
+                keys[key] = _Seen(digest, start, length, number)
+        return keys
 
     def begin(self, tx: Transaction) -> None:
         """Builds the engine, and stores the state of a stream that has none yet: neither is left to the first batch."""
-        engine = self.engine
-        if not self._whole:
-            state = engine.snapshot()
-            tx.put_snapshot(self.publisher, state)
-            self._whole = len(state)
+        publication = self.publication
+        if self._store.snapshot(self.publisher) is None:
+            tx.put_snapshot(self.publisher, publication.snapshot())
 
     def drop(self) -> None:
         """Forgets everything in memory."""
-        self._engine = None
+        self._publication = None
 
     # Pushing
 
     def replay(self, key: str | None, digest: str) -> Pushed | None:
         """The stored answer to a batch that came before."""
-        self.engine  # noqa: B018 - reads the keys
+        self.publication  # noqa: B018 - reads the keys
         seen = self._keys.get(key) if key is not None else None
         if seen is None:
             return None
@@ -171,28 +144,29 @@ class LiveStream:
             raise ServiceError(410, "key", "The released lines of this batch are no longer kept.", "Do not repeat it.")
         return Pushed(entry.payload[seen.start : seen.start + seen.length], 0, seen.number, replayed=True)
 
-    def read(self, table: pa.Table) -> Records | None:
-        """A batch as the engine takes it; a batch that cannot be released is refused here."""
-        return self.engine.read(table) if isinstance(self.engine, Immediate) else None
+    def read(self, body: bytes, kind: str) -> Batch:
+        """A batch as it was sent; refused whole when one of its records cannot be released."""
+        reader = self.publication.reader
+        batch = reader.arrow(body) if kind == ARROW else reader.ndjson(body)
+        if batch.bad:
+            row, reason, _ = batch.bad[0]
+            raise DataError(
+                f"Record {row + 1}: {reason}; {len(batch.bad):,} of {batch.total:,} records cannot be released.",
+                hint="Correct or leave them out, and send the batch again; nothing of it was released.",
+            )
+        if not batch.total:
+            raise DataError("There are no records in the body.", hint="Write one JSON object per line.")
+        return batch
 
-    def push(self, table: pa.Table, records: Records | None, key: str | None, digest: str) -> Pushed:
+    def push(self, batch: Batch, key: str | None, digest: str) -> Pushed:
         """Places a batch; `flush` stores it, with all others of its group."""
-        engine = self.engine
-        if isinstance(engine, Immediate):
-            records = records or engine.read(table)
-            # A batch that was refused halfway may have taught the engine labels; they go into this journal entry.
-            records = replace(records, labels=tuple(engine.values.labels[self._labels :]))
-            self._labels = len(engine.values)
-            lines = shown = self._wire.lines(table, records, engine.place(records), engine.values)
-            journal = records.to_bytes()
-        else:
-            # What CASTLE releases now belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
-            lines, shown, journal = record_lines(engine.push(table), self.policy, ()), b"", b""
-        pushed = Pushed(shown, table.num_rows, held=engine.counts.held)
-        seen = _Seen(digest, self._length, len(shown), pushed=pushed)
-        self._length += len(lines)
-        self._group.append((key, seen, journal))
-        self._released.append(lines)
+        released = self.publication.take(batch)
+        # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
+        pushed = Pushed(released.lines, batch.total, held=self.publication.engine.counts.held)
+        seen = _Seen(digest, self._length, len(released.lines), pushed=pushed)
+        self._length += len(released.lines) + len(released.late)
+        self._group.append((key, seen, released.journal))
+        self._released += [released.lines, released.late]
         if key is not None:
             self._keys[key] = seen
         return pushed
@@ -215,32 +189,29 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
-        self.keeping.note(tx, number)
+        self.retention.note(tx, number)
         self._look()
 
     def _look(self) -> None:
         """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
         now = time.monotonic()
-        if now - self._looked > _LOOK and self.engine.counts.rows_in:
-            self._figures, self._looked = self.engine.metrics(), now
+        engine = self.publication.engine
+        if now - self._looked > _LOOK and engine.counts.rows_in:
+            self._figures, self._looked = engine.metrics, now
 
-    def _keep_state(self, tx: Transaction, journal: list[bytes]) -> None:
-        engine, delta = self.engine, _join(journal)
-        if not isinstance(engine, Immediate):
-            tx.put_snapshot(self.publisher, engine.snapshot())
+    def _keep_state(self, tx: Transaction, journals: list[bytes | None]) -> None:
+        if None in journals:
+            tx.put_snapshot(self.publisher, self.publication.snapshot())
             return
-        self._part = tx.append_delta(self.publisher, delta)
-        self._journalled += len(delta)
-        if self._rewriting is not None and not self._rewriting.go_on(tx, len(delta)):
+        change = b"".join(journal for journal in journals if journal)
+        self._part = tx.append_delta(self.publisher, change)
+        if self._rewriting is not None and not self._rewriting.go_on(tx, len(change)):
             self._rewriting = None
 
     def committed(self) -> None:
         """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
-        if self._rewriting is not None or self._part < 0 or self._journalled <= max(_JOURNAL, self._whole):
-            return
-        state = self.engine.snapshot()
-        self._rewriting = Rewriting(self.publisher, state, self._part)
-        self._whole, self._journalled = len(state), 0
+        if self._rewriting is None and self._part >= 0 and self.publication.outgrown:
+            self._rewriting = Rewriting(self.publisher, self.publication.snapshot(), self._part)
 
     def _forget(self, tx: Transaction) -> None:
         while len(self._keys) > _REMEMBERED:
@@ -261,9 +232,9 @@ class LiveStream:
 
     def status(self) -> dict[str, Any]:
         """What an operator watches; nothing of it is private."""
-        engine, counts = self._engine, None
-        if engine is not None:
-            counts = engine.counts
+        publication = self._publication
+        engine = publication.engine if publication is not None else None
+        counts, guarantee = (engine.counts, engine.guarantee) if engine is not None else (None, None)
         return {
             "name": self.name,
             "method": self.policy.stream.method,
@@ -272,11 +243,11 @@ class LiveStream:
             "held": counts.held if counts else 0,
             "suppressed": counts.suppressed if counts else 0,
             "cursor": self.cursor,
-            "oldest": self.keeping.oldest,
+            "oldest": self.retention.oldest,
             "metrics": self._figures,
-            "guarantee": dict(engine.guarantee.claims) if engine is not None else {},
-            "against": engine.guarantee.against if engine is not None else "",
-            "not_covered": list(engine.guarantee.not_covered) if engine is not None else [],
+            "guarantee": dict(guarantee.claims) if guarantee else {},
+            "against": guarantee.against if guarantee else "",
+            "not_covered": list(guarantee.not_covered) if guarantee else [],
         } | self.meter.read()
 
 
@@ -288,21 +259,21 @@ class PushStep:
         self._digest = hashlib.blake2b(body, digest_size=16).hexdigest()
         self._began = time.perf_counter()
         self._known: Pushed | None = None
-        self._table: pa.Table | None = None
-        self._records: Records | None = None
+        self._batch: Batch | None = None
         self._done: Pushed | None = None
 
     def check(self) -> None:
-        """Reads the batch; an engine refuses it here, before anything is placed."""
+        """Reads the batch; it is refused here, before anything is placed."""
         self._known = self._stream.replay(self._key, self._digest)
         if self._known is None:
-            self._table = wire.records(self._body, self._kind, self._stream.policy)
-            self._records = self._stream.read(self._table)
+            self._batch = self._stream.read(self._body, self._kind)
 
     def apply(self, _: Transaction) -> Pushed:
         """Releases it, unless it was released before."""
-        assert self._known or self._table is not None  # noqa: S101 - check comes first
-        self._done = self._known or self._stream.push(self._table, self._records, self._key, self._digest)
+        self._done = self._known
+        if self._done is None:
+            assert self._batch is not None  # noqa: S101 - check comes first
+            self._done = self._stream.push(self._batch, self._key, self._digest)
         return self._done
 
     @property
@@ -318,15 +289,3 @@ class PushStep:
     def drop(self) -> None:
         """The engine may be ahead of the store."""
         self._stream.drop()
-
-
-def _join(entries: list[bytes]) -> bytes:
-    return b"".join(len(entry).to_bytes(4, "little") + entry for entry in entries)
-
-
-def _split(joined: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(joined):
-        size = int.from_bytes(joined[at : at + 4], "little")
-        yield joined[at + 4 : at + 4 + size]
-        at += 4 + size

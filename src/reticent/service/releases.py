@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.release.parcel import from_bytes, to_bytes
+from reticent.release.codec import from_bytes, to_dict
 from reticent.service.documents import Documents, fresh_id, now
 
 if TYPE_CHECKING:
-    from reticent.audit.verdict import Verdict
+    from reticent.publication.gate import Passed
     from reticent.release import Release
     from reticent.store import Store, Transaction
 
@@ -22,40 +21,28 @@ class Releases:
     """All releases, the newest first."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
         self._documents = Documents(store, "release", "release")
 
-    def add(self, tx: Transaction, release: Release, verdict: Verdict, *, kind: str, source: str, number: int) -> str:
-        """Stores a release; from here on it is published."""
-        ident = fresh_id()
-        document = {
+    def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
+        """Lists a release that a publisher has just stored; its data stays where it is."""
+        ident, release, number = fresh_id(), passed.release, passed.entry.number
+        document = to_dict(release) | {
             "id": ident,
             "created": now(),
-            "kind": kind,
             "source": source,
-            "number": number,
-            "form": release.kind,
-            "method": release.method,
-            "policy_hash": release.policy_hash,
-            "seeded": release.seeded,
-            "counts": asdict(release.counts),
-            "metrics": dict(release.metrics),
-            "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-            "explain": dict(release.explain),
+            "number": 1 if release.kind == "table" else number,
             "tables": {name: table.num_rows for name, table in release.tables.items()},
-            "verdict": verdict.to_dict(),
+            "verdict": passed.verdict.to_dict(),
+            "publisher": publisher,
+            "outbox": number - 1,
         }
         self._documents.put(tx, ident, document)
-        self._documents.put_blob(tx, ident, to_bytes(release))
         return ident
 
     def all(self) -> list[dict[str, Any]]:
         """Every release without its data."""
         return self._documents.all()
-
-    def of(self, kind: str, source: str) -> list[dict[str, Any]]:
-        """The releases of one source in the order they were made."""
-        found = [doc for doc in self.all() if (doc["kind"], doc["source"]) == (kind, source)]
-        return sorted(found, key=lambda doc: int(doc["number"]))
 
     def get(self, ident: str) -> dict[str, Any]:
         """One release without its data."""
@@ -63,13 +50,17 @@ class Releases:
 
     def load(self, ident: str) -> Release:
         """One release with its data."""
-        return from_bytes(self._documents.blob(ident))
+        place = self.get(ident)
+        entry = next(self._store.outbox(place["publisher"], after=place["outbox"] - 1), None)
+        if entry is None or entry.number != place["outbox"]:
+            raise self._documents.missing()
+        return from_bytes(entry.payload)
 
-    def archive(self, ident: str, form: str = "csv") -> bytes:
+    def archive(self, ident: str, file_format: str = "csv") -> bytes:
         """The folder of a release as a zip file."""
         release = self.load(ident)
         with tempfile.TemporaryDirectory(prefix="reticent-") as folder:
-            where = release.to_dir(Path(folder) / "release", format=form)
+            where = release.to_dir(Path(folder) / "release", format=file_format)
             packed = io.BytesIO()
             with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
                 for file in sorted(where.iterdir()):

@@ -64,19 +64,19 @@ def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
     query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
-    return [Row(*found) for found in store.read(query.where(t.publisher == publisher).order_by(t.row))]
+    return [Row(*row) for row in store.read(query.where(t.publisher == publisher).order_by(t.row))]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
     query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat).where(t.publisher == publisher)
-    found: dict[int, Row] = {}
+    rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
             some = query.where(column.in_(ids[start : start + _MANY]))
-            found |= {row.row: row for row in (Row(*each) for each in store.read(some))}
-    return [found[number] for number in sorted(found)]
+            rows |= {row.row: row for row in (Row(*each) for each in store.read(some))}
+    return [rows[number] for number in sorted(rows)]
 
 
 def top(store: Store, publisher: str) -> int:

@@ -94,15 +94,15 @@ class Rewriting:
 
 def stored(connection: sa.Connection, publisher: str, whole: bytes) -> list[bytes]:
     """The parts of a state that was put down in pieces: all of it, then the changes since."""
-    found = json.loads(whole)
+    place = json.loads(whole)
     kv, parts = schema.kv.c, schema.snapshots.c
     pieces = (
         sa.select(kv.value)
-        .where(kv.publisher == publisher, kv.space == found["place"], kv.key < _key(found["pieces"]))
+        .where(kv.publisher == publisher, kv.space == place["place"], kv.key < _key(place["pieces"]))
         .order_by(kv.key)
     )
     changes = (
-        sa.select(parts.payload).where(parts.publisher == publisher, parts.part > found["upto"]).order_by(parts.part)
+        sa.select(parts.payload).where(parts.publisher == publisher, parts.part > place["upto"]).order_by(parts.part)
     )
     state = b"".join(bytes(piece) for piece in connection.execute(pieces).scalars())
     return [state, *(bytes(change) for change in connection.execute(changes).scalars())]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
-VERSION = 1
+VERSION = 2
+"""1 forgot releases once they were delivered, and kept evolving tables of the service as journals."""
 
 metadata = MetaData()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import sqlalchemy as sa
 
-from reticent.errors import StateError
+from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, lock, rewriting, schema
 from reticent.store.transaction import Transaction
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963
 _NUMBERS = 1_000
+_HOUSE = "house"
 
 
 class Store:
@@ -127,6 +128,30 @@ class Store:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
         return bytes(self._publisher(publisher).secret)
 
+    def house(self, digest: str, *, key: bytes | None = None) -> bytes:
+        """The key that all veiled publications of this store share; made once, and never rotated.
+
+        Args:
+            digest: of what the key pins: l, prior, kernel, domain and orders.
+            key: to be pinned where there is none yet; 32 random bytes otherwise.
+
+        Raises:
+            PolicyError: the key is pinned to something else: two veils of one truth would reveal it.
+        """
+        with self.transaction() as tx:
+            stored = tx.get(_HOUSE, _HOUSE, "key")
+            if stored is None:
+                stored = digest.encode() + b" " + (key or os.urandom(32))
+                tx.put(_HOUSE, _HOUSE, "key", stored)
+        pinned, _, secret = stored.partition(b" ")
+        if pinned != digest.encode() or (key is not None and key != secret):
+            raise PolicyError(
+                "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
+                "would reveal it.",
+                hint="Go on with the policy and the prior that the store was begun with.",
+            )
+        return secret
+
     @contextlib.contextmanager
     def lock(self, publisher: str, *, wait: float = 0.0) -> Iterator[None]:
         """Be the only writer of a publisher, over all processes; wait at most `wait` seconds to become it.
@@ -158,8 +183,8 @@ class Store:
 
     def position(self, publisher: str) -> str | None:
         """Where the input stood after the last commit; None at the beginning."""
-        found = self._publisher(publisher).position
-        return None if found is None else str(found)
+        position = self._publisher(publisher).position
+        return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
         """The state to go on from; None at the beginning."""
@@ -188,14 +213,14 @@ class Store:
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
-        found = Ledger()
+        ledger = Ledger()
         query = sa.select(schema.ledger).where(schema.ledger.c.publisher == publisher).order_by("number")
         with self._reading() as connection:
             for row in connection.execute(query):
                 counts = Counts(**json.loads(row.counts))
                 entry = LedgerEntry(row.number, row.time, row.policy_hash, row.method, counts, row.digest)
-                found.record(entry, np.frombuffer(row.persons, "<u8"), np.frombuffer(row.groups, "<i8"))
-        return found
+                ledger.record(entry, np.frombuffer(row.persons, "<u8"), np.frombuffer(row.groups, "<i8"))
+        return ledger
 
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
         """The records that could not be released, in order."""
@@ -247,10 +272,10 @@ class Store:
     def _publisher(self, publisher: str) -> sa.Row[Any]:
         with self._reading() as connection:
             query = sa.select(schema.publishers).where(schema.publishers.c.publisher == publisher)
-            found = connection.execute(query).one_or_none()
-        if found is None:
+            row = connection.execute(query).one_or_none()
+        if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
-        return found
+        return row
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -271,10 +296,10 @@ class Store:
             tables = sa.inspect(connection).get_table_names()
             if schema.meta.name not in tables:
                 self._make_tables(connection, tables, create=create)
-            found = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
-        if found != str(schema.VERSION):
+            version = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
+        if version != str(schema.VERSION):
             raise StateError(
-                f"{self!r} has schema {found}, this version of Reticent reads {schema.VERSION}.",
+                f"{self!r} has schema {version}, this version of Reticent reads {schema.VERSION}.",
                 hint="Use the version that made the store, or a new store.",
             )
 

@@ -169,8 +169,8 @@ class Transaction:
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
-        found = self.value(_GET, of=publisher, in_space=space, at_key=key)
-        return None if found is None else bytes(found)
+        value = self.value(_GET, of=publisher, in_space=space, at_key=key)
+        return None if value is None else bytes(value)
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
@@ -193,14 +193,14 @@ class Transaction:
         """The publisher's row, held for this transaction, after checking that we are its one writer."""
         if publisher in self._rows:
             return self._rows[publisher]
-        found = self._connection.execute(_READ_ROW, {"of": publisher}).one_or_none()
-        if publisher not in self._owners or found is None:
+        row = self._connection.execute(_READ_ROW, {"of": publisher}).one_or_none()
+        if publisher not in self._owners or row is None:
             raise StateError(f"{publisher!r} is not locked by this process.", hint="Write inside `store.lock(...)`.")
-        if found.owner != self._owners[publisher]:
+        if row.owner != self._owners[publisher]:
             raise StateError(
                 f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
             )
-        self._rows[publisher] = _Row(found.position, found.next_number, found.next_part)
+        self._rows[publisher] = _Row(row.position, row.next_number, row.next_part)
         return self._rows[publisher]
 
 

@@ -52,21 +52,6 @@ class Recoding:
             first += len(leaves)
         return cls(codes, node, share, ncp, ladder.size, level, ladder.height)
 
-    @classmethod
-    def from_intervals(
-        cls, codes: NDArray[np.int32], ladder: Ladder, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> Self:
-        """Cuts of a numeric attribute: each record is published as the closed interval low to high."""
-        if ladder.numeric is None:
-            raise TypeError("Intervals need a numeric attribute.")
-        numbers = np.sort(ladder.numeric[np.isfinite(ladder.numeric)])
-        inside = np.searchsorted(numbers, high, side="right") - np.searchsorted(numbers, low, side="left")
-        _, node = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-        bottom, top = (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
-        ncp = interval_loss(low, high, bottom, top)
-        share = np.maximum(inside, 1) / ladder.size
-        return cls(codes, node.reshape(-1).astype(np.int64), share, ncp, ladder.size, None, ladder.height)
-
 
 def _cell_loss(ladder: Ladder, level: int) -> NDArray[np.float64]:
     """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""

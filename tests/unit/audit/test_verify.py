@@ -42,7 +42,8 @@ CLAIMS = {
 def generalised(data=None, claims=None, counts=None, **other):
     table = pa.table(data or DATA)
     return Release(
-        kind="generalised",
+        kind="table",
+        shape="generalised",
         method="optimal",
         tables={"data": table},
         guarantee=Guarantee(CLAIMS if claims is None else claims, "a reader"),
@@ -171,7 +172,16 @@ def anatomy(qit=None, st=None, *, method="anatomy", claims=None, metrics=None):
     tables = {"qit": pa.table(qit or QIT), "st": pa.table(st or ST)}
     rows = tables["qit"].num_rows
     guarantee = Guarantee(claims or {"l": {"distinct": 2, "frequency": 2}}, "")
-    return Release("anatomy", method, tables, guarantee, Counts(rows, rows, 0, 0), "", metrics=metrics or {})
+    return Release(
+        "table" if method == "anatomy" else "evolving",
+        "anatomy",
+        method,
+        tables,
+        guarantee,
+        Counts(rows, rows, 0, 0),
+        "",
+        metrics=metrics or {},
+    )
 
 
 def test_a_good_anatomy_holds(tmp_path):
@@ -209,14 +219,14 @@ def test_counts_that_are_none_never_pass():
 
 def test_counterfeits_must_be_as_many_as_stated():
     st = ST | {"count": [2, 2, 1, 1]}
-    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2}), policy()).refuted == ()
-    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2 / 6}), policy()).refuted == ()
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2}), policy(l=2)).refuted == ()
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2 / 6}), policy(l=2)).refuted == ()
     for wrong in (1, 0.3):
         assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": wrong}))
 
 
 def test_a_claimed_posterior_is_held_against_the_groups():
-    assert verify(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.5}), policy()).refuted == ()
+    assert verify(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.5}), policy(l=2)).refuted == ()
     assert "posterior" in refuted(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.4}))
 
 

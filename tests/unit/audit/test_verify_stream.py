@@ -78,7 +78,13 @@ def test_a_line_that_is_no_json_is_refuted(tmp_path):
 def release(tables, claims=None):
     rows = sum(table.num_rows for name, table in tables.items() if name != "group")
     return Release(
-        "stream", "sealed", tables, Guarantee(claims or {"l": {"distinct": 2}}, ""), Counts(rows, rows, 0, 0), ""
+        "stream",
+        "stream",
+        "sealed",
+        tables,
+        Guarantee(claims or {"l": {"distinct": 2}}, ""),
+        Counts(rows, rows, 0, 0),
+        "",
     )
 
 

@@ -48,6 +48,35 @@ def test_without_json_standard_output_stays_empty(tmp_path):
     assert run("hospital", "-n", "20", "-o", str(tmp_path / "a.csv")).stdout == ""
 
 
-@pytest.mark.parametrize("words", [("hospital", "-n", "0", "-o", "x.csv"), ("nothing",), ("hospital", "-n", "5")])
+def test_rows_are_visits(tmp_path):
+    result = run("hospital", "-n", "600", "--visits", "3", "--seed", "1", "-o", str(tmp_path / "x.csv"))
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "x.csv").read_text().splitlines()[1:]
+    assert (len(lines), len({line.split(",")[0] for line in lines})) == (600, 200)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("feed", "x.csv"), ("adt", "adt")])
+def test_an_outbreak_on_request(tmp_path, kind, name):
+    def written(folder: str, *words: str) -> str:
+        path = tmp_path / folder / name
+        result = run(kind, "-n", "3000", "--seed", "1", "-o", str(path), *words)
+        assert result.exit_code == 0, result.output
+        return (path if kind == "feed" else path / "adt.hl7").read_text()
+
+    usual, influenza = written("a"), written("b", "--outbreak")
+    migraine = written("c", "--outbreak", "--disease", "migraine")
+    assert influenza.count("influenza") > 1.5 * usual.count("influenza")
+    assert migraine.count("migraine") > 1.5 * usual.count("migraine")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hospital", "-n", "0", "-o", "x.csv"),
+        ("nothing",),
+        ("hospital", "-n", "5"),
+        ("feed", "-o", "x.csv", "--disease", "influenza"),
+    ],
+)
 def test_wrong_usage_is_exit_two(words):
     assert run(*words).exit_code == 2

@@ -21,6 +21,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "evolving", "series", "stream"])
 def test_the_printed_commands_work(folder, capsys, kind):
     write_hospital(folder / "my patients.csv", 600, seed=1)

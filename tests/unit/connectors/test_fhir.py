@@ -47,6 +47,7 @@ def test_generated_export_gives_back_the_hospital(tmp_path):
     ).to_pylist()
 
 
+@pytest.mark.slow
 def test_parts_do_not_change_the_rows(tmp_path):
     write_fhir(tmp_path, 20_000, 3)
     whole = read_fhir(tmp_path, ENCOUNTERS).to_pylist()

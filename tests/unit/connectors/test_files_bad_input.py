@@ -235,6 +235,7 @@ except ConnectorError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "ndjson"])
 def test_running_out_of_room_leaves_nothing(tmp_path, kind):
     run = subprocess.run(
@@ -244,6 +245,7 @@ def test_running_out_of_room_leaves_nothing(tmp_path, kind):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "ndjson"])
 def test_a_small_full_disk(tmp_path, kind):
     """A real file system of 64 kB, where the system lets us mount one; the two tests beside this one always run."""

@@ -76,9 +76,9 @@ def test_an_apostrophe_in_a_name_is_no_quote(tmp_path):
 def test_the_caller_overrules_the_guess(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("a;b\ncafé;1\n".encode("mac-roman"))
-    assert read_table(path, form=Format("csv", "mac-roman", ";"))["a"].to_pylist() == ["café"]
+    assert read_table(path, file_format=Format("csv", "mac-roman", ";"))["a"].to_pylist() == ["café"]
     path.write_bytes(b"a,b\n\x81,1\n")
-    assert read_table(path, form=sniff(path, encoding="latin-1"))["a"].to_pylist() == ["\x81"]
+    assert read_table(path, file_format=sniff(path, encoding="latin-1"))["a"].to_pylist() == ["\x81"]
 
 
 def test_empty_cells_are_null_and_quoted_empty_cells_are_text():
@@ -186,6 +186,7 @@ def test_format_is_a_plain_value():
     assert replace(Format("csv"), delimiter=";") == Format("csv", delimiter=";")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_head_of_a_large_file(tmp_path, kind):
     path = tmp_path / f"t.{kind}"
@@ -219,5 +220,5 @@ def test_where_blocks_are_cut_does_not_matter(rows, size, quote_all):
     csv.writer(text, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows([("a", "b"), *rows])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_BLOCK", size)
-        table = read_table(io.BytesIO(text.getvalue().encode()), form=Format("csv"))
+        table = read_table(io.BytesIO(text.getvalue().encode()), file_format=Format("csv"))
     assert list(zip(*table.to_pydict().values(), strict=True)) == rows

@@ -9,6 +9,7 @@ from reticent.datasets.adt import message
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import PolicyError
 from reticent.policy import Policy
+from reticent.publication.records import RecordReader
 
 TEXT = (
     "MSH|^~\\&|A|B|||20250301||ADT^A01|77|P|2.5\rPID|1||12^^^H~13^^^X||Doe^Jo||196001310830|F|||S^^T^^0123\r"
@@ -37,7 +38,7 @@ def test_fields():
 def test_generated_messages_come_back(policy):
     rows = feed.generate(50, 3).to_pylist()
     data = "".join(message(row, i) for i, row in enumerate(rows)).encode()
-    batch = Hl7Lines(policy).parse(data)
+    batch = Hl7Lines(RecordReader(policy)).parse(data)
     assert batch.total == 50
     assert batch.table.column("patient_id").to_pylist() == [row["patient_id"] for row in rows]
     assert batch.table.column("diagnosis").to_pylist() == [row["diagnosis"] for row in rows]
@@ -47,7 +48,7 @@ def test_generated_messages_come_back(policy):
 def test_cut_anywhere_gives_the_same_messages(policy):
     data = (TEXT * 5).encode()
     for cut in range(0, len(data), 7):
-        lines, whole, carry = Hl7Lines(policy), [], b""
+        lines, whole, carry = Hl7Lines(RecordReader(policy)), [], b""
         for block, last in ((data[:cut], False), (data[cut:], True)):
             carry += block
             end = lines.end(carry, last=last)
@@ -59,7 +60,7 @@ def test_cut_anywhere_gives_the_same_messages(policy):
 def test_other_events_pass_and_bad_messages_are_set_aside(policy):
     other = TEXT.replace("ADT^A01", "ADT^A08")
     data = b"rubbish\r" + other.encode() + TEXT.encode() + b"MSH|^~\\&|||||||ADT^A01|1\r" + b"MSH|^~\\&|\xff\r"
-    batch = Hl7Lines(policy).parse(data)
+    batch = Hl7Lines(RecordReader(policy)).parse(data)
     assert batch.table.num_rows == 1
     assert [why for _, why, _ in batch.bad] == ["not an HL7 message", "no PID segment", "not UTF-8"]
     assert batch.rows.tolist() == [1]
@@ -67,6 +68,6 @@ def test_other_events_pass_and_bad_messages_are_set_aside(policy):
 
 def test_a_policy_without_the_section_is_refused():
     with pytest.raises(PolicyError, match="hl7: adt"):
-        Hl7Lines(Policy.from_dict({"version": 1, "columns": {"a": "quasi"}}))
+        Hl7Lines(RecordReader(Policy.from_dict({"version": 1, "columns": {"a": "quasi"}})))
     with pytest.raises(PolicyError, match="PID-8"):
         Policy.from_dict({"version": 1, "columns": {"a": "quasi"}, "hl7": {"columns": {"a": "sex"}}})

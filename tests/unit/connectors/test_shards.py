@@ -8,30 +8,40 @@ import numpy as np
 import pytest
 import stream_feed
 
-from reticent import Rng
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
-from reticent.connectors.shards import Form, Shard, shard_of, sharded
-from reticent.connectors.spark.parcel import Parcel
+from reticent.connectors.shards import shard_of, sharded
+from reticent.connectors.spark.workplace import Carried
+from reticent.engine.rng import Rng
 from reticent.errors import PolicyError, StateError
+from reticent.publication.records import RecordReader
+from reticent.publication.stream import StreamPublication
 
 KEY = Rng.from_seed(5)
 
 
-def lines(shard: Shard, records: list[dict], sizes: list[int]) -> list[bytes]:
+def shard(policy, number: int, state: bytes | None = None, key: Rng = KEY) -> StreamPublication:
+    return StreamPublication(policy, rng=key, shard=number, state=state)
+
+
+def take(one: StreamPublication, records: list[dict], first: int = 0):
+    batch = one.reader.objects(list(map(json.dumps, records)))
+    return one.take(batch, np.arange(first, first + len(records), dtype=np.uint64))
+
+
+def lines(one: StreamPublication, records: list[dict], sizes: list[int]) -> list[bytes]:
     out, first = [], 0
     for size in sizes:
-        part = records[first : first + size]
-        out += shard.take(part, np.arange(first, first + len(part), dtype=np.uint64)).lines
+        out += take(one, records[first : first + size], first).lines.splitlines()
         first += size
     return out
 
 
 def test_batches_do_not_change_what_is_published(tmp_path):
     policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
-    whole = lines(Shard(policy, KEY, 3), records, [300])
-    assert lines(Shard(policy, KEY, 3), records, [1, 99, 50, 150]) == whole
-    assert lines(Shard(policy, KEY, 4), records, [300]) != whole
+    whole = lines(shard(policy, 3), records, [300])
+    assert lines(shard(policy, 3), records, [1, 99, 50, 150]) == whole
+    assert lines(shard(policy, 4), records, [300]) != whole
     stream_feed.check([json.loads(line) for line in whole], records, policy, tmp_path, 3)
 
 
@@ -40,23 +50,25 @@ def test_values_of_any_type_are_read_alike_in_every_batch(tmp_path):
     records = [
         dict(record, age=[record["age"], None, "x", 1.5][i % 4]) for i, record in enumerate(stream_feed.records(80))
     ]
-    assert lines(Shard(policy, KEY, 0), records, [80]) == lines(Shard(policy, KEY, 0), records, [1] * 80)
+    assert lines(shard(policy, 0), records, [80]) == lines(shard(policy, 0), records, [1] * 80)
 
 
 def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
     policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
-    shard = Shard(policy, KEY, 1)
-    before = lines(shard, records[:100], [100])
-    snapshot = shard.snapshot()
-    taken = shard.take(records[100:200], np.arange(100, 200, dtype=np.uint64))
-    again = Shard(policy, KEY, 1, snapshot)
+    first = shard(policy, 1)
+    before = lines(first, records[:100], [100])
+    snapshot = first.snapshot()
+    taken = take(first, records[100:200], 100)
+    again = shard(policy, 1, snapshot)
     again.replay(taken.journal)
-    rest = again.take(records[200:], np.arange(200, 300, dtype=np.uint64)).lines
-    assert before + taken.lines + rest == lines(Shard(policy, KEY, 1), records, [300])
+    rest = take(again, records[200:], 200).lines.splitlines()
+    assert before + taken.lines.splitlines() + rest == lines(shard(policy, 1), records, [300])
     with pytest.raises(StateError, match="another key"):
-        Shard(policy, Rng.from_seed(6), 1, snapshot)
+        shard(policy, 1, snapshot, Rng.from_seed(6))
     with pytest.raises(StateError, match="another key"):
-        Shard(policy, KEY, 2, snapshot)
+        shard(policy, 2, snapshot)
+    with pytest.raises(StateError, match="damaged"):
+        shard(policy, 1, snapshot[:-3])
 
 
 def test_shards_keep_one_design_and_refuse_to_hold_records(tmp_path):
@@ -77,14 +89,14 @@ def test_persons_are_spread_by_a_key():
         (b"{", "not JSON"),
         (None, "not a JSON object"),
         (b"[1]", "not a JSON object"),
-        (b'{"person": "a", "name": "b"}', "1 fields without a role in the policy"),
+        (b'{"person": "a", "name": "b"}', "a field without a role in the policy"),
         (b'{"person": "a"}', "none of the policy's columns"),
-        (b'{"person": "a", "age": [1]}', "a field is not a single value"),
-        (b'{"age": 1}', "no 'person'"),
+        (b'{"person": "a", "age": [1]}', "a field that is not a single value"),
+        (b'{"age": 1}', "no person"),
     ],
 )
 def test_what_is_no_record_is_told_without_its_values(tmp_path, value, reason):
-    assert Form(stream_feed.policy(tmp_path)).read(value) == reason
+    assert RecordReader(stream_feed.policy(tmp_path)).record(value) == reason
 
 
 def test_addresses():
@@ -124,15 +136,15 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
 
 def test_a_policy_travels_with_its_files(tmp_path):
     policy = stream_feed.policy(tmp_path)
-    parcel = Parcel.pack(policy)
+    carried = Carried.pack(policy)
     (tmp_path / "prior.csv").unlink()
-    opened = parcel.open()
+    opened = carried.open()
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert opened.hash == Parcel.pack(opened).open().hash
+    assert opened.hash == Carried.pack(opened).open().hash
     outside = policy.model_copy(update={"stream": policy.stream.model_copy(update={"prior": {"file": "../x.csv"}})})
     with pytest.raises(PolicyError):
-        Parcel.pack(
+        Carried.pack(
             type(policy).from_dict(
                 outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
             )

@@ -5,13 +5,13 @@ from contextlib import closing
 
 import pytest
 
+from reticent.api import anonymize
 from reticent.connectors.inputs import read_input_head
 from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, write_release
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.settings.inputs import OMOP_VISITS
-from reticent.tables import anonymize
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from reticent.datasets import census, feed, files, hospital, omop, series
+from reticent.datasets import census, feed, files, hospital, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_csv, write_text
 from reticent.errors import ConnectorError, PolicyError
@@ -17,6 +17,7 @@ from reticent.policy import Policy
 
 COLUMNS = {
     "hospital": hospital.generate(1).column_names,
+    "visits": visits.generate(1).column_names,
     "series": series.generate(1, 1)[0].column_names,
     "feed": feed.generate(1).column_names,
     "evolving": census.generate(1).column_names,

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.datasets import census, feed, hospital
+from reticent.datasets import census, feed, hospital, visits
 from reticent.datasets.draw import BLOCK, Choice, generator, numbered, zipf
 from reticent.errors import PolicyError
 
@@ -13,7 +13,13 @@ def m_distinct(n, seed=0, size=1_000):
     return census.batches(n, seed, size, layout="m-distinct")
 
 
-KINDS = {"hospital": hospital.batches, "feed": feed.batches, "census": census.batches, "m-distinct": m_distinct}
+KINDS = {
+    "hospital": hospital.batches,
+    "feed": feed.batches,
+    "census": census.batches,
+    "m-distinct": m_distinct,
+    "visits": visits.batches,
+}
 
 
 def joined(batches) -> pa.Table:

@@ -10,6 +10,7 @@ import pytest
 from reticent.datasets import hospital
 from reticent.datasets.codes import CODES
 from reticent.datasets.people import POSTCODES, REGIONS
+from reticent.errors import PolicyError
 from reticent.policy.icd10 import BLOCKS
 
 
@@ -107,3 +108,35 @@ def test_stay_route_and_dates(table):
     assert pc.max(table["admission_date"]).as_py() <= dt.date(2025, 12, 31)
     births = pc.equal(table["admission_route"], "birth").to_numpy(zero_copy_only=False)
     assert ages(table)[births].max() <= 1
+
+
+def test_patients_follow_the_law_of_their_age_and_sex(table):
+    age, male = ages(table), table["sex"].to_numpy(zero_copy_only=False) == "male"
+    rows = (age >= 65) & (age < 75) & ~male
+    seen = np.bincount(pc.index_in(table["diagnosis"], pa.array(CODES)).to_numpy()[rows], minlength=len(CODES))
+    expected = hospital.law(70, "female") * rows.sum()
+    assert (seen[expected == 0] == 0).mean() > 0.99, "rounded ages may lie in the next band"
+    chi = ((seen - expected) ** 2)[expected > 5] / expected[expected > 5]
+    assert len(chi) > 100
+    assert chi.sum() < len(chi) + 5 * np.sqrt(2 * len(chi))
+
+
+def test_law_refuses_nonsense():
+    assert hospital.law(0, "male").sum() == pytest.approx(1)
+    for wrong in ((-1, "male"), (107, "male"), (5, "boy")):
+        with pytest.raises(PolicyError):
+            hospital.law(*wrong)
+
+
+def test_season_decides_the_day(table):
+    month = pc.month(table["admission_date"]).to_numpy()
+    winter, summer = np.isin(month, (1, 2)), np.isin(month, (7, 8))
+
+    def ratio(*prefixes: str) -> float:
+        rows = starts_with(table, *prefixes)
+        return (rows & winter).sum() / (rows & summer).sum()
+
+    assert ratio("J10", "J11") > 8
+    assert ratio("J18", "J20", "J44") > 2
+    assert ratio("A0") < 0.5
+    assert ratio("K", "I", "S") == pytest.approx(59 / 62, rel=0.1)

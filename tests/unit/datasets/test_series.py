@@ -125,3 +125,20 @@ def test_the_old_have_other_illnesses():
     recurring = {value for family in series.FAMILIES[len(series.PROGRESSIVE) :] for value in family}
     mild = np.array([value in recurring for value in table["diagnosis"].to_pylist()])
     assert mild[old].mean() < 0.8 * mild[~old].mean()
+
+
+def test_what_cannot_be_never_is():
+    """Nobody is demented at thirty or has worn joints as a child, in no release."""
+    least = {
+        "dementia": 50,
+        "cognitive": 50,
+        "angina": 30,
+        "infarction": 30,
+        "arthrosis": 30,
+        "glaucoma": 30,
+        "liver": 15,
+    }
+    for table in series.generate(20_000, 3, seed=3):
+        age, values = table["age"].to_numpy(), np.array(table["diagnosis"].to_pylist())
+        for word, youngest in least.items():
+            assert age[np.char.find(values, word) >= 0].min() >= youngest

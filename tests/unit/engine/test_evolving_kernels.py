@@ -73,21 +73,21 @@ def histories(draw):
     return l, values, classes, gone
 
 
-@pytest.mark.parametrize("strategy", ["enc", "encc", "indexed"])
+@pytest.mark.parametrize("method", ["enc", "encc", "indexed"])
 @given(case=histories())
 @settings(max_examples=60)
-def test_deletion_equals_algorithm_2(strategy, case):
+def test_deletion_equals_algorithm_2(method, case):
     l, values, classes, gone = case
     rows = u32(values)
     qi = np.zeros((len(rows), 1), dtype=np.int32)
-    core = _core.evolving.Classes(strategy, l=l, scale=[0.0])
+    core = _core.evolving.Classes(method, l=l, scale=[0.0])
     core.load(rows, i32(values.values()), qi, i32(classes.values()))
-    moved, now, (_, _, _, held) = core.delete(u32(gone), key=KEY)
+    change = core.delete(u32(gone), key=KEY)
     expected = twins.enc_delete(classes, values, gone, l)
     left = u32(r for r in values if r not in gone)
     assert dict(zip(left.tolist(), core.classes_of(left).tolist(), strict=True)) == expected
-    assert held == sum(c == -1 for c in expected.values())
-    assert dict(zip(moved.tolist(), now.tolist(), strict=True)).items() <= expected.items()
+    assert change.held == sum(c == -1 for c in expected.values())
+    assert dict(zip(change.rows.tolist(), change.classes.tolist(), strict=True)).items() <= expected.items()
 
 
 @given(
@@ -104,14 +104,16 @@ def test_eac_takes_the_cluster_with_the_least_extra_loss(codes, new):
     assert core.classes_of(u32([12]))[0] == twins.eac_place(clusters, [*codes, new], 12, scale)
 
 
-@pytest.mark.parametrize("strategy", ["enc", "encc", "indexed", "eac", "red"])
-def test_a_row_cannot_come_twice_or_go_unknown(strategy):
-    core = _core.evolving.Classes(strategy, l=2, scale=[0.0])
+@pytest.mark.parametrize("method", ["enc", "encc", "indexed", "eac", "red"])
+def test_a_row_cannot_come_twice_or_go_unknown(method):
+    core = _core.evolving.Classes(method, l=2, scale=[0.0])
     core.insert(u32([0, 1]), i32([0, 1]), np.zeros((2, 1), np.int32), key=KEY)
     with pytest.raises(ValueError, match="twice"):
         core.insert(u32([1]), i32([1]), np.zeros((1, 1), np.int32), key=KEY)
     with pytest.raises(ValueError, match="not at all"):
         core.delete(u32([7]), key=KEY)
+    with pytest.raises(ValueError, match="twice"):
+        core.delete(u32([1, 1]), key=KEY)
 
 
 def test_the_filter_finds_all_and_errs_no_more_than_it_says():

@@ -6,13 +6,13 @@ import stat
 import pyarrow as pa
 import pytest
 
+from reticent.api import anonymize
 from reticent.engine import keys, publisher
 from reticent.engine.identifiers import days_of, prepare, pseudonym
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.check import check
-from reticent.tables import anonymize
 
 DAY = dt.date(2025, 3, 1)
 

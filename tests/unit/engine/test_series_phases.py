@@ -36,7 +36,7 @@ def publish(updates, values, previous, before, groups, *, m=2, colours=None, rel
 
 
 def groups_of(found):
-    offsets, row, value, _, _ = found
+    offsets, row, value = found.offsets, found.rows, found.values
     return [
         (row[a:b].tolist(), value[a:b].tolist()) for a, b in zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
     ]
@@ -54,7 +54,7 @@ def test_distinct_representatives_are_kept():
 def test_an_update_outside_the_knowledge_is_held_back():
     updates = knowledge([{0}, {1}, {2}])
     found = publish(updates, [2, 1], [0, 0], [0, 1], [(0, 1)])
-    assert found[4].tolist() == [1, 0]
+    assert found.held.tolist() == [1, 0]
     assert groups_of(found) == [([-1, 1], [0, 1])]
 
 
@@ -108,7 +108,7 @@ def test_random_buckets_split_legally(seed, m):
                 assert values[row] == value
                 if previous[row] >= 0:
                     assert matched([frozenset(sets[v]) for v in groups[previous[row]]], shown)
-    held = np.flatnonzero(found[4]).tolist()
+    held = np.flatnonzero(found.held).tolist()
     assert sorted(seen + held) == list(range(100))
     assert all(previous[row] >= 0 for row in held)
 
@@ -136,4 +136,4 @@ def test_a_component_too_frequent_gets_groups_of_its_own():
     kinds = [len({v // 2 for v in shown}) for _, shown in groups_of(found)]
     assert len(kinds) == 20
     assert kinds.count(1) == 10
-    assert min(found[1]) >= 0  # no counterfeit
+    assert min(found.rows) >= 0  # no counterfeit

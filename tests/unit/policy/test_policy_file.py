@@ -22,8 +22,8 @@ columns:
   ward: plain
 privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
-evolving: {strategy: sealed, l: 10}
-series: {model: "m-distinct*", m: 4, max_risk: 0.25}
+evolving: {method: sealed, l: 10}
+series: {method: "m-distinct*", max_risk: 0.25}
 stream: {method: sealed, l: 10}
 """
 
@@ -61,8 +61,12 @@ k = 5
 l = {recursive = [4, 3]}
 t = 0.2
 suppression = 0.02
+[evolving]
+l = 10
+[stream]
+l = 10
 [series]
-model = "m-distinct*"
+method = "m-distinct*"
 max_risk = 0.25
 """
     hashes = {
@@ -159,3 +163,58 @@ def test_schema_is_json_and_names_the_roles():
     text = json.dumps(schema())
     for word in ("identifier", "quasi", "sensitive", "plain", "suppression", "hierarchical"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("written", "word"),
+    [
+        ("evolving: {strategy: enc}", "method"),
+        ("series: {model: m-distinct}", "method"),
+        ("stream: {model: castle}", "method"),
+    ],
+)
+def test_words_of_earlier_versions_are_refused_with_the_new_word(tmp_path, written, word):
+    text = "version: 1\ncolumns: {age: quasi, ill: sensitive}\n" + written + "\n"
+    with pytest.raises(PolicyError, match=f"is now called '{word}'"):
+        Policy.load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("section", ["evolving: {l: 2}", "stream: {l: 2}", "series: {m: 2}"])
+def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, section):
+    head = "version: 1\ncolumns: {age: quasi, ill: sensitive}\nprivacy: {l: 8}\n"
+    with pytest.raises(PolicyError, match="laxer than l = 8"):
+        Policy.load(write(tmp_path, head + section))
+    stricter = Policy.load(write(tmp_path, head + section.replace("2", "9")))
+    assert 9 in {stricter.l_of("evolving"), stricter.l_of("stream"), stricter.m}
+    same = Policy.load(write(tmp_path, head))
+    assert {same.l_of("evolving"), same.l_of("stream"), same.m} == {8}
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"table": {"method": "local"}}, "table: local; keeps k, l and t of privacy"),
+        (
+            {"evolving": {"method": "enc"}},
+            "evolving: enc, l = 3; keeps l of privacy; k and t of privacy are not kept by evolving enc",
+        ),
+        (
+            {"series": {"method": "sealed"}},
+            "series: sealed, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series sealed",
+        ),
+        (
+            {"stream": {"method": "delay-free"}},
+            "stream: delay-free, l = 3; keeps l of privacy; k and t of privacy are not kept by stream delay-free",
+        ),
+        (
+            {"stream": {"method": "castle"}},
+            "stream: castle; keeps k and l of privacy; t of privacy is not kept by stream castle",
+        ),
+    ],
+)
+def test_every_section_says_what_it_keeps_of_privacy(section, words):
+    columns = {"age": "quasi", "diagnosis": "sensitive"}
+    policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5, "l": 3, "t": 0.2}} | section)
+    notes = check(policy)
+    assert words in notes
+    assert not [note for note in notes if note.startswith(("k = ", "t = ")) and " asks: " not in note]

@@ -12,7 +12,8 @@ from reticent.release import Counts, Guarantee, Release
 
 def made(value="flu"):
     return Release(
-        kind="anatomy",
+        kind="table",
+        shape="anatomy",
         method="anatomy",
         tables={
             "qit": pa.table({"group": [0, 0], "age": ["1", None], "note": ['a "quoted", cell', "line\nbreak"]}),

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reticent.api import anonymize
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.report import Material, audit, compare, write_report
 from reticent.report.page import html
 from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
-from reticent.tables import anonymize
 
 COLUMNS = {
     "id": "identifier",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -111,11 +112,12 @@ def test_numeric_attributes_lose_the_width_they_span():
     assert Recoding.from_levels(codes, ages, 1).ncp.tolist() == pytest.approx([5 / 40, 5 / 40, 0, 0])
     assert Recoding.from_levels(codes, ages, 2).ncp.tolist() == pytest.approx([11 / 40, 11 / 40, 11 / 40, 0])
     assert Recoding.from_levels(codes, ages, 3).ncp.tolist() == [1, 1, 1, 1]
-    cut = Recoding.from_intervals(codes, ages, np.array([20.0, 20, 31, 31]), np.array([25.0, 25, 60, 60]))
-    assert cut.ncp.tolist() == pytest.approx([5 / 40, 5 / 40, 29 / 40, 29 / 40])
-    assert cut.share.tolist() == [0.5] * 4
-    metrics = measure({"age": cut})
-    assert (metrics.precision, metrics.height, metrics.average_class_size) == (None, None, 2)
+
+
+def test_values_cut_freely_have_no_level_to_measure():
+    cut = replace(Recoding.from_levels(np.arange(5, dtype=np.int32), LETTERS, 1), level=None)
+    metrics = measure({"x": cut})
+    assert (metrics.precision, metrics.height) == (None, None)
     assert "precision" not in metrics.to_dict()
 
 

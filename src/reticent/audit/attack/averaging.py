@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.attack.homogeneity import conceded
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import View, stream_view, view
 
 if TYPE_CHECKING:
@@ -47,17 +47,14 @@ def averaging(evidence: Evidence) -> Outcome | None:
     counted = len(known) == len(names)
     bounds = [conceded(release) for release in evidence.releases if "posterior" in release.claims]
     claim = max((bound for bound in bounds if bound is not None), default=None)
-    return Outcome(
-        attack="averaging",
-        question=QUESTION,
-        tried=len(names),
+    return Outcome.from_posterior(
+        "averaging",
+        QUESTION,
+        posterior,
+        evidence.key,
         right=float(sum(known)) if counted else float(posterior.sum()),
         counted=counted,
         claim=claim if len(bounds) == len(evidence.releases) else None,
-        highest=float(posterior.max()),
-        sure=int((posterior > 0.999).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         notes=(
             "Persons are recognised by their quasi-identifiers, in streams by the person where the original tells.",
         ),

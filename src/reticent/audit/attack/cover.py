@@ -41,15 +41,15 @@ def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tu
     spec = policy.columns[column].hierarchy
     if spec is None:
         return []
-    found: list[tuple[int, str | None]] = []
+    nodes: list[tuple[int, str | None]] = []
     try:
         steps = ladder(spec, pa.array(values, pa.string()), column=column, base=policy.base)
     except DataError:  # one stranger spoils the lot: take the values one by one
         return [pair for row, value in enumerate(values) for pair in _alone(row, value, policy, column)]
     for table, labels in zip(steps.tables[1:], steps.labels[1:], strict=True):
         names = labels.to_pylist()
-        found += [(row, names[node]) for row, node in enumerate(table)]
-    return found
+        nodes += [(row, names[node]) for row, node in enumerate(table)]
+    return nodes
 
 
 def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tuple[int, str | None]]:
@@ -65,16 +65,16 @@ def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tup
 def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
     """Ranges of numbers by size, of anything else (dates, codes) by their text."""
     numbers = np.array([_number(value) for value in values])
-    found: set[tuple[int, int]] = set()
+    ranges: set[tuple[int, int]] = set()
     for place, label in enumerate(labels):
         if match := _RANGE.fullmatch(label or ""):
             low, high = float(match[1]), float(match[2])
             below = numbers <= high if match[3] == "]" else numbers < high
-            found |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
+            ranges |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
         elif match := _TEXTS.fullmatch(label or ""):
             inside = (row for row, value in enumerate(values) if value is not None and match[1] <= value <= match[2])
-            found |= {(row, place) for row in inside}
-    return found
+            ranges |= {(row, place) for row in inside}
+    return ranges
 
 
 def _number(value: str | None) -> float:

@@ -46,4 +46,4 @@ class Evidence:
 
     def of_kind(self, *kinds: str) -> list[Published]:
         """The releases of some kinds."""
-        return [release for release in self.releases if release.kind in kinds]
+        return [release for release in self.releases if release.shape in kinds]

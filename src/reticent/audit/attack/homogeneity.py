@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
-from reticent.audit.attack.view import view
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
@@ -25,23 +25,16 @@ QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the 
 def homogeneity(evidence: Evidence) -> Outcome | None:
     """Attack the latest release that shows sensitive values."""
     release = evidence.releases[-1]
-    for column in evidence.policy.sensitive:
-        seen = view(release, evidence.policy, column)
-        if seen is None or not len(seen.group):
-            continue
+    for column, seen in views(evidence):
         posterior = seen.top()[seen.group]
         claim = conceded(release, int(seen.offers.sizes().max()))
-        return Outcome(
-            attack="homogeneity",
-            question=QUESTION,
-            tried=len(posterior),
-            right=float(posterior.sum()),
-            counted=release.kind == "generalised",
+        return Outcome.from_posterior(
+            "homogeneity",
+            QUESTION,
+            posterior,
+            evidence.key,
+            counted=release.shape == "generalised",
             claim=claim,
-            highest=float(posterior.max()),
-            sure=int((posterior >= 1).sum()),
-            bins=binned(posterior),
-            worst=worst_of(posterior, evidence.key),
             bounded=claim is not None,
             figures={"column": column, "groups": seen.offers.size},
         )
@@ -55,10 +48,10 @@ def conceded(release: Published, largest: int = 0) -> float | None:
         posterior = posterior.get("at_most", posterior.get("max"))
     if isinstance(posterior, int | float):
         return float(posterior)
-    found = [r for r in requirements(release.claims) if r.model == "l"]
-    shares = [1 / r.numbers[0] for r in found if r.kind == "frequency"]
+    rules = [r for r in requirements(release.claims) if r.model == "l"]
+    shares = [1 / r.numbers[0] for r in rules if r.kind == "frequency"]
     if shares:
         return float(min(shares))
     # l distinct values concede much: the other l - 1 may occur once each in the largest group
-    distinct = [float(r.numbers[-1]) for r in found]
+    distinct = [float(r.numbers[-1]) for r in rules]
     return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None

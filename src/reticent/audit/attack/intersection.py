@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.publications import conceded_by_all, publications
 
 if TYPE_CHECKING:
@@ -42,19 +42,14 @@ def from_candidates(attack: str, question: str, candidates: Sequence[int], evide
     if not len(left):
         return None
     posterior = 1.0 / left
-    least = evidence.policy.evolving.l
+    least = evidence.policy.l_of("evolving")
     claim = conceded_by_all(evidence)
-    return Outcome(
-        attack=attack,
-        question=question,
-        tried=len(left),
-        right=float(posterior.sum()),
-        counted=False,
+    return Outcome.from_posterior(
+        attack,
+        question,
+        posterior,
+        evidence.key,
         claim=claim,
-        highest=float(posterior.max()),
-        sure=int((left == 1).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         bounded=claim is not None,
         notes=(f"{int((left < least).sum()):,} of {len(left):,} persons are left with fewer than {least} candidates.",),
         figures={"one_candidate": float((left == 1).mean()), "below_l": float((left < least).mean())},

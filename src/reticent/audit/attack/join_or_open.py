@@ -98,32 +98,34 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     # the model that the release claims can tell what to expect.
     believed = sealed and truth is None
     model = seen.by_class() if believed else seen
-    found = infer(model, _known(evidence, model, believed=believed), evidence.rng, effort)
-    return _outcome(evidence, model, found, truth, claim=1 / evidence.policy.stream.l if sealed else None)
+    inference = infer(model, _known(evidence, model, believed=believed), evidence.rng, effort)
+    return _outcome(evidence, model, inference, truth, claim=1 / evidence.policy.l_of("stream") if sealed else None)
 
 
 def _known(evidence: Evidence, seen: Transcript, *, believed: bool) -> Rules:
     """What the attacker knows of the algorithm; of a class that its slots are equally likely."""
     stream = evidence.policy.stream
     if believed:
-        return rules(seen.values, None, stream.l, "uniform")
-    return rules(seen.values, prior_counts(evidence.policy), stream.l, getattr(stream, "pool", "matched"))
+        return rules(seen.values, None, evidence.policy.l_of("stream"), "uniform")
+    return rules(
+        seen.values, prior_counts(evidence.policy), evidence.policy.l_of("stream"), getattr(stream, "pool", "matched")
+    )
 
 
 def _outcome(
-    evidence: Evidence, seen: Transcript, found: Inference, truth: NDArray[np.int64] | None, *, claim: float | None
+    evidence: Evidence, seen: Transcript, inference: Inference, truth: NDArray[np.int64] | None, *, claim: float | None
 ) -> Outcome:
     offered, rows = seen.slots[seen.group], np.arange(len(seen))
-    guess, judge = _by_value(offered, found.guess), _by_value(offered, found.judge)
+    guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.judge)
     noise = evidence.rng.random(judge.shape) * 1e-9  # equal candidates: guess any of them, not the first
     promised = (guess + noise).argmax(axis=1)
     highest = judge[rows, promised]
     if truth is None:
-        slot, right, chance = promised, float(highest.sum()), found.judge
+        slot, right, chance = promised, float(highest.sum()), inference.judge
     else:
         slot = (guess + judge + noise).argmax(axis=1)
         right, chance = float((truth == slot).sum()), _placed(offered, truth, evidence.rng)
-    notes = [] if found.exact else ["Sampled: posteriors of single records carry sampling error."]
+    notes = [] if inference.exact else ["Sampled: posteriors of single records carry sampling error."]
     notes.append(f"Attacked: the first {len(seen):,} records of the stream.")
     if claim is not None and truth is not None:
         notes.append(UNTRUSTING)
@@ -138,9 +140,9 @@ def _outcome(
         sure=int((highest > 0.999).sum()),
         bins=binned(highest),
         worst=worst_of(highest, evidence.key),
-        bounded=found.exact and truth is None,
+        bounded=inference.exact and truth is None,
         notes=tuple(notes),
-        figures={"expected_accuracy": float(highest.mean()), "exact": found.exact},
+        figures={"expected_accuracy": float(highest.mean()), "exact": inference.exact},
         design=design_effect(guesses(seen, offered[rows, slot], chance)),
     )
 

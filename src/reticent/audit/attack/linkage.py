@@ -38,7 +38,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     release, policy = evidence.releases[-1], evidence.policy
     known = evidence.external if evidence.external is not None else evidence.original
     column = policy.sensitive[0] if policy.sensitive else ""
-    seen = view(release, policy, column) if release.kind != "stream" else None
+    seen = view(release, policy, column) if release.shape != "stream" else None
     if known is None or seen is None:
         return None
     shared = [name for name in seen.quasi.column_names if name in known.column_names]
@@ -50,7 +50,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     match = _matches(known.select(shared).take(chosen), seen.quasi, (group, size), policy)
     candidates = match @ np.bincount(group, minlength=size)
     posterior = np.divide(1.0, candidates, out=np.zeros(len(chosen)), where=candidates > 0)
-    found = posterior > 0
+    possible = posterior > 0
     order = np.argsort(-posterior, kind="stable")[:10]
     worst = tuple(
         Person(name, float(posterior[place]))
@@ -60,23 +60,25 @@ def linkage(evidence: Evidence) -> Outcome | None:
     return Outcome(
         attack="linkage",
         question=QUESTION,
-        tried=int(found.sum()),
+        tried=int(possible.sum()),
         right=float(posterior.sum()),
         counted=False,
         claim=claim,
         highest=float(posterior.max(initial=0)),
         sure=int((posterior >= 1).sum()),
-        bins=binned(posterior[found]),
+        bins=binned(posterior[possible]),
         worst=worst,
         bounded=claim is not None,
-        notes=(f"Matched on {', '.join(shared)}; {int((~found).sum()):,} of {len(chosen):,} persons match no record.",),
+        notes=(
+            f"Matched on {', '.join(shared)}; {int((~possible).sum()):,} of {len(chosen):,} persons match no record.",
+        ),
         figures=_values(evidence, seen, (group, size), match, chosen),
     )
 
 
 def _claim(release: Published) -> float | None:
     sizes = [r.numbers[0] for r in requirements(release.claims) if r.model == "k"]
-    return float(1 / max(sizes)) if sizes and release.kind == "generalised" else None
+    return float(1 / max(sizes)) if sizes and release.shape == "generalised" else None
 
 
 def _matches(

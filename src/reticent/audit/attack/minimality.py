@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit import measures
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, numbered
 from reticent.audit.requirements import Requirement, demanded, requirements
 from reticent.errors import DataError
@@ -54,7 +54,7 @@ def minimality(evidence: Evidence) -> Outcome | None:
     release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
     rule = next((r for r in requirements(release.claims) + demanded(policy) if r.model == "l"), None)
     data = release.tables.get("data")
-    if release.kind != "generalised" or data is None or original is None or rule is None:
+    if release.shape != "generalised" or data is None or original is None or rule is None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None
@@ -66,17 +66,14 @@ def minimality(evidence: Evidence) -> Outcome | None:
     if best is None:
         return None
     posterior, right = best[1], best[2]
-    return Outcome(
-        attack="minimality",
-        question=QUESTION,
-        tried=len(posterior),
+    return Outcome.from_posterior(
+        "minimality",
+        QUESTION,
+        posterior,
+        evidence.key,
         right=float(right.sum()),
         counted=True,
         claim=_claim(rule),
-        highest=float(posterior.max()),
-        sure=int((posterior > 0.999).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         notes=("The rule itself concedes the share of the most frequent value in a class.",),
         figures={"without_the_argument": _baseline(evidence)},
     )
@@ -100,17 +97,17 @@ def _finer_tables(evidence: Evidence, data: pa.Table) -> list[_Finer]:
         return []
     k = max([int(r.numbers[0]) for r in demanded(policy) if r.model == "k"], default=1)
     steps = {name: _published_level(evidence, data, name) for name in policy.quasi if name in data.column_names}
-    if any(found is None for found in steps.values()):
+    if any(step is None for step in steps.values()):
         return []
-    columns = {name: _labels(original[name], *found, 0) for name, found in steps.items() if found}
+    columns = {name: _labels(original[name], *step, 0) for name, step in steps.items() if step}
     base = pa.table(columns)
     row_class, _ = numbered(base, base.column_names)
     value, values = codes(original[policy.sensitive[0]])
     out = []
-    for name, found in steps.items():
-        if found is None or found[1] == 0:
+    for name, step in steps.items():
+        if step is None or step[1] == 0:
             continue
-        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *found, 1))
+        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *step, 1))
         row_part, size = numbered(finer, finer.column_names)
         if np.bincount(row_part, minlength=size).min() >= k:
             out.append(_Finer(row_class, row_part, value, values))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Z = 1.959963984540054  # two-sided 95%
 SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
+CERTAIN = 0.999  # of a value; what is left is rounding and sampling
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
@@ -59,6 +60,23 @@ class Outcome:
     notes: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
     design: float = 1.0
+
+    @classmethod
+    def from_posterior(
+        cls, attack: str, question: str, posterior: NDArray[np.float64], key: bytes, **others: Any
+    ) -> Outcome:
+        """The outcome when the attacker gives every person's value this probability; `others` are as above."""
+        figures: dict[str, Any] = {
+            "tried": len(posterior),
+            "right": float(posterior.sum()),
+            "counted": False,
+            "claim": None,
+            "highest": float(posterior.max(initial=0)),
+            "sure": int((posterior > CERTAIN).sum()),
+            "bins": binned(posterior),
+            "worst": worst_of(posterior, key),
+        }
+        return cls(attack, question, **(figures | others))
 
     @property
     def accuracy(self) -> float:

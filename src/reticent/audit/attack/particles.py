@@ -86,6 +86,6 @@ class Particles:
 
     def _resample(self, shares: NDArray[np.float64], rng: np.random.Generator) -> None:
         many = len(shares)
-        kept = np.searchsorted(shares.cumsum(), (rng.random() + np.arange(many)) / many).clip(max=many - 1)
-        self._free, self._count, self._history = self._free[kept], self._count[kept], self._history[kept]
+        survivors = np.searchsorted(shares.cumsum(), (rng.random() + np.arange(many)) / many).clip(max=many - 1)
+        self._free, self._count, self._history = self._free[survivors], self._count[survivors], self._history[survivors]
         self._log = np.zeros(many)

@@ -21,11 +21,11 @@ def publications(evidence: Evidence) -> list[Publication]:
     ledger = evidence.ledger
     if ledger is None or len(ledger) < len(ours):
         return [_by_quasi(release, evidence) for release in ours]
-    found = []
+    publications = []
     for release, persons, groups in zip(ours, ledger.persons, ledger.groups, strict=False):
         who: dict[Hashable, str] = dict(zip(persons.tolist(), (str(group) for group in groups.tolist()), strict=True))
-        found.append(Publication(who, _by_quasi(release, evidence).counts))
-    return found
+        publications.append(Publication(who, _by_quasi(release, evidence).counts))
+    return publications
 
 
 def _by_quasi(release: Published, evidence: Evidence) -> Publication:

@@ -46,25 +46,25 @@ def guesses(seen: Transcript, code: NDArray[np.int64], chance: NDArray[np.float6
     return Guesses(seen.slots[seen.group], alike.reshape(-1)[seen.group], code, chance)
 
 
-def design_effect(made: Guesses) -> float:
+def design_effect(guesses: Guesses) -> float:
     """How many times the variance of independent guesses; never below 1."""
     mean = variance = 0.0
-    for number in range(int(made.alike.max(initial=-1)) + 1):
-        rows = np.flatnonzero(made.alike == number)
+    for number in range(int(guesses.alike.max(initial=-1)) + 1):
+        rows = np.flatnonzero(guesses.alike == number)
         if len(rows):
-            one, other = _moments(made, rows)
+            one, other = _moments(guesses, rows)
             mean, variance = mean + one, variance + other
-    tried = len(made.code)
+    tried = len(guesses.code)
     share = mean / tried if tried else 0.0
     return max(1.0, variance / (tried * share * (1 - share))) if 0 < share < 1 else 1.0
 
 
-def _moments(made: Guesses, rows: NDArray[np.int64]) -> tuple[float, float]:
+def _moments(guesses: Guesses, rows: NDArray[np.int64]) -> tuple[float, float]:
     """Mean and variance of the right guesses in a class over all relabellings of its slots."""
-    offered = made.offered[rows]
+    offered = guesses.offered[rows]
     width = int((offered[0] >= 0).sum())
-    named = offered[:, :width] == made.code[rows, None]
-    right = made.chance[rows, :width].T @ named  # right[s, r]: what slot s adds when it is renamed to slot r
+    named = offered[:, :width] == guesses.code[rows, None]
+    right = guesses.chance[rows, :width].T @ named  # right[s, r]: what slot s adds when it is renamed to slot r
     if width < 2:
         return float(right.sum()), 0.0
     centred = right - right.mean(axis=0) - right.mean(axis=1, keepdims=True) + right.mean()

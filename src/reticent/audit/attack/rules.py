@@ -33,7 +33,7 @@ class Rules:
     opening: NDArray[np.float64]
 
 
-def rules(values: tuple[str | None, ...], counts: dict[str | None, float] | None, l: int, pool: str) -> Rules:
+def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
     """From the published prior (value -> count of the past) and the pool that candidates are drawn from."""
     known = counts or {}
     weight = np.array([max(float(known.get(value, 0.0)), 0.5) for value in values]) if known else np.ones(len(values))
@@ -48,9 +48,9 @@ def rules(values: tuple[str | None, ...], counts: dict[str | None, float] | None
 def barred(transcript: Transcript) -> dict[int, NDArray[np.int64]]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
-    found = {}
+    rules = {}
     for time, (group, qi) in enumerate(zip(transcript.group.tolist(), transcript.qi.tolist(), strict=True)):
         if qi in held:
-            found[time] = np.array(held[qi], dtype=np.int64)
+            rules[time] = np.array(held[qi], dtype=np.int64)
         held.setdefault(qi, []).append(group)
-    return found
+    return rules

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
-from reticent.audit.attack.view import view
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.view import views
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
@@ -30,27 +30,18 @@ QUESTION = "Guesses not the value but its category, one level below the top of t
 
 def similarity(evidence: Evidence) -> Outcome | None:
     """Attack the latest release whose sensitive column has a hierarchy."""
-    release, policy = evidence.releases[-1], evidence.policy
-    for column in policy.sensitive:
-        seen = view(release, policy, column)
-        if seen is None or policy.columns[column].hierarchy is None or not len(seen.group):
-            continue
+    for column, seen in views(evidence):
         category = _categories(evidence, column, seen.offers.values)
         if category is None:
             continue
         shares, prior = _shares(seen.offers, category)
         posterior = shares[seen.group]
-        return Outcome(
-            attack="similarity",
-            question=QUESTION,
-            tried=len(posterior),
-            right=float(posterior.sum()),
-            counted=release.kind == "generalised",
-            claim=None,
-            highest=float(posterior.max()),
-            sure=int((posterior >= 1).sum()),
-            bins=binned(posterior),
-            worst=worst_of(posterior, evidence.key),
+        return Outcome.from_posterior(
+            "similarity",
+            QUESTION,
+            posterior,
+            evidence.key,
+            counted=evidence.releases[-1].shape == "generalised",
             notes=(f"Without the release the best guess of a category is right in {prior:.1%} of all cases.",),
             figures={"column": column, "baseline": prior, "categories": int(category.max()) + 1},
         )
@@ -59,6 +50,8 @@ def similarity(evidence: Evidence) -> Outcome | None:
 
 def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...]) -> NDArray[np.int32] | None:
     spec = evidence.policy.columns[column].hierarchy
+    if spec is None:
+        return None
     try:
         steps = ladder(spec, pa.array(values, pa.string()), column=column, base=evidence.policy.base)
     except DataError:  # counterfeit or placeholder values the hierarchy does not know

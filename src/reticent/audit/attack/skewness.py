@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
-from reticent.audit.attack.view import view
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.view import views
 from reticent.audit.requirements import reference_of, requirements
 
 if TYPE_CHECKING:
@@ -29,25 +29,19 @@ QUESTION = "Compares a person's group with the whole table: which value became m
 
 def skewness(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; `highest` is the largest gain over the whole table's share."""
-    release, policy = evidence.releases[-1], evidence.policy
-    for column in policy.sensitive:
-        seen = view(release, policy, column)
-        if seen is None or not len(seen.group):
-            continue
+    release = evidence.releases[-1]
+    for column, seen in views(evidence):
         gain = _gain(seen.offers, reference_of(release.explain, column) or seen.offers.totals())[seen.group]
         claim = _closeness(release)
         above = gain > claim + 1e-9 if claim is not None else gain > 0.5
-        return Outcome(
-            attack="skewness",
-            question=QUESTION,
-            tried=len(gain),
+        return Outcome.from_posterior(
+            "skewness",
+            QUESTION,
+            gain,
+            evidence.key,
             right=float(above.sum()),
             counted=True,
-            claim=None,
-            highest=float(gain.max()),
             sure=int(above.sum()),
-            bins=binned(gain),
-            worst=worst_of(gain, evidence.key),
             notes=(
                 "Posterior means here: gain in probability over the whole table. Accuracy means: share of persons "
                 + (f"beyond the claimed t = {claim:g}." if claim is not None else "with a gain above one half."),
@@ -68,5 +62,5 @@ def _gain(offers: Groups, reference: dict[str | None, int]) -> NDArray[np.float6
 
 def _closeness(release: Published) -> float | None:
     """The claimed t, where the distance bounds the gain of a single value (equal distance does)."""
-    found = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
-    return min(found, default=None)
+    bounds = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
+    return min(bounds, default=None)

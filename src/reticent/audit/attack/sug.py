@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.publications import conceded_by_all
-from reticent.audit.series import KIND, View, shares
+from reticent.audit.series import SHAPE, View, shares
 from reticent.policy.updates import updates_of
 
 if TYPE_CHECKING:
@@ -29,28 +29,23 @@ QUESTION = "Knows how values develop and in which group each person stood; weigh
 
 def sug(evidence: Evidence) -> Outcome | None:
     """Attack a series of releases; needs the ledger to tell who stood where."""
-    series, ledger, policy = evidence.of_kind(KIND), evidence.ledger, evidence.policy
+    series, ledger, policy = evidence.of_kind(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None
     column = policy.sensitive[0]
     values = [value for release in series for value in release.tables["data"][column].to_pylist()]
     updates = updates_of(policy, column, dict.fromkeys(values), still=series[-1].method == "m-invariance")
     views = [_view(release, ledger, updates, place, column) for place, release in enumerate(series)]
-    found = shares(views, updates)
-    posterior = np.array([found[who] for who in sorted(found)])
+    marginals = shares(views, updates)
+    posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = conceded_by_all(evidence)
     limit = policy.series.limit
-    return Outcome(
-        attack="sug",
-        question=QUESTION,
-        tried=len(posterior),
-        right=float(posterior.sum()),
-        counted=False,
+    return Outcome.from_posterior(
+        "sug",
+        QUESTION,
+        posterior,
+        evidence.key,
         claim=claim if claim is not None else limit,
-        highest=float(posterior.max(initial=0)),
-        sure=int((posterior > 0.999).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         bounded=True,
         notes=(f"The policy's limit for any single person is {limit:.3g}.",),
     )

@@ -50,16 +50,16 @@ class Transcript:
         for row, slots in enumerate(self.slots):
             number = classes.setdefault(tuple(slots.tolist()), len(classes))
             tagged[row] = np.where(slots >= 0, number * width + slots, -1)
-        found, inverse = np.unique(np.append(tagged, -1), return_inverse=True)
+        tags, inverse = np.unique(np.append(tagged, -1), return_inverse=True)
         slots = inverse[:-1].reshape(self.slots.shape) - 1
-        values = tuple(self.values[int(code) % width] for code in found[1:])
+        values = tuple(self.values[int(code) % width] for code in tags[1:])
         return Transcript(self.group, self.opens, self.seq, self.qi, slots, values)
 
     def slot_of(self, truth: Sequence[str | None]) -> NDArray[np.int64]:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
-        wanted = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
-        same = self.slots[self.group] == wanted[:, None]
+        codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
+        same = self.slots[self.group] == codes_of_truth[:, None]
         return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
@@ -102,8 +102,8 @@ def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi:
     codes: dict[str | None, int] = {}
     lists = [[codes.setdefault(text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates]
     slots = np.full((len(lists), max((len(row) for row in lists), default=0)), -1, dtype=np.int64)
-    for row, found in enumerate(lists):
-        slots[row, : len(found)] = found
+    for row, values in enumerate(lists):
+        slots[row, : len(values)] = values
     members = np.array(group, dtype=np.int64)
     opens = np.zeros(len(members), dtype=np.bool_)
     opens[np.unique(members, return_index=True)[1]] = True

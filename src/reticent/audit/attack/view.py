@@ -13,10 +13,11 @@ from reticent.audit.attack.transcript import transcript
 from reticent.audit.groups import Groups, codes, histograms, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -45,8 +46,16 @@ class View:
 def view(release: Published, policy: Policy, column: str) -> View | None:
     """The view of a release for one sensitive column; None when the release does not show it."""
     makers = {"generalised": _generalised, "anatomy": _anatomy, "m-distinct": _grouped, "stream": _stream}
-    maker = makers.get(release.kind)
+    maker = makers.get(release.shape)
     return maker(release, policy, column) if maker else None
+
+
+def views(evidence: Evidence) -> Iterator[tuple[str, View]]:
+    """The sensitive columns that the latest release shows, each with its view."""
+    for column in evidence.policy.sensitive:
+        seen = view(evidence.releases[-1], evidence.policy, column)
+        if seen is not None and len(seen.group):
+            yield column, seen
 
 
 def _quasi(table: pa.Table, policy: Policy) -> pa.Table:

@@ -84,7 +84,7 @@ def assess(
         population_unique=population_uniques(sizes, people) if people else {},
         contributions=contributions(quasi),
         safe_harbor=safe_harbor([shown]),
-        exact=release.kind in ("anatomy", "stream") and "record" not in release.tables,
+        exact=release.shape in ("anatomy", "stream") and "record" not in release.tables,
     )
 
 

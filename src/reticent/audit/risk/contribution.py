@@ -41,15 +41,15 @@ def contributions(quasi: pa.Table) -> list[Contribution]:
     """Every quasi-identifier of a published table, the heaviest first."""
     names = quasi.column_names
     whole = _mean(quasi, names)
-    found = []
+    rows = []
     for name in names:
         without = _mean(quasi, [other for other in names if other != name])
-        found.append(
+        rows.append(
             Contribution(
                 name, len(codes(quasi[name])[1]), _mean(quasi, [name]), without, 1 - without / whole if whole else 0.0
             )
         )
-    return sorted(found, key=lambda one: -one.share)
+    return sorted(rows, key=lambda one: -one.share)
 
 
 def _mean(quasi: pa.Table, names: list[str]) -> float:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reticent.audit.groups import codes
-from reticent.policy.signs import IDENTIFYING_NAMES, looks_like
+from reticent.policy.column_patterns import IDENTIFYING_NAMES, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ class Check:
 
 def safe_harbor(tables: list[pa.Table]) -> list[Check]:
     """Check the columns of a release."""
-    found: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
+    hits: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
     for table in tables:
         for column in table.column_names:
             if column in ("group", "seq", "count"):
@@ -85,8 +85,8 @@ def safe_harbor(tables: list[pa.Table]) -> list[Check]:
             for sign, why in _signs(column, codes(table[column])[1], table.num_rows):
                 for identifier, signs in IDENTIFIERS.items():
                     if any(re.search(rf"\b{mark}\b", sign) for mark in signs):
-                        found[identifier].append(f"{column}: {why}")
-    return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in found.items()]
+                        hits[identifier].append(f"{column}: {why}")
+    return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in hits.items()]
 
 
 def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple[str, str]]:

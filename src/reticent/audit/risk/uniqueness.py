@@ -29,8 +29,8 @@ def population_uniques(sizes: NDArray[np.int64], population: int) -> dict[str, f
     if rows == 0 or population <= rows:
         return {"chosen": float(sample_uniques(sizes))}
     fraction = rows / population
-    found = {"zayatz": zayatz(sizes, fraction), "pitman": pitman(sizes, population)}
-    return found | {"chosen": found["pitman"] if fraction <= 0.1 else min(found.values())}
+    estimates = {"zayatz": zayatz(sizes, fraction), "pitman": pitman(sizes, population)}
+    return estimates | {"chosen": estimates["pitman"] if fraction <= 0.1 else min(estimates.values())}
 
 
 def zayatz(sizes: NDArray[np.int64], fraction: float) -> float:
@@ -69,8 +69,8 @@ def pitman(sizes: NDArray[np.int64], population: int) -> float:
         return value if np.isfinite(value) else 1e300
 
     start = np.array([0.0, np.log(max(1.0, classes / 2))])
-    found: Any = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 500})
-    alpha, theta = parameters(found.x)
+    optimum: Any = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 500})
+    alpha, theta = parameters(optimum.x)
     alone = gammaln(theta + alpha + population - 1) - gammaln(theta + alpha)
     together = gammaln(theta + population) - gammaln(theta + 1)
     return min(float(population * np.exp(alone - together)), float(population))

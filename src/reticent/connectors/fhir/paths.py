@@ -25,12 +25,12 @@ _PLAIN = re.compile(r"^[A-Za-z]+(\.[A-Za-z]+)*$")
 
 def getter(column: FhirColumn) -> Getter:
     """What takes a column's value out of a resource, as text."""
-    if column.form == "days":
+    if column.read_as == "days":
         return _days(_node(column.path), _node(str(column.until)))
     node = _node(column.path)
     if column.path.endswith(".reference"):
         return lambda resource: key_of(node(resource))
-    if column.form == "date":
+    if column.read_as == "date":
         return lambda resource: (_text(node(resource)) or "")[:10] or None
     return lambda resource: _text(node(resource))
 
@@ -82,10 +82,10 @@ def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
 
     def take(resource: dict[str, Any]) -> Any:
         try:
-            found = compiled(resource, None)
+            values = compiled(resource, None)
         except Exception:  # noqa: BLE001 - its messages may carry what it found
             raise DataError(f"The path '{path}' cannot be followed in a resource.", hint="Correct the path.") from None
-        return found[0] if found else None
+        return values[0] if values else None
 
     return take
 

@@ -67,23 +67,23 @@ def read_fhir_batches(
     """
     paths = mapping.paths
     files = files_of(source)
-    kinds = {kind: [name for name, column in paths.items() if column.resource == kind] for kind in _KEYS}
+    columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in _KEYS}
     schema = pa.schema([(name, pa.string()) for name in paths])
     with ExitStack() as stack:
         many = parts or _parts(files)
         spills = {
-            kind: stack.enter_context(Spill(len(names) + _KEYS[kind][0], many))
-            for kind, names in kinds.items()
-            if names or kind == "Encounter"
+            entity: stack.enter_context(Spill(len(names) + _KEYS[entity][0], many))
+            for entity, names in columns_of.items()
+            if names or entity == "Encounter"
         }
-        take = {kind: [getter(paths[name]) for name in kinds[kind]] for kind in spills}
+        take = {entity: [getter(paths[name]) for name in columns_of[entity]] for entity in spills}
         for file in files:
             _spread(file, spills, take, many)
-        for kind in (kind for kind, spill in spills.items() if spill.empty and kind != "Encounter"):
-            LOG.warning("%s has no %s: the columns %s are empty.", source, kind, ", ".join(kinds[kind]))
+        for entity in (entity for entity, spill in spills.items() if spill.empty and entity != "Encounter"):
+            LOG.warning("%s has no %s: the columns %s are empty.", source, entity, ", ".join(columns_of[entity]))
         seen = 0
         for part in range(many):
-            rows = _joined({kind: spill.rows(part) for kind, spill in spills.items()}, kinds, list(paths))
+            rows = _joined({entity: spill.rows(part) for entity, spill in spills.items()}, columns_of, list(paths))
             for batch in _batches(rows, schema, batch_rows):
                 seen += batch.num_rows
                 yield batch
@@ -114,7 +114,7 @@ def _reference(resource: dict[str, Any], name: str) -> str | None:
     return key_of(node.get("reference")) if type(node) is dict else None
 
 
-# How many keys a row of each kind begins with (the patient first), and how they are found.
+# How many keys a row of each type begins with (the patient first), and how they are found.
 _KEYS: dict[str, tuple[int, Callable[[dict[str, Any]], tuple[str | None, ...]]]] = {
     "Encounter": (2, _encounter),
     "Patient": (1, _patient),
@@ -125,28 +125,28 @@ _KEYS: dict[str, tuple[int, Callable[[dict[str, Any]], tuple[str | None, ...]]]]
 
 def _spread(file: Path | str, spills: dict[str, Spill], take: dict[str, list[Any]], parts: int) -> None:
     for resource in resources(file):
-        kind = resource["resourceType"]
-        if kind not in spills:
+        entity = resource["resourceType"]
+        if entity not in spills:
             continue
-        keys = _KEYS[kind][1](resource)
+        keys = _KEYS[entity][1](resource)
         if any(type(key) is not str and key is not None for key in keys):
-            raise DataError(f"{file}: a {kind} has an id that is no text.", hint="Export the resources again.")
-        if kind != "Encounter" and keys[-1] is None:
+            raise DataError(f"{file}: a {entity} has an id that is no text.", hint="Export the resources again.")
+        if entity != "Encounter" and keys[-1] is None:
             continue  # belongs to no encounter
         part = crc32((keys[0] or "").encode()) % parts if parts > 1 else 0
-        spills[kind].add(part, keys + tuple([get(resource) for get in take[kind]]))
+        spills[entity].add(part, keys + tuple([get(resource) for get in take[entity]]))
 
 
-def _joined(rows: dict[str, Iterator[Row]], kinds: dict[str, list[str]], order: list[str]) -> Iterator[Row]:
+def _joined(rows: dict[str, Iterator[Row]], columns_of: dict[str, list[str]], order: list[str]) -> Iterator[Row]:
     patients = {row[0]: row[1:] for row in rows.get("Patient", iter(()))}
     conditions: dict[str | None, Row] = {}
     for row in rows.get("Condition", iter(())):
         if any(row[2:]):
             conditions.setdefault(row[1], row[2:])
     observed = _first_values(rows.get("Observation", iter(())))
-    names = kinds["Encounter"] + kinds["Patient"] + kinds["Condition"] + kinds["Observation"]
+    names = columns_of["Encounter"] + columns_of["Patient"] + columns_of["Condition"] + columns_of["Observation"]
     places = [names.index(name) for name in order]
-    none: dict[str, Row] = {kind: (None,) * len(kinds[kind]) for kind in kinds}
+    none: dict[str, Row] = {entity: (None,) * len(columns_of[entity]) for entity in columns_of}
     for row in rows["Encounter"]:
         whole = (
             row[2:]
@@ -158,13 +158,13 @@ def _joined(rows: dict[str, Iterator[Row]], kinds: dict[str, list[str]], order: 
 
 
 def _first_values(rows: Iterator[Row]) -> dict[str | None, list[str | None]]:
-    found: dict[str | None, list[str | None]] = {}
+    values: dict[str | None, list[str | None]] = {}
     for row in rows:
-        cells = found.setdefault(row[1], [None] * (len(row) - 2))
+        cells = values.setdefault(row[1], [None] * (len(row) - 2))
         for i, cell in enumerate(row[2:]):
             if cells[i] is None:
                 cells[i] = cell
-    return found
+    return values
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

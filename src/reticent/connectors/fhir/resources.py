@@ -25,12 +25,12 @@ def files_of(source: str | Path) -> list[Path | str]:
     folder = Path(source)
     if str(source) == "-" or not folder.is_dir():
         return [source]
-    found: list[Path | str] = [path for path in sorted(folder.iterdir()) if path.name.lower().endswith(_SUFFIXES)]
-    if not found:
+    files: list[Path | str] = [path for path in sorted(folder.iterdir()) if path.name.lower().endswith(_SUFFIXES)]
+    if not files:
         raise DataError(
             f"{folder} has no NDJSON file.", hint="Name a folder with Patient.ndjson, Encounter.ndjson, ..."
         )
-    return found
+    return files
 
 
 def resources(source: str | Path) -> Iterator[dict[str, Any]]:

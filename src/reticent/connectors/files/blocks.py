@@ -32,9 +32,9 @@ class Block:
     first: bool
 
 
-def blocks(source: Opened, form: Format) -> Generator[Block]:
+def blocks(source: Opened, file_format: Format) -> Generator[Block]:
     """The blocks of a file; for a regular file the next one is read and checked while this one is parsed."""
-    cut = _cut(source, form)
+    cut = _cut(source, file_format)
     if source.path is None:
         yield from cut  # a pipe may be silent for long, and nobody should wait for a thread that waits for it
         return
@@ -45,8 +45,8 @@ def blocks(source: Opened, form: Format) -> Generator[Block]:
             yield block
 
 
-def _cut(source: Opened, form: Format) -> Iterator[Block]:
-    guard, quote = Guard(source, form), form.quote.encode()
+def _cut(source: Opened, file_format: Format) -> Iterator[Block]:
+    guard, quote = Guard(source, file_format), file_format.quote.encode()
     rest, line, first = b"", 1, True
     while data := guard.read(_BLOCK):
         rest += data

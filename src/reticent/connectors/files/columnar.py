@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.source import Opened, seekable
-from reticent.connectors.files.want import Want, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from reticent.connectors.files.sniff import Format
 
-_KINDS = {"parquet": "Parquet", "arrow": "Arrow"}
+_TITLES = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
-def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
+def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     rows = 0
-    pieces = _parquet(source, want) if form.kind == "parquet" else _arrow(source, want)
+    pieces = _parquet(source, options) if file_format.name == "parquet" else _arrow(source, options)
     while True:
-        with _errors(source.name, form):
+        with _errors(source.name, file_format):
             piece = next(pieces, None)
             if piece is not None:
                 # Files come from anywhere: offsets and text are checked before anything walks over them.
@@ -34,34 +34,34 @@ def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatc
         if piece is None:
             break
         rows += piece.num_rows
-        for start in range(0, piece.num_rows, want.batch_rows):
-            yield _typed(source.name, piece.slice(start, want.batch_rows), want)
+        for start in range(0, piece.num_rows, options.batch_rows):
+            yield _typed(source.name, piece.slice(start, options.batch_rows), options)
     if not rows:
         raise no_rows(source.name)
 
 
-def table(source: Opened, form: Format, want: Want) -> pa.Table:
+def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table."""
-    return pa.Table.from_batches(list(batches(source, form, want)))
+    return pa.Table.from_batches(list(batches(source, file_format, options)))
 
 
-def _parquet(source: Opened, want: Want) -> Iterator[pa.RecordBatch]:
+def _parquet(source: Opened, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     with seekable(source) as file:
         parquet = pq.ParquetFile(file)
-        columns = _checked(source.name, parquet.schema_arrow, want)
-        yield from parquet.iter_batches(batch_size=want.batch_rows, columns=list(columns))
+        columns = _checked(source.name, parquet.schema_arrow, options)
+        yield from parquet.iter_batches(batch_size=options.batch_rows, columns=list(columns))
 
 
-def _arrow(source: Opened, want: Want) -> Iterator[pa.RecordBatch]:
+def _arrow(source: Opened, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     if source.head.startswith(b"ARROW1"):
         with seekable(source) as file:
             reader = pyarrow.ipc.open_file(file)
-            columns = _checked(source.name, reader.schema, want)
+            columns = _checked(source.name, reader.schema, options)
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(columns)
     else:
         reader = pyarrow.ipc.open_stream(_Readable(source.stream))
-        columns = _checked(source.name, reader.schema, want)
+        columns = _checked(source.name, reader.schema, options)
         for batch in reader:
             yield batch.select(columns)
 
@@ -87,18 +87,18 @@ class _Readable:
         """Leave closing to whoever opened it."""
 
 
-def _checked(name: str, schema: pa.Schema, want: Want) -> tuple[str, ...]:
+def _checked(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, ...]:
     check_names(name, schema.names)
-    columns = want.of(name, schema.names)
+    columns = options.of(name, schema.names)
     for column in columns:
         if pa.types.is_nested(schema.field(column).type):
             raise DataError(f"{name}: column {column!r} is nested.", hint="Flatten it to one value per row.")
     return columns
 
 
-def _typed(name: str, batch: pa.RecordBatch, want: Want) -> pa.RecordBatch:
+def _typed(name: str, batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     for place, field in enumerate(batch.schema):
-        target = want.types.get(field.name, field.type)
+        target = options.types.get(field.name, field.type)
         if target != field.type:
             try:
                 batch = batch.set_column(place, field.name, batch.column(place).cast(target))
@@ -110,10 +110,11 @@ def _typed(name: str, batch: pa.RecordBatch, want: Want) -> pa.RecordBatch:
 
 
 @contextlib.contextmanager
-def _errors(name: str, form: Format) -> Iterator[None]:
+def _errors(name: str, file_format: Format) -> Iterator[None]:
     """Replace the library's errors, which may quote cells, by ours."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, EOFError):
-        kind = _KINDS[form.kind]
-        raise DataError(f"{name} is a damaged {kind} file.", hint="Write or copy it again.") from None
+        raise DataError(
+            f"{name} is a damaged {_TITLES[file_format.name]} file.", hint="Write or copy it again."
+        ) from None

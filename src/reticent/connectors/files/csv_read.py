@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 
 from reticent.connectors.files.blocks import Block, blocks
 from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
-from reticent.connectors.files.want import Want, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 _PIECE = 2 << 20
 
 
-def table(source: Opened, form: Format, want: Want) -> pa.Table:
+def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table."""
-    return pa.concat_tables(_tables(source, form, want))
+    return pa.concat_tables(_tables(source, file_format, options))
 
 
-def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
-    """The file piece by piece, each piece at most `want.batch_rows` rows."""
-    with contextlib.closing(_tables(source, form, want)) as tables:
+def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+    """The file piece by piece, each piece at most `options.batch_rows` rows."""
+    with contextlib.closing(_tables(source, file_format, options)) as tables:
         for part in tables:
-            yield from part.to_batches(max_chunksize=want.batch_rows)
+            yield from part.to_batches(max_chunksize=options.batch_rows)
 
 
-def _tables(source: Opened, form: Format, want: Want) -> Generator[pa.Table]:
-    parser = _Parser(source, form, want)
+def _tables(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.Table]:
+    parser = _Parser(source, file_format, options)
     rows = 0
-    with contextlib.closing(blocks(source, form)) as pieces:
+    with contextlib.closing(blocks(source, file_format)) as pieces:
         for block in pieces:
             part = parser.parse(block)
             rows += part.num_rows
@@ -54,14 +54,14 @@ def _tables(source: Opened, form: Format, want: Want) -> Generator[pa.Table]:
         raise no_rows(source.name)
 
 
-def header(source: Opened, form: Format) -> tuple[str, ...]:
+def header(source: Opened, file_format: Format) -> tuple[str, ...]:
     """The column names, checked."""
-    text = decode_head(source.name, source.head[form.bom :], form.encoding)
+    text = decode_head(source.name, source.head[file_format.bom :], file_format.encoding)
     if "\0" in text[:4096]:
-        Guard(source, form).read(MAX_LINE)  # says where
-    rows = [row for row in first_rows(text, form.delimiter, form.quote) if row]
+        Guard(source, file_format).read(MAX_LINE)  # says where
+    rows = [row for row in first_rows(text, file_format.delimiter, file_format.quote) if row]
     if len(rows) < 2 and not source.whole:
-        Guard(source, form).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
+        Guard(source, file_format).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
         raise too_long(source.name, 1)
     if not rows:
         raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
@@ -74,15 +74,15 @@ def header(source: Opened, form: Format) -> tuple[str, ...]:
 class _Parser:
     """The parser's settings for one file, and what its complaints mean."""
 
-    def __init__(self, source: Opened, form: Format, want: Want) -> None:
+    def __init__(self, source: Opened, file_format: Format, options: ReadOptions) -> None:
         self._name = source.name
-        self._form = form
-        self._header = header(source, form)
-        columns = want.of(source.name, self._header)
+        self._format = file_format
+        self._header = header(source, file_format)
+        columns = options.of(source.name, self._header)
         self._ragged = False
         self._parse = pacsv.ParseOptions(
-            delimiter=form.delimiter,
-            quote_char=form.quote,
+            delimiter=file_format.delimiter,
+            quote_char=file_format.quote,
             newlines_in_values=True,
             # In a table of one column an empty line is a missing value, and those are never dropped.
             ignore_empty_lines=len(self._header) > 1,
@@ -90,7 +90,7 @@ class _Parser:
         )
         self._convert = pacsv.ConvertOptions(
             check_utf8=False,  # the guard did
-            column_types={name: want.types.get(name, pa.string()) for name in columns},
+            column_types={name: options.types.get(name, pa.string()) for name in columns},
             include_columns=list(columns),
             null_values=[""],
             strings_can_be_null=True,
@@ -102,13 +102,13 @@ class _Parser:
         try:
             return self._read(block, _PIECE)
         except (pa.ArrowException, ValueError) as error:
-            said = str(error)
+            message = str(error)
         try:
-            if "straddl" in said:  # a row longer than one piece
+            if "straddl" in message:  # a row longer than one piece
                 return self._read(block, len(block.data) + 1)
         except (pa.ArrowException, ValueError) as error:
-            said = str(error)
-        raise self._explain(said, block)
+            message = str(error)
+        raise self._explain(message, block)
 
     def _read(self, block: Block, piece: int) -> pa.Table:
         names = None if block.first else self._header
@@ -121,14 +121,14 @@ class _Parser:
         self._ragged = True
         return "error"
 
-    def _explain(self, said: str, block: Block) -> DataError:
+    def _explain(self, message: str, block: Block) -> DataError:
         width = len(self._header)
-        if self._ragged and (found := self._ragged_row(block)):
+        if self._ragged and (row := self._ragged_row(block)):
             return DataError(
-                f"{self._name}, line {found[0]}: expected {width} cells as in the header, found {found[1]}.",
+                f"{self._name}, line {row[0]}: expected {width} cells as in the header, found {row[1]}.",
                 hint="Quote cells that contain the delimiter, and give every row all its cells.",
             )
-        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", said):
+        if column := re.search(r"In CSV column #(\d+): CSV conversion error to (\w+)", message):
             return DataError(
                 f"{self._name}: column {self._header[int(column[1])]!r} has a cell that is not {column[2]}.",
                 hint="Read it as text, or correct it.",
@@ -141,7 +141,7 @@ class _Parser:
     def _ragged_row(self, block: Block) -> tuple[int, int] | None:
         """The line and the width of the first row that is not as wide as the header."""
         text = io.TextIOWrapper(io.BytesIO(block.data), "utf-8", newline="")
-        reader = csv.reader(text, delimiter=self._form.delimiter, quotechar=self._form.quote)
+        reader = csv.reader(text, delimiter=self._format.delimiter, quotechar=self._format.quote)
         before = 0
         with contextlib.suppress(csv.Error):
             for row in reader:

@@ -23,13 +23,13 @@ class Guard:
 
     closed = False
 
-    def __init__(self, source: Opened, form: Format) -> None:
+    def __init__(self, source: Opened, file_format: Format) -> None:
         self._name = source.name
         self._stream: BinaryIO = source.stream
-        self._encoding = form.encoding
-        self._decoder = codecs.getincrementaldecoder(form.encoding)("strict")
-        self._pass_through = codecs.lookup(form.encoding).name == "utf-8"
-        self._skip = form.bom
+        self._encoding = file_format.encoding
+        self._decoder = codecs.getincrementaldecoder(file_format.encoding)("strict")
+        self._pass_through = codecs.lookup(file_format.encoding).name == "utf-8"
+        self._skip = file_format.bom
         self._ready = b""
         self._open = 0
         self._ended = False

@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.connectors.files.guard import Guard
-from reticent.connectors.files.want import Want, check_names, no_rows
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,25 +45,25 @@ class _Chunk:
         )
 
 
-def table(source: Opened, form: Format, want: Want) -> pa.Table:
+def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table; fields may appear at any line."""
-    pieces = [_columns(chunk) for chunk in _chunks(source, form, want.batch_rows)]
+    pieces = [_columns(chunk) for chunk in _chunks(source, file_format, options.batch_rows)]
     if not pieces:
         raise no_rows(source.name)
     names = list(dict.fromkeys(name for piece in pieces for name in piece))
     check_names(source.name, names)
-    return pa.table({name: _stack(source.name, pieces, name, want) for name in want.of(source.name, names)})
+    return pa.table({name: _stack(source.name, pieces, name, options) for name in options.of(source.name, names)})
 
 
-def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatch]:
+def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     schema: pa.Schema | None = None
     known: frozenset[str] = frozenset()
-    for chunk in _chunks(source, form, want.batch_rows):
+    for chunk in _chunks(source, file_format, options.batch_rows):
         columns = _columns(chunk)
         if schema is None:
             known = frozenset(columns)
-            schema = _schema(source.name, columns, want)
+            schema = _schema(source.name, columns, options)
         elif strange := columns.keys() - known:
             line = chunk.line_where(strange)
             raise DataError(
@@ -75,10 +75,10 @@ def batches(source: Opened, form: Format, want: Want) -> Generator[pa.RecordBatc
         raise no_rows(source.name)
 
 
-def _schema(name: str, columns: dict[str, pa.Array], want: Want) -> pa.Schema:
+def _schema(name: str, columns: dict[str, pa.Array], options: ReadOptions) -> pa.Schema:
     check_names(name, list(columns))
-    wanted = want.of(name, list(columns))
-    return pa.schema([(key, want.types.get(key, _known(columns[key].type))) for key in wanted])
+    names = options.of(name, list(columns))
+    return pa.schema([(key, options.types.get(key, _known(columns[key].type))) for key in names])
 
 
 def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -89,10 +89,10 @@ def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int
     return pa.record_batch(arrays, schema=schema)
 
 
-def _chunks(source: Opened, form: Format, rows: int) -> Iterator[_Chunk]:
+def _chunks(source: Opened, file_format: Format, rows: int) -> Iterator[_Chunk]:
     numbers: list[int] = []
     held: list[bytes] = []
-    for number, line in lines(source, form):
+    for number, line in lines(source, file_format):
         numbers.append(number)
         held.append(line)
         if len(held) >= rows:
@@ -102,9 +102,9 @@ def _chunks(source: Opened, form: Format, rows: int) -> Iterator[_Chunk]:
         yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
 
 
-def lines(source: Opened, form: Format) -> Iterator[tuple[int, bytes]]:
+def lines(source: Opened, file_format: Format) -> Iterator[tuple[int, bytes]]:
     """Every line that is not blank, with its number."""
-    guard = Guard(source, form)
+    guard = Guard(source, file_format)
     number, rest = 0, b""
     while block := guard.read(_BLOCK):
         *whole, rest = (rest + block).split(b"\n")
@@ -138,16 +138,16 @@ def _columns(chunk: _Chunk) -> dict[str, pa.Array]:
 
 def _column(chunk: _Chunk, key: str) -> pa.Array:
     values = [record.get(key) for record in chunk.records]
-    kinds = set(map(type, values)) - {type(None)}
-    if kinds & {dict, list}:
+    types = set(map(type, values)) - {type(None)}
+    if types & {dict, list}:
         line = chunk.line_where([key], lambda value: isinstance(value, (dict, list)))
         raise DataError(
             f"{chunk.name}, line {line}: field {key!r} is nested.", hint="Flatten it to one value per field."
         )
-    if float in kinds and any(isinstance(value, float) and abs(value) >= _EXACT for value in values):
+    if float in types and any(isinstance(value, float) and abs(value) >= _EXACT for value in values):
         raise _inexact(chunk, key)
-    target = _common([_TYPES[kind] for kind in kinds])
-    if pa.types.is_string(target) and kinds != {str}:
+    target = _common([_TYPES[python] for python in types])
+    if pa.types.is_string(target) and types != {str}:
         values = [v if v is None or isinstance(v, str) else orjson.dumps(v).decode() for v in values]
     try:
         return pa.array(values, type=target)
@@ -163,23 +163,23 @@ def _inexact(chunk: _Chunk, key: str) -> DataError:
     )
 
 
-def _common(kinds: list[pa.DataType]) -> pa.DataType:
-    found = set(kinds) - {pa.null()}
-    if not found:
+def _common(types: list[pa.DataType]) -> pa.DataType:
+    distinct = set(types) - {pa.null()}
+    if not distinct:
         return pa.null()
-    if len(found) == 1:
-        return found.pop()
-    return pa.float64() if found == {pa.int64(), pa.float64()} else pa.string()
+    if len(distinct) == 1:
+        return distinct.pop()
+    return pa.float64() if distinct == {pa.int64(), pa.float64()} else pa.string()
 
 
-def _known(kind: pa.DataType) -> pa.DataType:
+def _known(data_type: pa.DataType) -> pa.DataType:
     """Text for a column that is all null so far: every later value can be written as text."""
-    return pa.string() if pa.types.is_null(kind) else kind
+    return pa.string() if pa.types.is_null(data_type) else data_type
 
 
-def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str, want: Want) -> pa.ChunkedArray:
-    kind = _common([piece[key].type for piece in pieces if key in piece])
-    field = pa.field(key, want.types.get(key, _known(kind)))
+def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str, options: ReadOptions) -> pa.ChunkedArray:
+    data_type = _common([piece[key].type for piece in pieces if key in piece])
+    field = pa.field(key, options.types.get(key, _known(data_type)))
     arrays = [
         _cast(name, piece[key], field) if key in piece else pa.nulls(_rows(piece), field.type) for piece in pieces
     ]

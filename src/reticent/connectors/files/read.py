@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from reticent.connectors.files import columnar, csv_read, ndjson_read
 from reticent.connectors.files.finite import check_finite
+from reticent.connectors.files.read_options import ReadOptions
 from reticent.connectors.files.sniff import Format, sniff_head
 from reticent.connectors.files.source import SourceLike, opened
-from reticent.connectors.files.want import Want
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -22,7 +22,7 @@ _READERS = {"csv": csv_read, "ndjson": ndjson_read, "parquet": columnar, "arrow"
 def read_table(
     source: SourceLike,
     *,
-    form: Format | None = None,
+    file_format: Format | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     finite: bool = True,
@@ -31,7 +31,7 @@ def read_table(
 
     Args:
         source: where the table is.
-        form: its format, when the guess from its content must be overruled.
+        file_format: its format, when the guess from its content must be overruled.
         columns: the columns to read; all when None.
         types: Arrow types that overrule the format's own (text for CSV).
         finite: refuse NaN and infinities in floating-point columns.
@@ -39,10 +39,10 @@ def read_table(
     Raises:
         DataError: the source is missing, empty, damaged, or not a table.
     """
-    want = Want(None if columns is None else tuple(columns), types or {}, finite=finite)
+    options = ReadOptions(None if columns is None else tuple(columns), types or {}, finite=finite)
     with opened(source) as there:
-        form = form or sniff_head(there)
-        table = _READERS[form.kind].table(there, form, want)
+        file_format = file_format or sniff_head(there)
+        table = _READERS[file_format.name].table(there, file_format, options)
         if finite:
             check_finite(table, name=there.name)
         return table
@@ -51,7 +51,7 @@ def read_table(
 def read_batches(
     source: SourceLike,
     *,
-    form: Format | None = None,
+    file_format: Format | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     batch_rows: int = 65536,
@@ -61,10 +61,10 @@ def read_batches(
 
     The arguments and errors are those of `read_table`; an error may come after some batches were given.
     """
-    want = Want(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
+    options = ReadOptions(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
     with opened(source) as there:
-        form = form or sniff_head(there)
-        pieces = _READERS[form.kind].batches(there, form, want)
+        file_format = file_format or sniff_head(there)
+        pieces = _READERS[file_format.name].batches(there, file_format, options)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 if finite:

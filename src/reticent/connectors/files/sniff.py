@@ -1,4 +1,4 @@
-"""Guessing the format of a file from its first bytes: kind, encoding, delimiter, quote.
+"""Guessing the format of a file from its first bytes: name, encoding, delimiter, quote.
 
 The content decides; the suffix only settles what content cannot (text that is neither clearly CSV nor NDJSON).
 Text that is not UTF-8 is taken for Windows-1252, which agrees with Latin-1 on every printable character; text that
@@ -20,9 +20,9 @@ from typing import Literal
 from reticent.connectors.files.source import Opened, SourceLike, opened
 from reticent.errors import DataError
 
-Kind = Literal["csv", "ndjson", "parquet", "arrow"]
+FormatName = Literal["csv", "ndjson", "parquet", "arrow"]
 
-SUFFIXES: dict[str, Kind] = {
+SUFFIXES: dict[str, FormatName] = {
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
@@ -53,7 +53,7 @@ _ROWS_TO_GUESS_FROM = 50
 class Format:
     """How a file is written down; `bom` is the number of bytes to skip at its start."""
 
-    kind: Kind
+    name: FormatName
     encoding: str = "utf-8"
     delimiter: str = ","
     quote: str = '"'
@@ -75,11 +75,11 @@ def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
         return Format("arrow")
     bom, guessed = _encoding(source.name, head) if encoding is None else (_bom_of(head, encoding), encoding)
     text = decode_head(source.name, head[bom:], guessed)
-    form = Format("csv", encoding=guessed, bom=bom)
+    file_format = Format("csv", encoding=guessed, bom=bom)
     if text.lstrip().startswith("{") or _suffix(source) == "ndjson":
-        return replace(form, kind="ndjson")
+        return replace(file_format, name="ndjson")
     delimiter = _delimiter(text)
-    return replace(form, delimiter=delimiter, quote=_quote(text, delimiter))
+    return replace(file_format, delimiter=delimiter, quote=_quote(text, delimiter))
 
 
 def decode_head(name: str, head: bytes, encoding: str) -> str:
@@ -101,7 +101,7 @@ def wrong_encoding(name: str, line: int, encoding: str) -> DataError:
     )
 
 
-def _suffix(source: Opened) -> Kind | None:
+def _suffix(source: Opened) -> FormatName | None:
     if source.path is None:
         return None
     suffixes = [part for part in PurePath(source.path.name.lower()).suffixes if part != ".gz"]
@@ -151,7 +151,7 @@ def _delimiter(text: str) -> str:
     for delimiter in DELIMITERS:
         widths = [len(row) for row in first_rows(text, delimiter, '"') if row]
         width = widths[0] if widths else 1
-        agree = sum(found == width for found in widths) / max(len(widths), 1)
+        agree = sum(cells == width for cells in widths) / max(len(widths), 1)
         scores.append((width > 1, agree > 0.5, width * agree, delimiter))
     best = max(scores, key=lambda score: score[:3])
     return best[3] if best[0] else ","

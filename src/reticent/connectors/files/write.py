@@ -17,14 +17,14 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from reticent.connectors.files.atomic import atomic_file, write_errors
-from reticent.connectors.files.sniff import SUFFIXES, Kind
+from reticent.connectors.files.sniff import SUFFIXES, FormatName
 from reticent.errors import PolicyError
 
 TargetLike = str | os.PathLike[str]
 Write = Callable[[pa.RecordBatch], object]
 
 
-def write_table(table: pa.Table, target: TargetLike, format: Kind | None = None) -> None:  # noqa: A002  # its name everywhere
+def write_table(table: pa.Table, target: TargetLike, format: FormatName | None = None) -> None:  # noqa: A002  # its name everywhere
     """Write a table to a path or to ``-`` (standard output); the format is that of the suffix unless given."""
     write_batches(table.schema, table.to_batches(), target, format)
 
@@ -33,7 +33,7 @@ def write_batches(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
     target: TargetLike,
-    format: Kind | None = None,  # noqa: A002  # its name everywhere
+    format: FormatName | None = None,  # noqa: A002  # its name everywhere
 ) -> None:
     """Write batches one after the other; the file appears only when all are written.
 
@@ -50,7 +50,7 @@ def write_batches(
 def open_table(
     target: TargetLike,
     schema: pa.Schema,
-    format: Kind | None = None,  # noqa: A002  # its name everywhere
+    format: FormatName | None = None,  # noqa: A002  # its name everywhere
     *,
     quotes: bool = True,
 ) -> Iterator[Write]:
@@ -58,20 +58,20 @@ def open_table(
 
     `quotes=False` leaves them out of CSV; values that need them are then an error.
     """
-    kind = _kind(target, format)
-    writer = _bare_csv if kind == "csv" and not quotes else _WRITERS[kind]
+    name = _format_name(target, format)
+    writer = _bare_csv if name == "csv" and not quotes else _WRITERS[name]
     with _open(target) as file, writer(_Counted(file), schema) as write:
         yield write
 
 
-def _kind(target: TargetLike, kind: Kind | None) -> Kind:
-    found = kind or ("csv" if os.fspath(target) == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
-    if found not in get_args(Kind):
+def _format_name(target: TargetLike, format: FormatName | None) -> FormatName:  # noqa: A002 - the word of the caller
+    name = format or ("csv" if os.fspath(target) == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
+    if name not in get_args(FormatName):
         raise PolicyError(
             f"{target}: unknown file format.",
             hint=f"Use csv, parquet, arrow or ndjson, or a suffix of {', '.join(SUFFIXES)}.",
         )
-    return cast("Kind", found)
+    return cast("FormatName", name)
 
 
 @contextlib.contextmanager
@@ -178,8 +178,8 @@ def _members(name: str, column: pa.Array, place: int) -> pa.Array:
     return texts.take(pc.fill_null(coded.indices.cast(pa.int64()), len(values) - 1))
 
 
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _value_type(of: pa.DataType) -> pa.DataType:
+    return of.value_type if pa.types.is_dictionary(of) else of
 
 
 _WRITERS = {"csv": _csv, "parquet": _parquet, "arrow": _arrow, "ndjson": _ndjson}

@@ -6,6 +6,6 @@ a message that cannot be read is a dead letter and the stream goes on.
 
 from reticent.connectors.hl7.lines import Hl7Lines
 from reticent.connectors.hl7.message import Message
-from reticent.connectors.hl7.mllp import MllpFeed, check_port
+from reticent.connectors.hl7.mllp import MllpSource, check_port
 
-__all__ = ["Hl7Lines", "Message", "MllpFeed", "check_port"]
+__all__ = ["Hl7Lines", "Message", "MllpSource", "check_port"]

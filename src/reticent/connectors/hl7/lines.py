@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.connectors.hl7.message import Message
-from reticent.connectors.runner.batches import Batch
 from reticent.errors import PolicyError
+from reticent.publication.records import Bad
 
 if TYPE_CHECKING:
-    from reticent.policy import Policy
+    from reticent.publication.records import Batch, RecordReader
 
 START, END = b"\x0b", b"\x1c\r"
 """The frame of a message on an MLLP connection."""
@@ -24,13 +24,18 @@ _BEGIN = re.compile(rb"(?:^|[\r\n\x0b])(?=MSH)")
 class Hl7Lines:
     """HL7 v2: complete messages out of blocks of bytes, framed as MLLP or one after another in a file."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.header: list[str] | None = []
+    needs_header = False
+
+    def __init__(self, reader: RecordReader) -> None:
+        self._reader, policy = reader, reader.policy
         if policy.hl7 is None:
             raise PolicyError("The policy does not say how messages become records.", hint="Write hl7: adt.")
         self._paths = policy.hl7.paths
         self._events = frozenset(policy.hl7.events)
         policy.check_columns(tuple(self._paths))
+
+    def begin(self, line: bytes) -> None:
+        """There is no header."""
 
     def end(self, data: bytes, *, last: bool) -> int:
         """Where the last complete message ends: after its frame, or where the next begins."""
@@ -39,7 +44,7 @@ class Hl7Lines:
         framed = data.rfind(END)
         if framed >= 0:
             return framed + len(END)
-        starts = [found.end() for found in _BEGIN.finditer(data)]
+        starts = [start.end() for start in _BEGIN.finditer(data)]
         return starts[-1] if len(starts) > 1 else 0
 
     def parse(self, data: bytes) -> Batch:
@@ -47,18 +52,18 @@ class Hl7Lines:
         columns: dict[str, list[str | None]] = {name: [] for name in self._paths}
         rows, bad, total = [], [], 0
         for raw in messages(data):
-            found = self._record(raw)
-            if found is None:
+            record = self._record(raw)
+            if record is None:
                 continue
-            if isinstance(found, str):
-                bad.append((total, found, raw))
+            if isinstance(record, str):
+                bad.append(Bad(total, record, raw))
             else:
                 rows.append(total)
-                for name, cell in found.items():
+                for name, cell in record.items():
                     columns[name].append(cell)
             total += 1
         table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
-        return Batch(table, np.array(rows, dtype=np.int64), total, bad)
+        return self._reader.text(table, np.array(rows, dtype=np.int64), total, bad)
 
     def _record(self, raw: bytes) -> dict[str, str | None] | str | None:
         try:
@@ -76,5 +81,5 @@ class Hl7Lines:
 
 def messages(data: bytes) -> list[bytes]:
     """The single messages of some bytes; what stands before the first is one of its own, to be set aside."""
-    found = _BEGIN.split(data.replace(b"\x1c\r", b"\r").replace(b"\x1c", b"\r"))
-    return [part for part in (piece.strip(b"\r\n\x0b \t") for piece in found) if part]
+    pieces = _BEGIN.split(data.replace(b"\x1c\r", b"\r").replace(b"\x1c", b"\r"))
+    return [part for part in (piece.strip(b"\r\n\x0b \t") for piece in pieces) if part]

@@ -37,7 +37,7 @@ def _taken(host: str, port: int) -> ConnectorError:
     return ConnectorError(f"mllp://{host}:{port}: cannot listen there.", hint="Choose a free port.")
 
 
-class MllpFeed:
+class MllpSource:
     """Reads what senders have sent so far; `acknowledge` answers them once it is stored."""
 
     regular = False
@@ -63,19 +63,26 @@ class MllpFeed:
         """The port that is listened on."""
         return int(self._door.getsockname()[1])
 
+    def skip(self, offset: int) -> None:
+        """What was sent is gone; senders send again what was not answered."""
+
+    def guess(self, _: bytes) -> str:
+        """There is one format."""
+        return "hl7"
+
     def read(self) -> bytes | None:
         """All messages that are complete now, at least one; None when woken."""
         while True:
-            found: list[bytes] = []
+            frames: list[bytes] = []
             for key, _ in self._watch.select():
                 if key.fileobj is self._door:
                     self._greet()
                 elif isinstance(key.fileobj, socket.socket):
-                    found += self._hear(key.fileobj)
+                    frames += self._hear(key.fileobj)
                 else:
                     return None
-            if found:
-                return b"".join(found)
+            if frames:
+                return b"".join(frames)
 
     def acknowledge(self) -> None:
         """Answers every message read so far: it is stored."""

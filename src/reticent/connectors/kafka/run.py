@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
-from reticent.connectors.shards import Shard, sharded
+from reticent.connectors.shards import sharded
 from reticent.engine.rng import Rng
+from reticent.publication.stream import StreamPublication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,13 +60,13 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     """
     source, sink = Address.parse(source_url), Address.parse(sink_url)
     settings = settings or Settings()
-    wanted = sharded(policy)
+    rules = sharded(policy)
     name = f"kafka {source.topic} {settings.group}"
-    store.register(name, policy_hash=wanted.hash)
+    store.register(name, policy_hash=rules.hash)
     rng = Rng(store.key(name)) if seed is None else Rng.from_seed(seed)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
-    worker = Worker(Job(source, sink, state, wanted, rng, settings, lambda bad: bury(store, name, bad)))
+    worker = Worker(Job(source, sink, state, rules, rng, settings, lambda bad: bury(store, name, bad)))
     began = time.monotonic()
     goals = _ends(source) if until_end else {}
     with _signals() as stopped:
@@ -76,7 +77,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
             return not until_end or not _reached(worker, goals)
 
         worker.run(on)
-    claims = Shard(wanted, rng, 0).publisher.guarantee.claims
+    claims = StreamPublication(rules, rng=rng).engine.guarantee.claims
     return Summary(worker.published, worker.dead, time.monotonic() - began, claims)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, within
 from reticent.connectors.kafka.state import Headers, Saved, StateTopic, entries
-from reticent.connectors.shards import Form, Record, Shard
 from reticent.errors import ReticentError
+from reticent.publication.stream import StreamPublication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ class Done:
 class Held:
     """A shard that this worker has: where it reads next, and how much of its journal lies behind its snapshot."""
 
-    shard: Shard
+    shard: StreamPublication
     position: int
     journaled: int = 0
 
@@ -103,7 +103,6 @@ class Session:
     def __init__(self, job: Job, name: str, done: Done) -> None:
         """Opens the clients; a producer of an earlier session under the same name is fenced, its transaction ended."""
         self._job, self._done, self._settings = job, done, job.settings
-        self._form = Form(job.policy)
         self.shards: dict[int, Held] = {}
         self._failure: ReticentError | None = None
         self._failed = 0
@@ -206,11 +205,11 @@ class Session:
             LOG.info("shard %d taken over at offset %d", number, self.shards[number].position)
 
     def _restored(self, number: int, saved: Saved) -> Held:
-        shard = Shard(self._job.policy, self._job.rng, number, saved.snapshot)
-        before = shard.rows
+        shard = StreamPublication(self._job.policy, rng=self._job.rng, shard=number, state=saved.snapshot)
+        before = shard.engine.counts.rows_in
         for entry in saved.journal:
             shard.replay(entry)
-        return Held(shard, saved.position or 0, shard.rows - before)
+        return Held(shard, saved.position or 0, shard.engine.counts.rows_in - before)
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         for gone in partitions:
@@ -284,31 +283,24 @@ class Session:
 
     def _release(self, partition: int, messages: list[_Input]) -> _Part:
         held = self.shards[partition]
-        records: list[Record] = []
-        offsets: list[int] = []
-        bad: list[DeadLetter] = []
-        for offset, value in messages:
-            record = self._form.read(value)
-            if isinstance(record, str):
-                bad.append((f"{self._job.source.topic}/{partition}/{offset}", record, value))
-            else:
-                records.append(record)
-                offsets.append(offset)
-        if bad:
-            self._job.bury(bad)
-        taken = held.shard.take(records, np.array(offsets, dtype=np.uint64))
+        offsets = np.array([offset for offset, _ in messages], dtype=np.uint64)
+        batch = held.shard.reader.objects([value for _, value in messages])
+        if batch.bad:
+            place = f"{self._job.source.topic}/{partition}"
+            self._job.bury([(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad])
+        released = held.shard.take(batch, offsets[batch.rows])
         held.position = messages[-1][0] + 1
-        held.journaled += len(records)
-        for line in taken.lines:
+        held.journaled += released.records
+        for line in released.lines.splitlines():
             _send(self._producer, self._job.sink.topic, line, partition)
-        part = _Part(partition, len(records), len(bad))
-        self._remember(held, partition, taken.journal, part)
+        part = _Part(partition, released.records, len(batch.bad))
+        self._remember(held, partition, released.journal, part)
         return part
 
-    def _remember(self, held: Held, partition: int, journal: bytes, part: _Part) -> None:
+    def _remember(self, held: Held, partition: int, journal: bytes | None, part: _Part) -> None:
         """Writes the journal of the batch, or a snapshot when the journal has grown long."""
         topic = self._job.state.address.topic
-        if held.journaled < self._settings.snapshot_every:
+        if journal is not None and held.journaled < self._settings.snapshot_every:
             for value, headers in entries("journal", journal, held.position):
                 _send(self._producer, topic, value, partition, headers)
             return

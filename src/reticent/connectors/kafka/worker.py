@@ -25,7 +25,7 @@ from reticent.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reticent.connectors.shards import Shard
+    from reticent.publication.stream import StreamPublication
 
 LOG = logging.getLogger(__name__)
 _PAUSE, _LONGEST = 0.1, 2.0
@@ -54,7 +54,7 @@ class Worker:
         return self._done.dead
 
     @property
-    def shards(self) -> dict[int, Shard]:
+    def shards(self) -> dict[int, StreamPublication]:
         """The shards this worker has now."""
         return {number: held.shard for number, held in self._session.shards.items()} if self._session else {}
 

@@ -27,18 +27,18 @@ def collapse(frame: DataFrame, columns: Sequence[str]) -> tuple[pa.Table, npt.ND
     from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
     counted = frame.groupBy(*[column(name) for name in columns]).agg(F.count(F.lit(1)).alias(_RECORDS))
-    found = counted.limit(MOST_COMBINATIONS + 1).toArrow()
-    if found.num_rows > MOST_COMBINATIONS:
+    combinations = counted.limit(MOST_COMBINATIONS + 1).toArrow()
+    if combinations.num_rows > MOST_COMBINATIONS:
         raise DataError(
             f"The data has more than {MOST_COMBINATIONS:,} distinct combinations of {', '.join(columns)}.",
             hint="Round the finest of these columns before the release.",
         )
     # The order in which groups arrive changes from run to run; ties in the search must not.
-    found = found.sort_by([(name, "ascending") for name in columns])
-    times = found.column(_RECORDS).to_numpy()
+    combinations = combinations.sort_by([(name, "ascending") for name in columns])
+    times = combinations.column(_RECORDS).to_numpy()
     if int(times.sum()) >= MOST_ROWS:
         raise DataError("The data has too many rows for one release.", hint="Release it in parts that share no person.")
-    return found.drop_columns([_RECORDS]), times.astype(np.uint32)
+    return combinations.drop_columns([_RECORDS]), times.astype(np.uint32)
 
 
 def column(name: str) -> str:

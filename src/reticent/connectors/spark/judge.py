@@ -37,15 +37,15 @@ def verify(release: SparkRelease, policy: Policy) -> Verdict:
     shown = [name for name in policy.sensitive if name in names]
     published, times = collapse(release.frame, [*quasi, *shown])
     data, counts = text_table(published), times.astype(np.int64)
-    wanted = list(dict.fromkeys(requirements(release.guarantee.claims) + demanded(policy)))
+    rules = list(dict.fromkeys(requirements(release.guarantee.claims) + demanded(policy)))
     rows, size = numbered(data, quasi)
     findings = [check_columns(data, policy.released, policy)]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
     findings += [_legal(data, name, policy) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
-    findings += [check_size(sizes, requirement, "") for requirement in wanted if requirement.model == "k"]
+    findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     for name in policy.sensitive:
-        deep = [requirement for requirement in wanted if requirement.model != "k"]
+        deep = [requirement for requirement in rules if requirement.model != "k"]
         if name in shown:
             groups = _histograms(rows, size, data[name], counts)
             findings += [_deep(groups, requirement, release, policy, name) for requirement in deep]

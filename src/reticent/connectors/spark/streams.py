@@ -1,6 +1,6 @@
 """Streams on Spark Structured Streaming: arbitrary state per shard, exactly once through checkpoints.
 
-A shard is a keyed hash of the person; each shard is one publisher whose snapshot stands in Spark's state store. The rows of
+A shard is a keyed hash of the person; each shard is one publication whose snapshot stands in Spark's state store. The rows of
 a micro-batch are put in a fixed order inside the shard, since the order of a shuffle changes from run to run; every choice
 is a function of (key of the stream, shard, sequence number). A batch that is computed again after a crash is therefore the
 same publication, line by line, and a sink that overwrites the batch of a number publishes every record once.
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.shards import MOST_SHARDS, Form, Shard, shard_of, sharded
+from reticent.connectors.shards import MOST_SHARDS, shard_of, sharded
 from reticent.connectors.spark.collapse import column
-from reticent.connectors.spark.parcel import Parcel
+from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
+from reticent.publication.records import RecordReader
+from reticent.publication.stream import StreamPublication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +54,10 @@ class Stream:
     def __init__(self, policy: Policy, store: Store, *, shards: int = SHARDS, seed: int | None = None) -> None:
         if not 0 < shards <= MOST_SHARDS:
             raise PolicyError("The number of shards is out of range.", hint=f"Choose from 1 to {MOST_SHARDS}.")
-        wanted = sharded(policy)
-        store.register(_NAME, policy_hash=wanted.hash)
+        rules = sharded(policy)
+        store.register(_NAME, policy_hash=rules.hash)
         self._rng = Rng(store.key(_NAME)) if seed is None else Rng.from_seed(seed)
-        self._parcel, self._shards = Parcel.pack(wanted), shards
+        self._carried, self._shards = Carried.pack(rules), shards
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
         """The published lines of a streaming frame: shard, number within the shard, kind ("line" or "dead"), line.
@@ -67,16 +69,16 @@ class Stream:
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.pandas import functions
 
-        policy = self._parcel.open()
+        policy = self._carried.open()
         if json is None:
             policy.check_columns(frame.columns)
             record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
         else:
             record = F.col(column(json)).cast("string")
         pandas_udf: Any = functions.pandas_udf
-        spread = pandas_udf(_spreader(self._parcel, self._shards, self._rng.key("shards")), "int")
+        spread = pandas_udf(_spreader(self._carried, self._shards, self._rng.key("shards")), "int")
         told = frame.select(record.alias("record")).withColumn("shard", spread(F.col("record")))
-        processor = make_processor(self._parcel, self._rng)
+        processor = make_processor(self._carried, self._rng)
         return told.groupBy("shard").transformWithStateInPandas(
             statefulProcessor=processor, outputStructType=_OUT, outputMode="Append", timeMode="None"
         )
@@ -103,14 +105,14 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def _spreader(parcel: Parcel, shards: int, key: bytes) -> Callable[[Any], Any]:
+def _spreader(carried: Carried, shards: int, key: bytes) -> Callable[[Any], Any]:
     # The key stays inside the function: it must not show up in a query plan.
     def spread(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
-        form = Form(parcel.open())
+        reader = RecordReader(carried.open())
 
         def of(value: str | None) -> int:
-            record = form.read(value)
-            return 0 if isinstance(record, str) else shard_of(form.person(record), shards, key)
+            record = reader.record(value)
+            return 0 if isinstance(record, str) else shard_of(reader.person(record), shards, key)
 
         return records.map(of).astype("int32")
 
@@ -124,7 +126,7 @@ def _series() -> dict[str, Any]:
     return {"records": pd.Series, "return": pd.Series}
 
 
-def make_processor(parcel: Parcel, rng: Rng) -> Any:
+def make_processor(carried: Carried, rng: Rng) -> Any:
     """The operator that Spark runs per shard and micro-batch."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -135,7 +137,8 @@ def make_processor(parcel: Parcel, rng: Rng) -> Any:
         def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
             (number,) = key
             known = self._state.get() if self._state.exists() else None
-            shard = Shard(parcel.open(), rng, int(number), bytes(known[0]) if known else None)
+            state = bytes(known[0]) if known else None
+            shard = StreamPublication(carried.open(), rng=rng, shard=int(number), state=state)
             values = [value for part in rows for value in part["record"].tolist()]
             frame, lines = release(shard, values, int(known[1]) if known else 0, int(number))
             self._state.update((shard.snapshot(), lines))
@@ -147,16 +150,15 @@ def make_processor(parcel: Parcel, rng: Rng) -> Any:
     return Operator()
 
 
-def release(shard: Shard, values: list[str | None], first: int, number: int) -> tuple[pd.DataFrame, int]:
+def release(shard: StreamPublication, values: list[str | None], first: int, number: int) -> tuple[pd.DataFrame, int]:
     """The rows to publish of one shard's part of a batch, and how many lines the shard has published then."""
     import pandas as pd
 
     # The order of a shuffle changes from run to run; what is published must not.
-    values = sorted(values, key=lambda value: value or "")
-    told = [(value, shard.form.read(value)) for value in values]
-    lines = shard.take([record for _, record in told if not isinstance(record, str)]).lines
-    dead = [f"{reason}\t{value or ''}" for value, reason in told if isinstance(reason, str)]
-    texts = [line.decode() for line in lines] + dead
+    released = shard.take(shard.reader.objects(sorted(values, key=lambda value: value or "")))
+    lines = [line.decode() for line in released.lines.splitlines()]
+    dead = [f"{reason}\t{payload.decode()}" for _, reason, payload in released.bad]
+    texts = lines + dead
     frame = pd.DataFrame(
         {
             "shard": np.full(len(texts), number, dtype=np.int32),

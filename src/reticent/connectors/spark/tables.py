@@ -24,10 +24,11 @@ import pyarrow as pa
 
 from reticent.connectors.spark.collapse import collapse, column
 from reticent.connectors.spark.judge import verify
+from reticent.engine.table.encoded_table import EncodedTable, claims
 from reticent.engine.table.generalised import AGAINST, NOT_COVERED
 from reticent.engine.table.optimal import search
-from reticent.engine.table.subject import claims, subject
-from reticent.errors import DataError, InternalError, PolicyError
+from reticent.errors import DataError, PolicyError
+from reticent.publication.gate import refuse_refuted
 from reticent.release import Counts, Guarantee
 from reticent.utility.metrics import measure
 from reticent.utility.recoding import Recoding
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame
 
-    from reticent.engine.table.subject import Subject
     from reticent.policy import Policy
     from reticent.policy.hierarchy import Ladder
 
@@ -56,7 +56,8 @@ class SparkRelease:
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
-    kind: str = "generalised"
+    kind: str = "table"
+    shape: str = "generalised"
     method: str = METHOD
 
     def __repr__(self) -> str:
@@ -79,23 +80,20 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     distinct, times = collapse(frame, [*policy.quasi, *guarded])
     if not len(times):
         raise DataError("The table has no rows.", hint="Give a frame with at least one row.")
-    given = subject(policy, distinct, times)
-    found = search(given, weights=given.weights)
-    levels = [int(level) for level in found["levels"]]
-    lost = np.asarray(given.collapsed.classes(given.model, levels) < 0)
-    made = SparkRelease(
-        frame=_apply(frame, given, levels, lost),
+    encoded = EncodedTable.from_table(policy, distinct, times)
+    node = search(encoded, weights=encoded.weights)
+    levels = [int(level) for level in node["levels"]]
+    lost = np.asarray(encoded.collapsed.classes(encoded.model, levels) < 0)
+    release = SparkRelease(
+        frame=_apply(frame, encoded, levels, lost),
         guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED),
         counts=_counts(times, lost),
         policy_hash=policy.hash,
-        metrics=_metrics(given, levels, lost, times),
-        explain=_story(given, found, levels, times),
+        metrics=_metrics(encoded, levels, lost, times),
+        explain=_story(encoded, node, levels, times),
     )
-    verdict = verify(made, policy)
-    if not verdict.holds:
-        refuted = ", ".join(finding.claim for finding in verdict.refuted)
-        raise InternalError(f"The judge refuted the release ({refuted}); does the source change while it is read?")
-    return made
+    refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
+    return release
 
 
 def _check(frame: DataFrame, policy: Policy) -> None:
@@ -106,15 +104,15 @@ def _check(frame: DataFrame, policy: Policy) -> None:
     policy.check_columns(frame.columns)
 
 
-def _apply(frame: DataFrame, given: Subject, levels: list[int], lost: npt.NDArray[np.bool_]) -> DataFrame:
+def _apply(frame: DataFrame, encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_]) -> DataFrame:
     """Recodes every quasi-identifier by a join with its ladder, then leaves the violating classes out."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    policy, spark = given.policy, frame.sparkSession
+    policy, spark = encoded.policy, frame.sparkSession
     shown = [name for name in policy.columns if name in policy.released]
     out = frame.select(*[column(name) for name in shown])
-    for name, level in zip(given.quasi, levels, strict=True):
-        ladder = given.ladders[name]
+    for name, level in zip(encoded.quasi, levels, strict=True):
+        ladder = encoded.ladders[name]
         if level == ladder.height:
             out = out.withColumn(name, F.lit(ladder.labels[-1][0].as_py()))
         elif level:
@@ -122,8 +120,8 @@ def _apply(frame: DataFrame, given: Subject, levels: list[int], lost: npt.NDArra
             joined = out.join(F.broadcast(pairs), F.col(column(name)).eqNullSafe(F.col(_LEAF)), "inner")
             out = joined.withColumn(name, F.col(_LABEL)).drop(_LEAF, _LABEL)
     if lost.any():
-        violating = spark.createDataFrame(_classes(given, levels, lost))
-        same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(given.quasi)]
+        violating = spark.createDataFrame(_classes(encoded, levels, lost))
+        same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(encoded.quasi)]
         condition = same[0]
         for more in same[1:]:
             condition &= more
@@ -137,12 +135,12 @@ def _pairs(ladder: Ladder, level: int) -> pa.Table:
     return pa.table({_LEAF: ladder.labels[0], _LABEL: labels})
 
 
-def _classes(given: Subject, levels: list[int], lost: npt.NDArray[np.bool_]) -> pa.Table:
+def _classes(encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_]) -> pa.Table:
     """The published quasi-identifiers of the classes that violate the policy, each once."""
     columns = {}
-    for i, (name, level) in enumerate(zip(given.quasi, levels, strict=True)):
-        ladder = given.ladders[name]
-        columns[f"__{i}"] = ladder.labels[level].take(pa.array(ladder.tables[level][given.codes(name)[lost]]))
+    for i, (name, level) in enumerate(zip(encoded.quasi, levels, strict=True)):
+        ladder = encoded.ladders[name]
+        columns[f"__{i}"] = ladder.labels[level].take(pa.array(ladder.tables[level][encoded.codes(name)[lost]]))
     table = pa.table(columns)
     return table.group_by(table.column_names).aggregate([])
 
@@ -153,39 +151,41 @@ def _counts(times: npt.NDArray[np.uint32], lost: npt.NDArray[np.bool_]) -> Count
 
 
 def _metrics(
-    given: Subject, levels: list[int], lost: npt.NDArray[np.bool_], times: npt.NDArray[np.uint32]
+    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], times: npt.NDArray[np.uint32]
 ) -> dict[str, float]:
     recodings = {
-        name: Recoding.from_levels(given.codes(name), given.ladders[name], level)
-        for name, level in zip(given.quasi, levels, strict=True)
+        name: Recoding.from_levels(encoded.codes(name), encoded.ladders[name], level)
+        for name, level in zip(encoded.quasi, levels, strict=True)
     }
-    weights = dict(zip(given.quasi, given.weights, strict=True))
+    weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
     return measure(recodings, suppressed=lost, counts=times.astype(np.int64), weights=weights).to_dict()
 
 
-def _story(given: Subject, found: dict[str, Any], levels: list[int], times: npt.NDArray[np.uint32]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+def _story(
+    encoded: EncodedTable, node: dict[str, Any], levels: list[int], times: npt.NDArray[np.uint32]
+) -> dict[str, Any]:
+    account: dict[str, Any] = {
         "attributes": {
-            name: {"level": level, "height": given.ladders[name].height}
-            for name, level in zip(given.quasi, levels, strict=True)
+            name: {"level": level, "height": encoded.ladders[name].height}
+            for name, level in zip(encoded.quasi, levels, strict=True)
         },
-        "loss": given.policy.table.loss,
-        "score": found["score"],
-        "suppressed": int(found["suppressed"]),
-        "classes": int(found["classes"]),
-        "combinations": len(given.collapsed),
-        "nodes": {"lattice": given.collapsed.nodes, "checked": int(found["checked"])},
-        "optimal": bool(found["complete"]),
-        "bound": found["bound"],
+        "loss": encoded.policy.table.loss,
+        "score": node["score"],
+        "suppressed": int(node["suppressed"]),
+        "classes": int(node["classes"]),
+        "combinations": len(encoded.collapsed),
+        "nodes": {"lattice": encoded.collapsed.nodes, "checked": int(node["checked"])},
+        "optimal": bool(node["complete"]),
+        "bound": node["bound"],
     }
-    if given.policy.privacy.t is not None:
-        said["reference"] = {name: _reference(given, name, times) for name in given.policy.sensitive}
-    return said
+    if encoded.policy.privacy.t is not None:
+        account["reference"] = {name: _reference(encoded, name, times) for name in encoded.policy.sensitive}
+    return account
 
 
-def _reference(given: Subject, name: str, times: npt.NDArray[np.uint32]) -> list[list[Any]]:
+def _reference(encoded: EncodedTable, name: str, times: npt.NDArray[np.uint32]) -> list[list[Any]]:
     """The distribution the classes are compared with: that of the whole input."""
-    words = given.encoded.dictionaries[name]
-    counts = np.bincount(given.codes(name), weights=times, minlength=len(words)).astype(np.int64)
+    words = encoded.columns.dictionaries[name]
+    counts = np.bincount(encoded.codes(name), weights=times, minlength=len(words)).astype(np.int64)
     values = words.values.cast(pa.string()).to_pylist()
     return sorted(([value, int(n)] for value, n in zip(values, counts, strict=True)), key=lambda pair: pair[0] or "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.connectors.files.finite import check_finite
-from reticent.connectors.files.want import check_names
+from reticent.connectors.files.read_options import check_names
 from reticent.connectors.sql.url import SqlSource, parse
 from reticent.errors import ConnectorError, DataError, PolicyError
 
@@ -42,7 +42,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         raise PolicyError(
             "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
-    reader = _sqlite(base, statement, batch_rows) if base.kind == "sqlite" else _postgres(base, statement)
+    reader = _sqlite(base, statement, batch_rows) if base.dialect == "sqlite" else _postgres(base, statement)
     rows = 0
     with closing(reader):
         for batch in reader:
@@ -58,11 +58,11 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
 
 
 @contextmanager
-def _refused(base: SqlSource, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
+def _refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     """The driver's own words may quote cells and addresses; its kind of error does not."""
     try:
         yield
-    except kinds as error:
+    except errors as error:
         state = getattr(error, "sqlstate", None)
         code = f" (SQLSTATE {state})" if isinstance(state, str) and state.strip("\0") else ""
         raise ConnectorError(
@@ -90,11 +90,9 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Types the engines know: what PostgreSQL alone knows (numeric, uuid, ...) arrives as text."""
     arrays = []
     for column in batch.columns:
-        kind = column.type
-        if isinstance(kind, pa.BaseExtensionType):
+        if isinstance(column.type, pa.BaseExtensionType):
             column = column.storage  # noqa: PLW2901
-            kind = column.type
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise DataError("The query gives a column that is no single value.", hint="Cast it to text in the query.")
         arrays.append(column)
     return pa.record_batch(arrays, names=batch.schema.names)
@@ -111,29 +109,31 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
         names = [column[0] for column in cursor.description or ()]
         if not names:
             raise PolicyError("The query is no SELECT.", hint="Write a query that gives rows.")
-        kinds: list[pa.DataType] | None = None
+        types: list[pa.DataType] | None = None
         while rows := cursor.fetchmany(batch_rows):
             columns = list(zip(*rows, strict=True))
-            kinds = kinds or [_kind(column) for column in columns]
-            arrays = [_array(name, column, kind) for name, column, kind in zip(names, columns, kinds, strict=True)]
+            types = types or [_data_type(column) for column in columns]
+            arrays = [
+                _array(name, column, data_type) for name, column, data_type in zip(names, columns, types, strict=True)
+            ]
             yield pa.record_batch(arrays, names=names)
 
 
-def _kind(column: Sequence[Any]) -> pa.DataType:
+def _data_type(column: Sequence[Any]) -> pa.DataType:
     """SQLite types values, not columns: the first batch decides, and text holds what mixes."""
-    kinds = {type(cell) for cell in column} - {type(None)}
-    if bytes in kinds:
+    types = {type(cell) for cell in column} - {type(None)}
+    if bytes in types:
         raise DataError("The query gives a column of bytes.", hint="Cast it to text in the query.")
-    if kinds == {int}:
+    if types == {int}:
         return pa.int64()
-    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
+    return pa.float64() if types and types <= {int, float} else pa.string()
 
 
-def _array(name: str, column: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string(kind):
+def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_string(data_type):
         column = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in column]
     try:
-        return pa.array(column, kind)
+        return pa.array(column, data_type)
     except (pa.ArrowException, OverflowError, TypeError):
         raise DataError(
             f"The query: column {name!r} changes its type within the answer.", hint="Cast it to text in the query."

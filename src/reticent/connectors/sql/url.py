@@ -17,7 +17,7 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 class SqlSource:
     """A database and a query; `url` is kept out of every repr, since it may hold a password."""
 
-    kind: str
+    dialect: str
     name: str
     url: str = field(repr=False)
     query: str | None = None

@@ -30,7 +30,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     """
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts = read(folder)
+    about_release, parts, _ = read(folder)
     engine = sa.create_engine(_address(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
@@ -59,7 +59,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
 
 def _address(url: str) -> sa.URL:
     base = parse(url)
-    if base.kind == "sqlite":
+    if base.dialect == "sqlite":
         if not base.path.exists():
             _private(base.path)
         return sa.URL.create("sqlite", database=base.url)
@@ -79,7 +79,7 @@ def _private(path: Path) -> None:
 def _columns(data: pa.Table) -> list[sa.Column[Any]]:
     import pyarrow as pa
 
-    def kind(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
+    def column_type(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
         if pa.types.is_integer(of):
             return sa.BigInteger
         if pa.types.is_floating(of):
@@ -90,4 +90,4 @@ def _columns(data: pa.Table) -> list[sa.Column[Any]]:
             return sa.Date
         return sa.DateTime if pa.types.is_timestamp(of) else sa.Text
 
-    return [sa.Column(field.name, kind(field.type)) for field in data.schema]
+    return [sa.Column(field.name, column_type(field.type)) for field in data.schema]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.base import Publisher, check_batch
-from reticent.engine.evolving import feed
+from reticent.engine.base import Members, Publisher, check_batch
+from reticent.engine.evolving import change_feed
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
@@ -42,24 +42,30 @@ class Witness:
     groups: npt.NDArray[np.int64]
 
 
+class Named(NamedTuple):
+    """The persons and the record ids that a change names."""
+
+    persons: list[str]
+    records: list[str]
+
+
 class EvolvingPublisher(Publisher):
     """A table under insertion, deletion and update; `cut` publishes the version of the moment as QIT and ST."""
 
     kind = "evolving"
     safe_again: ClassVar[bool] = False
-    partial: ClassVar[bool] = False
-    """Whether a change needs the records it names and no others."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self.sensitive, self.name = _roles(policy)
-        self.l = policy.evolving.l
+        self.l = policy.l_of(self.kind)
         self.records = Records([*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive)
         self.publications = 0
         self.step = 0
         self.witness: Witness | None = None
+        self._figures: dict[str, float] = {}
 
-    # -- what a strategy does -------------------------------------------------------------------------------------
+    # -- what a method does -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _admit(self, rows: Rows) -> tuple[Rows, Change]:
@@ -81,14 +87,25 @@ class EvolvingPublisher(Publisher):
         """Last arrangements before a publication; the rows whose stored state changed."""
         return np.empty(0, dtype=np.uint32)
 
-    def _reload(self) -> None:
-        """Builds what a strategy keeps beside the records, after a restart."""
+    def _reload(self, held: int) -> None:
+        """Builds what a method keeps beside the records, after a restart; `held` of all records have no class."""
+
+    def needs(self, change: pa.Table) -> Named | None:  # noqa: ARG002 - for methods that can do with less
+        """Whose records must be loaded before a change is made; None: all of them."""
+        return None
+
+    def named(self, change: pa.Table) -> Named:
+        """The persons and records that a change names."""
+        columns = (self.policy.person, self.name)
+        return Named(
+            *(_texts(change.column(name).drop_null()) if name in change.column_names else [] for name in columns)
+        )
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in: a change feed if it has a column `op`, otherwise insertions. Publishes nothing."""
-        if feed.COLUMN in batch.column_names and feed.COLUMN not in self.policy.columns:
+        if change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns:
             self.apply(batch)
         else:
             self.insert(batch)
@@ -139,7 +156,7 @@ class EvolvingPublisher(Publisher):
 
     def apply(self, batch: pa.Table) -> Change:
         """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
-        stretches = list(feed.runs(batch))
+        stretches = list(change_feed.runs(batch))
         self._check_feed(stretches)
         done = Change(held=self.counts.held)
         for op, part in stretches:
@@ -155,19 +172,19 @@ class EvolvingPublisher(Publisher):
         """Publishes the table as it is now.
 
         Args:
-            again: publish once more although this strategy is safe for one publication only.
+            again: try once more although this method is made for one publication only.
         """
-        if self.publications and not self.safe_again and not again:
-            raise GuaranteeError(
-                f"The strategy {self.method} is safe for one publication only, and {self.publications} were made; "
-                "a reader who subtracts one from the next learns values of single persons.",
-                hint="Use the strategy sealed; or publish again nevertheless with --again.",
-            )
-        release, _ = self.prepare()
+        release, _ = self.prepare(again=again)
         return [release]
 
-    def prepare(self) -> tuple[Release, Rows]:
+    def prepare(self, *, again: bool = False) -> tuple[Release, Rows]:
         """The next publication, and the rows whose stored state it changed; counts it as made."""
+        if self.publications and not self.safe_again and not again:
+            raise GuaranteeError(
+                f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
+                "a reader who subtracts one from the next learns values of single persons.",
+                hint="Use the method sealed; or let the judge decide about one more with --again.",
+            )
         if self.records.unseen:
             raise InternalError("A table that is loaded in part cannot be published.")
         self._tick()
@@ -180,7 +197,7 @@ class EvolvingPublisher(Publisher):
                 hint="Insert records with more different sensitive values, or lower l in the policy.",
             )
         release = self._publish(rows)
-        self.publications += 1
+        self.publications, self._figures = self.publications + 1, dict(release.metrics)
         return release, moved
 
     def close(self) -> list[Release]:
@@ -194,26 +211,44 @@ class EvolvingPublisher(Publisher):
         held = self._held()
         return Counts(rows_in=total, published=total - held, held=held)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures of the last publication."""
+        return self._figures
+
+    def members(self) -> Members:
+        """Who stood in which group of the last publication."""
+        return Members.nobody() if self.witness is None else Members(self.witness.persons, self.witness.groups)
+
     @abstractmethod
     def _held(self) -> int:
         """Records that have no class yet."""
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every publication claims."""
+        asked = self.policy.privacy
+        unmet = () if asked.k is None and asked.t is None else (UNMET,)
+        return replace(self._promise(), not_covered=(*self._promise().not_covered, *unmet))
+
+    @abstractmethod
+    def _promise(self) -> Guarantee:
+        """What the method claims."""
+
     def _wrap(
         self,
         tables: tuple[pa.Table, pa.Table],
-        guarantee: Guarantee,
         metrics: dict[str, float],
         explain: dict[str, Any],
     ) -> Release:
         qit, st = tables
         total = len(self.records)
-        if self.policy.privacy.k is not None or self.policy.privacy.t is not None:
-            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, UNMET))
         return Release(
-            kind="anatomy",
+            kind=self.kind,
+            shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
-            guarantee=guarantee,
+            guarantee=self.guarantee,
             counts=Counts(total, qit.num_rows, total - qit.num_rows),
             policy_hash=self.policy.hash,
             metrics=metrics,
@@ -280,7 +315,7 @@ class EvolvingPublisher(Publisher):
             )
         return np.array([row for rows in found for row in rows], dtype=np.uint32)
 
-    def _check_feed(self, stretches: list[tuple[feed.Op, pa.Table]]) -> None:
+    def _check_feed(self, stretches: list[tuple[change_feed.Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
         column = self.name or str(self.policy.person)
         present: dict[str, int] = {}
@@ -318,13 +353,21 @@ class EvolvingPublisher(Publisher):
         return load(cls, policy, state)
 
     def extra(self) -> dict[str, Any]:
-        """What a strategy keeps beside the records, as plain values."""
-        return {"publications": self.publications, "step": self.step}
+        """What a method keeps beside the records, as plain values."""
+        return {
+            "publications": self.publications,
+            "step": self.step,
+            "records": len(self.records),
+            "held": self._held(),
+            "metrics": self._figures,
+        }
 
     def resume(self, extra: dict[str, Any]) -> None:
-        """Takes up what `extra` gave, once the records are there."""
+        """Takes up what `extra` gave, once the records are there, or those of them that a change needs."""
         self.publications, self.step = int(extra["publications"]), int(extra["step"])
-        self._reload()
+        self._figures = dict(extra["metrics"])
+        self.records.unseen = int(extra["records"]) - len(self.records)
+        self._reload(int(extra["held"]))
 
 
 def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the strategies of the paper share: classes with at least l distinct values, published by Anatomy.
+"""What the methods of the paper share: classes with at least l distinct values, published by Anatomy.
 
 Guarantee: at least l distinct sensitive values in every class, for one publication.
 Not covered: a second publication. Whoever subtracts one from the next learns the values of the records that came or went.
@@ -15,6 +15,7 @@ from reticent import _core
 from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
+from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
     Rows = npt.NDArray[np.uint32]
-    Report = tuple[Rows, npt.NDArray[np.int32], tuple[int, int, int, int]]
 
 NOT_COVERED = (
     "a second publication: safe for one publication only",
@@ -37,7 +37,7 @@ NOT_COVERED = (
 
 
 class ClusterPublisher(EvolvingPublisher):
-    """Classes kept by the native core under the strategy named by `method`."""
+    """Classes kept by the native core under the method named by `method`."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -54,7 +54,10 @@ class ClusterPublisher(EvolvingPublisher):
         )
 
     def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
-        return self._note(self._core.delete(rows, key=self._key("delete")))
+        try:
+            return self._note(self._core.delete(rows, key=self._key("delete")))
+        except RuntimeError as error:
+            raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
     def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
         """Deletion and insertion, as in the paper."""
@@ -65,11 +68,11 @@ class ClusterPublisher(EvolvingPublisher):
         again, later = self._admit(rows)
         return np.union1d(moved, again), change.then(later)
 
-    def _note(self, report: Report) -> tuple[Rows, Change]:
-        moved, classes, (touched, dissolved, relocated, held) = report
-        self.records.classes[moved] = classes
-        self._kept_back = held
-        return moved, Change(touched=touched, dissolved=dissolved, relocated=relocated, held=held)
+    def _note(self, done: _core.evolving.Change) -> tuple[Rows, Change]:
+        rows = done.rows
+        self.records.classes[rows] = done.classes
+        self._kept_back = done.held
+        return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.held)
 
     def _tuples(self, rows: Rows) -> npt.NDArray[np.int32]:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
@@ -82,18 +85,20 @@ class ClusterPublisher(EvolvingPublisher):
     def _held(self) -> int:
         return self._kept_back
 
-    def _reload(self) -> None:
+    def _reload(self, held: int) -> None:
         self._new_core()
         rows = self.records.rows()
-        self._kept_back = int(np.count_nonzero(self.records.classes[rows] == NONE))
+        self._kept_back = held
         self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
+
+    def _promise(self) -> Guarantee:
+        return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
 
     def _publish(self, rows: Rows) -> Release:
         _, groups = np.unique(self.records.classes[rows], return_inverse=True)
         # Numbers of classes tell their age, so every publication numbers them anew.
         fresh = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))
         groups = fresh[groups] + 1
-        guarantee = Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
         qit, st = self._qit(rows, groups), self._st(groups, self.records.values(rows))
         sizes = np.bincount(groups)[1:]
         shares = st.group_by("group").aggregate([("count", "max"), ("count", "sum")])
@@ -101,7 +106,6 @@ class ClusterPublisher(EvolvingPublisher):
         skewed = shares.column("count_sum").to_numpy()[top > 1 / self.l].sum() / len(rows)
         return self._wrap(
             (qit, st),
-            guarantee,
             {"average_class_size": float(sizes.mean()), "max_risk": float(top.max())},
             {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
         )

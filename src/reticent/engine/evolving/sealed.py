@@ -22,7 +22,6 @@ probability of all publications unchanged; `tests/attack/test_evolving_adversary
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -32,10 +31,11 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.classes import Class, choices, design
-from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
+from reticent.engine.evolving.base import AGAINST, EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
-from reticent.errors import GuaranteeError, PolicyError
+from reticent.errors import GuaranteeError
+from reticent.policy.prior import read_prior
 from reticent.release import Guarantee
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ class Sealed(EvolvingPublisher):
 
     method = "sealed"
     safe_again = True
-    partial = True
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -126,16 +125,10 @@ class Sealed(EvolvingPublisher):
 
     def _prior(self) -> dict[int, int]:
         """The prior of the policy: past counts per value; a value listed with 0 counts as seen once."""
-        path = self.policy.path(self.policy.evolving.prior.file) if self.policy.evolving.prior else None
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as file:  # type: ignore[union-attr]
-                lines = [(line[0], int(line[1])) for line in csv.reader(file) if line and line[1].strip().isdigit()]
-        except (OSError, ValueError, IndexError):
-            raise PolicyError(
-                "evolving.prior: the file cannot be read.", hint="Write one line value,count per value."
-            ) from None
-        codes = self.records.words[self.sensitive].encode(pa.array([value for value, _ in lines], pa.string()))
-        return {int(code): max(1, count) for code, (_, count) in zip(codes, lines, strict=True)}
+        assert self.policy.evolving.prior is not None  # noqa: S101 - asked before
+        counts = read_prior(self.policy.path(self.policy.evolving.prior.file), "evolving.prior")
+        codes = self.records.words[self.sensitive].encode(pa.array(list(counts), pa.string()))
+        return {int(code): max(1, count) for code, count in zip(codes, counts.values(), strict=True)}
 
     def _settle(self) -> Rows:
         """Opens an epoch for the values that wait, if they allow one, and seats everyone."""
@@ -173,12 +166,8 @@ class Sealed(EvolvingPublisher):
         st = self._st(np.repeat(fresh + 1, self.l), slots[pairs[0]].ravel())
         qit = self._qit(rows, fresh[groups.ravel()] + 1)
         offered = pairs.shape[1] * self.l
-        # Rounded up, so that a share of exactly 1/l is within the claim.
-        bound = math.ceil(1e6 / self.l) / 1e6
-        claims = {"l": {"distinct": self.l, "frequency": self.l}, "posterior": bound}
         return self._wrap(
             (qit, st),
-            Guarantee(claims, AGAINST + ", and all earlier publications", NOT_COVERED),
             {
                 "counterfeits": offered - len(rows),
                 "average_class_size": len(rows) / pairs.shape[1],
@@ -194,6 +183,16 @@ class Sealed(EvolvingPublisher):
             },
         )
 
+    def _promise(self) -> Guarantee:
+        # Rounded up, so that a share of exactly 1/l is within the claim.
+        bound = math.ceil(1e6 / self.l) / 1e6
+        claims = {"l": {"distinct": self.l, "frequency": self.l}, "posterior": bound}
+        return Guarantee(claims, AGAINST + ", and all earlier publications", NOT_COVERED)
+
+    def needs(self, change: pa.Table) -> Named:
+        """The records that the change names, and no others."""
+        return self.named(change)
+
     def _source(self) -> str:
         return (
             "file of the policy" if self.policy.evolving.prior is not None else "the records of the first publication"
@@ -204,7 +203,10 @@ class Sealed(EvolvingPublisher):
 
     def extra(self) -> dict[str, Any]:
         """The priors of the epochs; the classes follow from them."""
-        return super().extra() | {"revised": self.revised, "epochs": [list(prior.items()) for prior in self.epochs]}
+        return super().extra() | {
+            "revised": self.revised,
+            "epochs": [list(map(list, prior.items())) for prior in self.epochs],
+        }
 
     def resume(self, extra: dict[str, Any]) -> None:
         """Designs the epochs again, exactly."""
@@ -213,13 +215,8 @@ class Sealed(EvolvingPublisher):
         self.revised = int(extra["revised"])
         super().resume(extra)
 
-    def overlook(self, *, unseen: int, held: int) -> None:
-        """Goes on with a part of the table: `unseen` records are not here, and `held` of all wait."""
-        self.records.unseen, self._waiting = unseen, held
-
-    def _reload(self) -> None:
-        rows = self.records.rows()
-        self._waiting = int(np.count_nonzero(self.records.classes[rows] == NONE))
+    def _reload(self, held: int) -> None:
+        self._waiting = held
 
 
 def _borders(shares: list[Fraction]) -> npt.NDArray[np.uint64]:

@@ -18,7 +18,7 @@ P = TypeVar("P", bound="EvolvingPublisher")
 
 
 def save(publisher: EvolvingPublisher) -> bytes:
-    """All live rows, the dictionaries in the order of their codes, and what the strategy keeps."""
+    """All live rows, the dictionaries in the order of their codes, and what the method keeps."""
     records = publisher.records
     rows = records.rows()
     fields: dict[str, Any] = {

@@ -9,9 +9,9 @@ import numpy as np
 from reticent.engine.series.grouping import HELD
 
 if TYPE_CHECKING:
-    from reticent.engine.series.gate import People
     from reticent.engine.series.grouping import Grouping
     from reticent.engine.series.history import History
+    from reticent.engine.series.risk_limit import People
     from reticent.engine.series.sug import Risk
 
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 def l_diverse(values: npt.NDArray[np.int32], where: npt.NDArray[np.float32], *, l: int) -> Grouping:
     """Groups of at least l distinct values, near in their quasi-identifiers; values may repeat inside a group."""
-    group, made = _core.series.l_diverse(values, where, l=l)
-    if not made:
+    cuts = _core.series.l_diverse(values, where, l=l)
+    if not cuts.count:
         raise GuaranteeError(f"The table has fewer than {l} values; nothing was published.", hint="Lower l.")
+    group = cuts.groups
     order = np.lexsort((values, group)).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(group))]).astype(np.int64)
     return Grouping(offsets, order, values[order], order, np.zeros(len(values), dtype=np.uint8))

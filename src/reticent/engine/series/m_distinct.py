@@ -32,8 +32,8 @@ from reticent.errors import GuaranteeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from reticent.engine.series.gate import People
     from reticent.engine.series.history import History
+    from reticent.engine.series.risk_limit import People
     from reticent.policy.updates import Updates
 
 
@@ -54,7 +54,7 @@ class MDistinct(SeriesPublisher):
 
     def _size(self, updates: Updates) -> int:
         """Members of a first group: m, or more where some updates are likelier than others and candidates will drift apart."""
-        asked, components = self.policy.series.size, int(updates.components.max(initial=0)) + 1
+        asked, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
         if updates.even or not self.policy.series.spread:
             return asked
         roomy = math.ceil(HEADROOM / self.policy.series.limit)
@@ -111,4 +111,4 @@ def grouped(
         m=order.m,
         key=order.key,
     )
-    return None if found is None else Grouping(*found)
+    return None if found is None else Grouping(found.offsets, found.rows, found.values, found.donors, found.held)

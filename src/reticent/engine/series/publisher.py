@@ -1,4 +1,4 @@
-"""What all series engines share: collect the records of the next release, group them, pass the gate, remember."""
+"""What all series engines share: collect the records of the next release, group them, keep to the risk limit, remember."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import Members, Publisher, check_batch
 from reticent.engine.series.changes import changes, distribution, reasons
-from reticent.engine.series.gate import People, gated
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
+from reticent.engine.series.risk_limit import People, within_limit
 from reticent.engine.series.tables import release_tables
 from reticent.engine.snapshot import pack, unpack
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -50,6 +50,7 @@ class SeriesPublisher(Publisher):
         self._domain: tuple[str | None, ...] = ()
         self._pending: list[pa.Table] = []
         self._counts = Counts()
+        self._figures: dict[str, float] = {}
         updates_of(policy, policy.sensitive[0], still=self.still)
 
     @property
@@ -57,6 +58,20 @@ class SeriesPublisher(Publisher):
         """Rows pushed and not yet cut count as held."""
         rows = sum(batch.num_rows for batch in self._pending)
         return self._counts + Counts(rows_in=rows, held=rows)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every release claims beside those before it."""
+        return Guarantee(self._claims(), AGAINST, self.not_covered)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures of the last release."""
+        return self._figures
+
+    def members(self) -> Members:
+        """Who stood in which group of the last release."""
+        return Members(*self.history.members(self.releases))
 
     @property
     def releases(self) -> int:
@@ -85,7 +100,7 @@ class SeriesPublisher(Publisher):
         people, updates = self._read(table)
         quasi = attributes(table, self.policy)
         grouping = self._group(people, updates, points(quasi, table.num_rows))
-        grouping, after, risk = self._gate(people, updates, grouping)
+        grouping, after, risk = self._limit(people, updates, grouping)
         counts = self._count(grouping, table.num_rows)
         explain = {
             "release": after.releases,
@@ -96,10 +111,11 @@ class SeriesPublisher(Publisher):
             "updates": {"closed": updates.closed, "stayed": updates.stayed},
         }
         release = Release(
-            kind="m-distinct",
+            kind=self.kind,
+            shape="m-distinct",
             method=self.method,
             tables=release_tables(table, self.policy, quasi, grouping, updates),
-            guarantee=Guarantee(self._claims(), AGAINST, self.not_covered),
+            guarantee=self.guarantee,
             counts=counts,
             policy_hash=self.policy.hash,
             metrics=self._metrics(grouping, risk),
@@ -107,7 +123,7 @@ class SeriesPublisher(Publisher):
             seeded=self.rng.seeded,
         )
         self.history, self._domain = after, updates.values
-        self._counts = self._counts + counts
+        self._counts, self._figures = self._counts + counts, dict(release.metrics)
         return release
 
     def _read(self, table: pa.Table) -> tuple[People, Updates]:
@@ -131,11 +147,11 @@ class SeriesPublisher(Publisher):
     def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
         """Groups the records of the next release."""
 
-    def _gate(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
-        return gated(self.history, updates, people, grouping, self.policy.series.limit)
+    def _limit(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
+        return within_limit(self.history, updates, people, grouping, self.policy.series.limit)
 
     def _claims(self) -> dict[str, Any]:
-        return {self.method: self.policy.series.m, "max_risk": self.policy.series.limit}
+        return {self.method: self.policy.m, "max_risk": self.policy.series.limit}
 
     def _key(self, purpose: str) -> bytes:
         return self.rng.key(f"series {purpose} {self.history.releases + 1}")
@@ -164,7 +180,8 @@ class SeriesPublisher(Publisher):
         if self._pending:
             tables["pending"] = pa.concat_tables(self._pending, promote_options="permissive")
         tables["domain"] = pa.table({"domain": pa.array(self._domain, type=pa.string())})
-        return pack(self.policy, self.rng, {"counts": list(vars(self._counts).values()), **self._extra_state()}, tables)
+        state = {"counts": list(vars(self._counts).values()), "metrics": self._figures, **self._extra_state()}
+        return pack(self.policy, self.rng, state, tables)
 
     def _extra_state(self) -> dict[str, Any]:
         return {}
@@ -183,7 +200,7 @@ class SeriesPublisher(Publisher):
         publisher.history = History.from_tables(tables)
         publisher._domain = tuple(tables["domain"].column("domain").to_pylist())
         publisher._pending = [tables["pending"]] if "pending" in tables else []
-        publisher._counts = Counts(*header["counts"])
+        publisher._counts, publisher._figures = Counts(*header["counts"]), header["metrics"]
         publisher._take_extra(header, tables)
         return publisher
 

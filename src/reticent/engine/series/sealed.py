@@ -15,7 +15,6 @@ Reference: ours. Proof in `docs/series.md`; exact adversary in `tests/attack/tes
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -29,14 +28,14 @@ from reticent.engine.series.grouping import NO_DESIGN, OUTSIDE, RETURNED, Groupi
 from reticent.engine.series.publisher import SeriesPublisher
 from reticent.engine.series.seats import Seats, seat, spread
 from reticent.engine.series.sug import risk_of
-from reticent.errors import PolicyError
+from reticent.policy.prior import read_prior
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.engine.rng import Rng
-    from reticent.engine.series.gate import People
     from reticent.engine.series.history import History
+    from reticent.engine.series.risk_limit import People
     from reticent.engine.series.sug import Risk
     from reticent.policy import Policy
     from reticent.policy.updates import Updates
@@ -57,7 +56,7 @@ class SealedSeries(SeriesPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self.seats = Seats.empty(policy.series.size)
+        self.seats = Seats.empty(policy.group_size)
         self.prior: dict[str, int] = {}
         self._next: Seats | None = None
 
@@ -105,7 +104,7 @@ class SealedSeries(SeriesPublisher):
         new = np.flatnonzero((self.history.last(people.hashes) < 0) & (held == 0))
         if not len(new):
             return seats
-        classes = design(self._shares(updates), self.policy.series.size)
+        classes = design(self._shares(updates), self.policy.group_size)
         ways = choices(classes)
         component = updates.components[people.values[new]]
         draws = self._draws("classes", len(new))
@@ -132,10 +131,10 @@ class SealedSeries(SeriesPublisher):
         inner = np.argsort(values, axis=1, kind="stable")
         rows, values = np.take_along_axis(rows, inner, 1), np.take_along_axis(values, inner, 1)
         donor = np.where(rows >= 0, rows, rows.max(axis=1, keepdims=True, initial=-1))
-        offsets = np.arange(len(rows) + 1, dtype=np.int64) * self.policy.series.size
+        offsets = np.arange(len(rows) + 1, dtype=np.int64) * self.policy.group_size
         return Grouping(offsets, rows.ravel(), values.ravel(), donor.ravel().astype(np.int32), held)
 
-    def _gate(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
+    def _limit(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:
         """The bound holds by construction; what is measured is reported."""
         rows, group, value = grouping.published()
         after = self.history.extend(
@@ -154,11 +153,11 @@ class SealedSeries(SeriesPublisher):
         return release
 
     def _claims(self) -> dict[str, Any]:
-        return {self.method: self.policy.series.m, "posterior": 1 / self.policy.series.size}
+        return {self.method: self.policy.m, "posterior": 1 / self.policy.group_size}
 
     def _metrics(self, grouping: Grouping, risk: Risk) -> dict[str, float]:
         found = super()._metrics(grouping, risk)
-        return found | {"max_risk": 1 / self.policy.series.size, "sug_risk": found["max_risk"]}
+        return found | {"max_risk": 1 / self.policy.group_size, "sug_risk": found["max_risk"]}
 
     def _ways(self, updates: Updates) -> set[int]:
         return {component for component, share in self._shares(updates).items() if share}
@@ -175,9 +174,10 @@ class SealedSeries(SeriesPublisher):
     def _first_prior(self, people: People, updates: Updates) -> dict[str, int]:
         """From the policy's file, or how often each value occurs in the first release; one more for every value known."""
         if self.policy.series.prior is not None:
-            return _read_prior(self.policy)
-        counts = np.bincount(people.values, minlength=len(updates))
-        return {str(value): int(n) + 1 for value, n in zip(updates.values, counts, strict=True) if value is not None}
+            counts = read_prior(self.policy.path(self.policy.series.prior.file), "series.prior")
+            return {value or "": count for value, count in counts.items()}
+        seen = np.bincount(people.values, minlength=len(updates))
+        return {str(value): int(n) + 1 for value, n in zip(updates.values, seen, strict=True) if value is not None}
 
     def _draws(self, purpose: str, n: int) -> Draws:
         """Numbers in [0, 1) from a keyed hash: nobody without the key can tell a drawn value from a true one."""
@@ -192,7 +192,7 @@ class SealedSeries(SeriesPublisher):
 
     def _take_extra(self, state: dict[str, Any], tables: dict[str, pa.Table]) -> None:
         self.prior = state["prior"]
-        self.seats = Seats.from_tables(tables, self.policy.series.size)
+        self.seats = Seats.from_tables(tables, self.policy.group_size)
 
 
 def _choose(ways: Any, draw: float) -> int:
@@ -241,14 +241,3 @@ def _starts(
         codes, borders = first[component]
         columns.append(codes[np.minimum(np.searchsorted(borders, table[:, at], side="right"), len(codes) - 1)])
     return np.stack(columns, axis=1).astype(np.int32)
-
-
-def _read_prior(policy: Policy) -> dict[str, int]:
-    path = policy.path(policy.series.prior.file if policy.series.prior else "")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-        start = 1 if rows and not rows[0][1].strip().isdigit() else 0
-        return {row[0].strip(): int(row[1]) for row in rows[start:]}
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError, IndexError):
-        raise PolicyError(f"series.prior: {path.name} cannot be read.", hint="Write value,count per line.") from None

@@ -54,10 +54,10 @@ class Risk:
 def risk_of(history: History, updates: Updates, heads: npt.NDArray[np.int32] | None = None) -> Risk:
     """The risk of the persons with these last versions, or of everybody."""
     chosen = history.heads if heads is None else heads
-    found = _core.series.risks(
+    risks = _core.series.risks(
         np.ascontiguousarray(chosen),
         versions=history.versions,
         groups=history.groups,
         steps=updates.steps(history.longest_gap()),
     )
-    return Risk(*found)
+    return Risk(risks.worst, risks.own, risks.disclosed, risks.versions)

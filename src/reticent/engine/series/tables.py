@@ -38,8 +38,8 @@ def release_tables(
 
 
 def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
-    """Plain columns of the records, by group and, inside one, in the order of the input: not that of the values."""
+    """Plain columns of the records, sorted by group and by themselves: neither by the input nor by the values."""
     rows, group, _ = grouping.published()
-    order = np.lexsort((rows, group))
-    found = table.select(list(policy.plain)).take(pa.array(rows[order]))
-    return found.add_column(0, "group", pa.array(group[order].astype(np.int64) + 1))
+    plain = table.select(list(policy.plain)).take(pa.array(rows))
+    plain = plain.add_column(0, "group", pa.array(group.astype(np.int64) + 1))
+    return plain.sort_by([(name, "ascending") for name in plain.column_names])

@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.encode import Dictionary
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader, native
 from reticent.engine.stream.values import Values
@@ -32,6 +33,8 @@ from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import numpy.typing as npt
 
     from reticent.engine.rng import Rng
@@ -42,17 +45,17 @@ NOT_COVERED = (
     "a reader who knows the order of arrival or how clusters come about",
     "a person who comes back in another cluster",
 )
+_NONE: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
 
-class Castle(Publisher):
+class Castle(StreamPublisher):
     """The accumulation-based method."""
 
-    kind = "stream"
     method = "castle"
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
-        super().__init__(policy, rng=rng)
-        self.shard = shard
+        super().__init__(policy, rng=rng, shard=shard)
+        self.carried = policy.plain
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
         self._values = Values([])
@@ -69,16 +72,15 @@ class Castle(Publisher):
         held = self._rows - self._published - self._suppressed
         return Counts(self._rows, self._published, held, self._suppressed)
 
-    def push(self, batch: pa.Table, *, seqs: npt.NDArray[np.uint64] | None = None) -> list[Release]:
-        """Takes records in; gives back those whose cluster is ready or whose time is up.
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Quasi-identifiers in intervals: without its number a record has no place."""
+        specs = {name: self.policy.columns[name].hierarchy for name in self.policy.quasi}
+        return tuple(name for name, spec in specs.items() if spec is not None and spec.kind == "intervals")
 
-        Args:
-            batch: the records.
-            seqs: their positions in the input, by default the next ones.
-        """
+    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+        """Takes records in; gives back those whose cluster is ready or whose time is up."""
         batch = check_batch(batch, self.policy)
-        if not batch.num_rows:
-            return []
         self._open(batch)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
@@ -87,13 +89,47 @@ class Castle(Publisher):
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
         self._next = int(seqs[-1]) + 1
         self._rows += batch.num_rows
-        kept = batch.select([self._sensitive, *self.policy.plain]).append_column("seq", pa.array(seqs))
-        self._held = kept if self._held is None else pa.concat_tables([self._held, kept])
-        return self._publish(released)
+        waiting = batch.select([self._sensitive, *self.policy.plain]).append_column("seq", pa.array(seqs))
+        self._held = waiting if self._held is None else pa.concat_tables([self._held, waiting])
+        return self._placed(released)
+
+    def replay(self, journal: bytes) -> Iterator[Placed]:
+        """There is no journal: the snapshot is whole."""
+        if journal:
+            raise StateError("The journal is of another method.", hint="Use the policy the stream was begun with.")
+        yield from ()
+
+    def end(self) -> Placed:
+        """Releases what can be released and suppresses the rest."""
+        return self._placed(self._core.close()) if self._numeric is not None else Placed(_NONE)
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Takes records in; gives back those whose cluster is ready or whose time is up."""
+        return self._releases(lambda: self.place(batch)) if batch.num_rows else []
 
     def close(self) -> list[Release]:
         """Releases what can be released and suppresses the rest."""
-        return self._publish(self._core.close()) if self._numeric is not None else []
+        return self._releases(self.end)
+
+    def _releases(self, step: Callable[[], Placed]) -> list[Release]:
+        before = self.counts
+        records = step().records
+        if records is None:
+            return []
+        suppressed = self.counts.suppressed - before.suppressed
+        return [
+            Release(
+                kind=self.kind,
+                shape="stream",
+                method=self.method,
+                tables={"record": records},
+                guarantee=self.guarantee,
+                counts=Counts(records.num_rows + suppressed, records.num_rows, 0, suppressed),
+                policy_hash=self.policy.hash,
+                metrics=self.metrics,
+                seeded=self.rng.seeded,
+            )
+        ]
 
     def _open(self, batch: pa.Table) -> None:
         """The first batch tells which quasi-identifiers are numbers."""
@@ -157,35 +193,21 @@ class Castle(Publisher):
             columns.append(column.to_numpy())
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
-    def _publish(self, released: _core.stream.Released) -> list[Release]:
-        seqs, kept = released[0], released[1].astype(bool)
+    def _placed(self, released: _core.stream.Released) -> Placed:
+        seqs, safe = released.seqs, released.published
         if not len(seqs) or self._held is None:
-            return []
-        out = self._table(released, kept)
+            return Placed(_NONE)
+        records = self._table(released, safe)
         gone = pc.is_in(self._held.column("seq"), value_set=pa.array(seqs))
         self._held = self._held.filter(pc.invert(gone)).combine_chunks()
-        published = int(kept.sum())
-        self._published += published
-        self._suppressed += len(seqs) - published
-        if not published:
-            return []
-        return [
-            Release(
-                kind="stream",
-                method=self.method,
-                tables={"record": out},
-                guarantee=self.guarantee,
-                counts=Counts(len(seqs), published, 0, len(seqs) - published),
-                policy_hash=self.policy.hash,
-                metrics=self.metrics(),
-                seeded=self.rng.seeded,
-            )
-        ]
+        self._published += records.num_rows
+        self._suppressed += len(seqs) - records.num_rows
+        return Placed(_NONE, records=records if records.num_rows else None)
 
-    def _table(self, released: _core.stream.Released, kept: npt.NDArray[np.bool_]) -> pa.Table:
+    def _table(self, released: _core.stream.Released, safe: npt.NDArray[np.bool_]) -> pa.Table:
         assert self._held is not None  # noqa: S101 - records that leave were held
-        seqs, leaves, levels = released[0][kept], released[2][kept], released[3][kept]
-        low, high = released[4][kept], released[5][kept]
+        seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
+        low, high = released.low[safe], released.high[safe]
         rows = np.searchsorted(self._held.column("seq").to_numpy(), seqs)
         rest = self._held.take(pa.array(rows))
         columns: dict[str, Any] = {"seq": pa.array(seqs)}
@@ -208,15 +230,22 @@ class Castle(Publisher):
             out[here] = words[rungs.tables[level][leaves[here]]]
         return pa.array(out, pa.string())
 
+    @property
     def metrics(self) -> dict[str, float]:
         """Information loss by equations (5) and (7), held records and live clusters."""
-        tuples, loss, spread, waited = self._core.losses()
-        _, held, clusters, reusable = self._core.totals()
-        n = len(self.policy.quasi)
-        figures: dict[str, float] = {"held": held, "clusters": clusters, "reusable_clusters": reusable}
+        if self._numeric is None:
+            return {}
+        sums, totals = self._core.losses(), self._core.totals()
+        n, tuples = len(self.policy.quasi), sums.tuples
+        figures: dict[str, float] = {
+            "held": totals.held,
+            "clusters": totals.clusters,
+            "reusable_clusters": totals.reusable,
+        }
         if tuples:
-            figures |= {"loss": loss / tuples, "information_loss": (loss * n + spread) / tuples / (n + 1)}
-            figures["average_wait"] = waited / tuples
+            figures["loss"] = sums.loss / tuples
+            figures["information_loss"] = (sums.loss * n + sums.spread) / tuples / (n + 1)
+            figures["average_wait"] = sums.waited / tuples
         return figures
 
     @property
@@ -274,7 +303,7 @@ def _requirement(policy: Policy) -> tuple[int, int]:
     asked = int(np.ceil(wanted.l)) if wanted is not None else 1
     if policy.privacy.t is not None:
         raise PolicyError("CASTLE does not meet t-closeness.", hint="Take t out of the policy.")
-    return policy.privacy.k, max(asked, policy.stream.l if "l" in policy.stream.model_fields_set else 1)
+    return policy.privacy.k, max(asked, policy.stream.l or 1)
 
 
 def _intervals(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> pa.Array:

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from reticent import _core
+from reticent.engine.stream.contract import Groups
 from reticent.engine.stream.design import Label
-from reticent.engine.stream.immediate import Immediate, Placed, sau_limit
+from reticent.engine.stream.immediate import Immediate, sau_limit
 from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import Records
 from reticent.errors import GuaranteeError
@@ -61,10 +62,11 @@ class DelayFree(Immediate):
         )
         self._size = len(self.values)
 
-    def _put(self, records: Records) -> Placed:
-        self._grow()
+    def _put(self, records: Records) -> Groups:
+        # A value is in the pool from its first record on, however the input is cut into batches.
+        self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
-            return Placed(*self._core.push(records.seqs, records.qis, records.codes))
+            return Groups.of(self._core.push(records.seqs, records.qis, records.codes))
         except RuntimeError:
             raise GuaranteeError(
                 f"The literal generation found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "
@@ -72,10 +74,10 @@ class DelayFree(Immediate):
                 hint="Write generation: distinct, or lower l.",
             ) from None
 
-    def _grow(self) -> None:
-        if len(self.values) > self._size:
-            self._core.grow(self.values.rank)
-            self._size = len(self.values)
+    def _grow(self, size: int) -> None:
+        if size > self._size:
+            self._core.grow(self.values.rank_of(size))
+            self._size = size
 
     def _room(self) -> int:
         return 1 << 62
@@ -89,18 +91,19 @@ class DelayFree(Immediate):
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
     def _moment(self) -> tuple[Any, ...]:
-        return self._core.totals()
+        return (self._core.totals(),)
 
     def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        tuples, offered, groups, open_groups, retired, top = moment
+        (totals,) = moment
+        tuples = totals.tuples
         figures = {
-            "sau": 1 - tuples / offered if offered else 0.0,
-            "sau_limit": sau_limit(self.l, top / tuples if tuples else 0.0),
-            "groups": groups,
-            "open_groups": open_groups,
-            "retired_groups": retired,
-            "forced_open_rate": groups / tuples if tuples else 0.0,
+            "sau": 1 - tuples / totals.offered if totals.offered else 0.0,
+            "sau_limit": sau_limit(self.l, totals.top / tuples if tuples else 0.0),
+            "groups": totals.groups,
+            "open_groups": totals.open,
+            "retired_groups": totals.retired,
+            "forced_open_rate": totals.groups / tuples if tuples else 0.0,
         }
         if self.policy.stream.generation == "distinct":
             figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)
@@ -116,7 +119,7 @@ class DelayFree(Immediate):
         return self._core.snapshot()
 
     def _load(self, more: dict[str, Any], core: bytes) -> None:
-        self._grow()
+        self._grow(len(self.values))
         counts = more["counts"]
         if len(counts) == self._size:
             self._weigh(counts)

@@ -6,7 +6,6 @@ gets room for values that nobody has seen. All numbers are whole, so that the cl
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import math
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 
 from reticent.engine.classes import design
 from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy.prior import read_prior
 from reticent.policy.tree import read_tree, tree_from_dict
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def starting_prior(policy: Policy) -> Prior:
     """The prior a stream starts with; refuses a policy that names neither the past nor the domain."""
     column = sensitive_column(policy)
     if policy.stream.prior is not None:
-        return Prior(_read_counts(policy), "past")
+        return Prior(read_prior(policy.path(policy.stream.prior.file), "stream.prior"), "past")
     spec = policy.columns[column].hierarchy
     if spec is not None and spec.file is not None:
         return Prior(dict.fromkeys(read_tree(policy.path(spec.file), column=column).paths, 1), "domain")
@@ -168,28 +168,3 @@ def _geometric(key: bytes, epoch: int, label: Label) -> int:
     sides = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
     up, down = (int(-math.log((side + 1) / 2**64)) for side in sides)
     return up - down
-
-
-def _read_counts(policy: Policy) -> dict[Label, int]:
-    path = policy.path(policy.stream.prior.file)  # type: ignore[union-attr]
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise PolicyError(
-            f"stream.prior: cannot read {path.name} as CSV.", hint="Give a file of value,count."
-        ) from None
-    counts: dict[Label, int] = {}
-    for number, row in enumerate(rows, 1):
-        if number == 1 and [cell.strip().lower() for cell in row] == ["value", "count"]:
-            continue
-        if len(row) != 2 or not row[1].strip().isdigit():
-            raise PolicyError(
-                f"stream.prior: line {number} of {path.name} is not a value and a whole count.",
-                hint="Write one value,count per line.",
-            )
-        label = row[0] or None
-        counts[label] = counts.get(label, 0) + int(row[1])
-    if not any(counts.values()):
-        raise PolicyError(f"stream.prior: {path.name} holds no counts.", hint="Give value,count of the past.")
-    return counts

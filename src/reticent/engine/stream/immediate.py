@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.contract import Groups, Placed, StreamPublisher
 from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
 from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.values import Values
@@ -34,47 +36,17 @@ _FIRST_LOOK = 1_000
 _LAST_LOOK = 1_000_000
 
 
-class Placed(NamedTuple):
-    """Where a batch went: the group of each record, and the groups opened, each before the record at row `at`."""
-
-    groups: npt.NDArray[np.uint64]
-    opened: npt.NDArray[np.uint64]
-    at: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32]
-
-    @staticmethod
-    def joined(parts: list[Placed]) -> Placed:
-        """Several pieces of a batch as one."""
-        if len(parts) == 1:
-            return parts[0]
-        rows = np.cumsum([0] + [len(part.groups) for part in parts])
-        listed = np.cumsum([0] + [len(part.codes) for part in parts])
-        zero = np.zeros(1, dtype=np.int64)
-        return Placed(
-            np.concatenate([part.groups for part in parts]),
-            np.concatenate([part.opened for part in parts]),
-            np.concatenate([part.at + rows[i] for i, part in enumerate(parts)]),
-            np.concatenate([zero, *(part.offsets[1:] + listed[i] for i, part in enumerate(parts))]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-        )
-
-
-class Immediate(Publisher):
+class Immediate(StreamPublisher):
     """A publisher that holds nothing back."""
 
-    kind = "stream"
-
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
-        super().__init__(policy, rng=rng)
-        self.shard = shard
-        self.l = policy.stream.l
+        super().__init__(policy, rng=rng, shard=shard)
+        self.l = policy.l_of(self.kind)
         self.prior: Prior = starting_prior(policy)
         self.values = Values(self._domain())
         self._reader = RecordReader(policy, sensitive_column(policy), rng.key("stream records"), self.values)
         self._names = [*policy.quasi, *policy.plain]
+        self._told = self._met = len(self.values)
         self._hash = policy.hash
         self._next = 0
         self._rows = 0
@@ -93,7 +65,7 @@ class Immediate(Publisher):
         """Builds the native state."""
 
     @abstractmethod
-    def _put(self, records: Records) -> Placed:
+    def _put(self, records: Records) -> Groups:
         """Places records of one piece of a batch, between two looks at the evidence."""
 
     @abstractmethod
@@ -104,20 +76,31 @@ class Immediate(Publisher):
     def _room(self) -> int:
         """Records until the next thing to look at, the evidence aside."""
 
-    def _place(self, records: Records) -> Placed:
+    def _place(self, records: Records) -> Groups:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
         at, size, rows = 0, len(records), self._rows
-        if size < min(self._room(), self._look_at - rows):
+        breaks = self._first_met(records.codes)
+        if not breaks and size < min(self._room(), self._look_at - rows):
             return self._put(records)
-        parts: list[Placed] = []
+        parts: list[Groups] = []
         while at < size or not parts:
-            end = min(size, at + self._room(), at + max(self._look_at - rows, 0) or size)
+            end = min([size, at + self._room(), at + max(self._look_at - rows, 0) or size])
+            end = min([end, *(row for row in breaks if row > at)])
             parts.append(self._put(records[at:end]))
             rows += end - at
             at = end
             if rows >= self._look_at:
                 self._look(rows)
-        return Placed.joined(parts)
+        return Groups.joined(parts)
+
+    def _first_met(self, codes: npt.NDArray[np.int32]) -> list[int]:
+        """The rows that bring a value nobody has met before."""
+        if not len(codes) or codes.max() < self._met:
+            return []
+        strange = np.flatnonzero(codes >= self._met)
+        _, first = np.unique(codes[strange], return_index=True)
+        self._met = int(codes.max()) + 1
+        return [int(row) for row in strange[first]]
 
     def _look(self, rows: int) -> None:
         self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
@@ -129,6 +112,7 @@ class Immediate(Publisher):
         past = self.prior.counts if self.prior.source == "past" else {}
         return {label: past.get(label, 0) + int(seen[code]) for code, label in enumerate(self.values.labels)}
 
+    @property
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit and what else an operator watches."""
         return self._figures(self._moment())
@@ -155,54 +139,70 @@ class Immediate(Publisher):
         """Everything that came in has been published."""
         return Counts(self._rows, self._rows, 0, 0)
 
-    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Records:
-        """A batch as records; `seqs` are the positions in the input, by default the next ones."""
+    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+        """Places records for good; after an error the publisher is of no use any more."""
+        records = self._read(batch, seqs)
+        # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
+        records = replace(records, labels=tuple(self.values.labels[self._told :]))
+        self._told = len(self.values)
+        groups = self._settle(records)
+        return Placed(records.seqs, groups, self.values.labels, journal=records.to_bytes())
+
+    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
         if not self._reader.knows(batch.schema):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
         return self._reader.read(batch, seqs)
 
-    def place(self, records: Records) -> Placed:
-        """Places records for good; after an error the publisher is of no use any more."""
+    def _settle(self, records: Records) -> Groups:
         if self._broken:
             raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
         self._broken = True
-        placed = self._place(records)
+        groups = self._place(records)
         self._broken = False
         size = len(records)
         self._rows += size
         if size:
             self._next = int(records.seqs[-1]) + 1
-        return placed
+        return groups
 
-    def replay(self, records: Records) -> Placed:
-        """Places the records of a journal again: the same choices, hence the same groups."""
-        for label in records.labels:
-            self.values.code(label)
-        return self.place(records)
+    def replay(self, journal: bytes) -> Iterator[Placed]:
+        """Places the records of a journal again."""
+        for records in Records.all_from(journal):
+            for label in records.labels:
+                self.values.code(label)
+            self._told = len(self.values)
+            yield Placed(records.seqs, self._settle(records), self.values.labels, journal=b"")
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        records = self.read(batch)
-        if not len(records):
-            return []
-        return [self.release(batch, records, self.place(records))]
+        placed = self.place(batch)
+        return [self._release(batch, placed)] if len(placed.seqs) else []
+
+    def end(self) -> Placed:
+        """Nothing is held, so nothing is left."""
+        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
 
     def close(self) -> list[Release]:
         """Nothing is held, so nothing is left."""
         return []
 
-    def release(self, batch: pa.Table, records: Records, placed: Placed) -> Release:
+    def _release(self, batch: pa.Table, placed: Placed) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
-        size, moment = len(records), self._moment()
+        size, moment, groups = len(placed.seqs), self._moment(), placed.groups
+        assert groups is not None  # noqa: S101 - this kind of engine always has groups
 
         def tables() -> dict[str, pa.Table]:
             columns = batch.select(self._names)
-            return {"group": group_table(placed, self.values.array), "tuple": tuple_table(columns, records, placed)}
+            return {
+                "group": group_table(groups, self.values.array),
+                "tuple": tuple_table(columns, placed.seqs, groups),
+            }
 
         return Release(
-            kind="stream",
+            kind=self.kind,
+            shape="stream",
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
@@ -229,6 +229,7 @@ class Immediate(Publisher):
         publisher = cls(policy, rng=rng, shard=saved["shard"])
         for label in saved["labels"]:
             publisher.values.code(label)
+        publisher._told = publisher._met = len(publisher.values)
         publisher._next, publisher._rows, publisher._look_at = saved["next"], saved["rows"], saved["look_at"]
         try:
             publisher._load(saved["more"], blobs["core"])
@@ -252,16 +253,16 @@ class Immediate(Publisher):
 class OnDemand(Mapping[str, T]):
     """Values by name, made when the first is asked for: who only wants the lines never pays for the tables."""
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_make", "_values")
 
     def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
         self._make = make
-        self._made: Mapping[str, T] | None = None
+        self._values: Mapping[str, T] | None = None
 
     def _all(self) -> Mapping[str, T]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        if self._values is None:
+            self._values = self._make()
+        return self._values
 
     def __getitem__(self, name: str) -> T:
         return self._all()[name]
@@ -273,13 +274,13 @@ class OnDemand(Mapping[str, T]):
         return len(self._all())
 
 
-def tuple_table(columns: pa.Table, records: Records, placed: Placed) -> pa.Table:
+def tuple_table(columns: pa.Table, seqs: npt.NDArray[np.uint64], placed: Groups) -> pa.Table:
     """The records of a placed batch, each with its group and position."""
-    arrays = [group_names(placed.groups), pa.array(records.seqs), *columns.columns]
+    arrays = [group_names(placed.groups), pa.array(seqs), *columns.columns]
     return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
 
 
-def group_table(placed: Placed, labels: pa.Array) -> pa.Table:
+def group_table(placed: Groups, labels: pa.Array) -> pa.Table:
     """The groups that a batch opened, one row per candidate."""
     each = np.repeat(placed.opened, np.diff(placed.offsets))
     return pa.Table.from_arrays(

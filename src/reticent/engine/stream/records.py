@@ -17,6 +17,8 @@ from reticent import _core
 from reticent.errors import DataError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from reticent.engine.stream.values import Values
@@ -50,22 +52,28 @@ class Records:
         return b"".join([len(head).to_bytes(4, "little"), head, *(part.tobytes() for part in parts)])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Records:
-        """Reads a journal entry back."""
+    def all_from(cls, journal: bytes) -> Iterator[Records]:
+        """Reads journal entries back, one behind the other."""
+        at = 0
+        while at < len(journal):
+            records, at = cls._from(journal, at)
+            yield records
+
+    @classmethod
+    def _from(cls, journal: bytes, at: int) -> tuple[Records, int]:
         try:
-            size = int.from_bytes(data[:4], "little")
-            head = orjson.loads(data[4 : 4 + size])
-            rows, at = head["rows"], 4 + size
+            start = at + 4
+            at = start + int.from_bytes(journal[at:start], "little")
+            head = orjson.loads(journal[start:at])
             parts: list[npt.NDArray[Any]] = []
             for kind in (np.uint64, np.uint64, np.uint64, np.int32):
-                parts.append(
-                    np.frombuffer(data, dtype=kind, count=rows, offset=at).copy()
-                )  # the core wants aligned columns
+                # Copied, since the core wants aligned columns.
+                parts.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
                 at += parts[-1].nbytes
         except (ValueError, KeyError, TypeError):
             raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
         seqs, qis, persons, codes = parts
-        return cls(seqs, qis, persons, codes, tuple(head["labels"]))
+        return cls(seqs, qis, persons, codes, tuple(head["labels"])), at
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,14 +108,13 @@ class RecordReader:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
         rows, layout = self._piece(batch)
-        qis, persons, missing, codes = self._hasher.read(
-            rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive
-        )
-        if missing:
+        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive)
+        if hashes.missing:
             raise DataError(
-                f"{missing:,} records have no '{self._person}'.",
+                f"{hashes.missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
+        qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
+from reticent.engine.stream.contract import Groups
 from reticent.engine.stream.design import Label, Plan, Prior, blurred, check_possible, plan, widened
-from reticent.engine.stream.immediate import Immediate, Placed, sau_limit
+from reticent.engine.stream.immediate import Immediate, sau_limit
 from reticent.engine.stream.records import Records
 from reticent.errors import GuaranteeError
 from reticent.release import Guarantee
@@ -99,11 +100,11 @@ class Sealed(Immediate):
             marks=expected,
         )
 
-    def _put(self, records: Records) -> Placed:
+    def _put(self, records: Records) -> Groups:
         if len(self.values) > self._size:
             self._core.grow(len(self.values))
             self._size = len(self.values)
-        placed = Placed(*self._core.push(records.seqs, records.qis, records.persons, records.codes))
+        placed = Groups.of(self._core.push(records.seqs, records.qis, records.persons, records.codes))
         self._in_window += len(records)
         if self._in_window >= self.policy.stream.window:
             self._watch()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ class Values:
 
     def code(self, label: Label) -> int:
         """The code of a label; a new one gets the next free code."""
-        found = self._codes.get(label)
-        if found is None:
-            found = self._codes[label] = len(self.labels)
+        code = self._codes.get(label)
+        if code is None:
+            code = self._codes[label] = len(self.labels)
             self.labels.append(label)
             self._array = None
-        return found
+        return code
 
     def encode(self, column: pa.Array) -> npt.NDArray[np.int32]:
         """The codes of a column of text."""
@@ -66,11 +65,11 @@ class Values:
     @property
     def rank(self) -> npt.NDArray[np.uint32]:
         """The place of every code in the published order; a missing value comes first."""
-        order = sorted(range(len(self)), key=lambda code: self.labels[code] or "")
-        rank = np.empty(len(self), dtype=np.uint32)
-        rank[order] = np.arange(len(self), dtype=np.uint32)
-        return rank
+        return self.rank_of(len(self))
 
-    def json(self) -> list[bytes]:
-        """The labels by code, as they stand in a line of JSON."""
-        return [orjson.dumps(label) for label in self.labels]
+    def rank_of(self, size: int) -> npt.NDArray[np.uint32]:
+        """The places of the first codes, among themselves."""
+        order = sorted(range(size), key=lambda code: self.labels[code] or "")
+        rank = np.empty(size, dtype=np.uint32)
+        rank[order] = np.arange(size, dtype=np.uint32)
+        return rank

@@ -55,16 +55,19 @@ class Anatomy(TablePublisher):
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         keep = self._eligible(codes, len(words), l)
-        groups, made = _core.table.anatomize(
+        grouped = _core.table.anatomize(
             np.ascontiguousarray(codes[keep]), domain=len(words), l=l, key=self.rng.key("anatomy")
         )
-        if made == 0 or (groups < 0).any():
+        groups, count = grouped.groups, grouped.count
+        if count == 0 or (groups < 0).any():
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
             )
+        # Groups are made in an order that follows the frequencies, so they are numbered anew.
+        groups = _core.random.permutation(count, key=self.rng.key("groups"))[groups]
         qit = self._qit(table, keep, groups)
         st = sensitive_table(groups, codes[keep], words)
-        return self._wrap(qit, st, made, table.num_rows - len(keep), l)
+        return self._wrap(qit, st, count, table.num_rows - len(keep), l)
 
     def _eligible(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
         """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
@@ -84,33 +87,35 @@ class Anatomy(TablePublisher):
         ranked = order[np.argsort(codes[order], kind="stable")]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         place = np.arange(n) - np.repeat(starts, counts)
-        kept: npt.NDArray[np.int64] = ranked[place < size // l]
-        return kept
+        rows: npt.NDArray[np.int64] = ranked[place < size // l]
+        return rows
 
     def _qit(self, table: pa.Table, keep: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> pa.Table:
-        """Quasi-identifiers by group; `keep` is in random order already, and a stable sort leaves it so in each group."""
-        order = np.argsort(groups, kind="stable")
+        """Quasi-identifiers by group, in random order inside each: `keep` may stand in the order of the values."""
+        shuffled = _core.random.permutation(len(keep), key=self.rng.key("order"))
+        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
         rows = table.select([*self.policy.quasi, *self.policy.plain]).take(pa.array(keep[order]))
         return rows.add_column(0, "group", pa.array(groups[order]))
 
-    def _wrap(self, qit: pa.Table, st: pa.Table, made: int, suppressed: int, l: int) -> Release:
+    def _wrap(self, qit: pa.Table, st: pa.Table, count: int, suppressed: int, l: int) -> Release:
         rows = qit.num_rows
         asked = self.policy.privacy.l.plain() if self.policy.privacy.l else {}
         sizes = np.bincount(qit.column("group").to_numpy())
         spread = (sizes * ((sizes - 1) / sizes)).sum() / rows
         return Release(
-            kind="anatomy",
+            kind=self.kind,
+            shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
             guarantee=Guarantee({"l": asked | {"frequency": l}}, AGAINST, NOT_COVERED + beyond(self.policy)),
             counts=Counts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={
-                "average_class_size": rows / made,
+                "average_class_size": rows / count,
                 "discernibility": float((sizes.astype(np.float64) ** 2).sum()),
                 "information_loss": float(spread / (len(self.policy.quasi) + 1)),
             },
-            explain={"groups": made, "suppressed": suppressed},
+            explain={"groups": count, "suppressed": suppressed},
             seeded=self.rng.seeded,
         )
 

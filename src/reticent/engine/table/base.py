@@ -11,9 +11,11 @@ from reticent.engine.base import Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
 from reticent.engine.snapshot import pack, unpack
 from reticent.errors import DataError
-from reticent.release import Counts
+from reticent.release import Counts, Guarantee
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Release
@@ -28,6 +30,18 @@ class TablePublisher(Publisher):
         super().__init__(policy, rng=rng)
         self._held: list[pa.Table] = []
         self._done: Counts | None = None
+        self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
+        self._metrics: Mapping[str, float] = {}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the release; nothing is claimed before it."""
+        return self._guarantee
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Those of the release."""
+        return self._metrics
 
     @property
     def counts(self) -> Counts:
@@ -54,6 +68,7 @@ class TablePublisher(Publisher):
         refuse_linking(table, self.policy)
         release = self.release(table)
         self._done, self._held = release.counts, []
+        self._guarantee, self._metrics = release.guarantee, release.metrics
         return [release]
 
     @abstractmethod

@@ -61,11 +61,11 @@ def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], pos
     """Sensitivity, specificity, accuracy, precision and F: of the positive class, or as means over all classes."""
     rows = []
     for value in np.unique(target).tolist() if positive is None else [positive]:
-        hit, said = target == value, predicted == value
-        true = float((hit & said).sum())
+        hit, guess = target == value, predicted == value
+        true = float((hit & guess).sum())
         recall = true / max(1, hit.sum())
-        precision = true / max(1, said.sum())
-        rejected = float((~hit & ~said).sum()) / max(1, (~hit).sum())
+        precision = true / max(1, guess.sum())
+        rejected = float((~hit & ~guess).sum()) / max(1, (~hit).sum())
         f = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         rows.append((recall, rejected, precision, f))
     recall, rejected, precision, f = (float(value) for value in np.mean(rows, axis=0))
@@ -94,11 +94,11 @@ def _block(attribute: Levels, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
     values = np.zeros(len(rows))
     for step, table in enumerate(attribute.ladder.tables):
         at = level == step
-        found = table[codes[at]]
-        nodes[at] = starts[step] + found
+        block = table[codes[at]]
+        nodes[at] = starts[step] + block
         if numbers is not None:
             sums = np.bincount(table, weights=numbers)
-            values[at] = (sums / np.maximum(1, np.bincount(table)))[found]
+            values[at] = (sums / np.maximum(1, np.bincount(table)))[block]
     if numbers is not None:
         spread = values.std()
         return ((values - values.mean()) / spread)[:, None] if spread > 0 else np.zeros((len(rows), 0))

@@ -64,14 +64,14 @@ class Cuts:
         members: list[list[Any]] = [[] for _ in range(int(self.classes.max()) + 1)]
         for pair in pairs.tolist():
             members[pair // len(self.values)].append(self.values[pair % len(self.values)])
-        return [self._set(found) for found in members]
+        return [self._set(values) for values in members]
 
-    def _set(self, found: list[Any]) -> str | None:
-        if len(found) == 1:
-            return None if found[0] is None else str(found[0])
-        if len(found) == len(self.values) or None in found:
+    def _set(self, values: list[Any]) -> str | None:
+        if len(values) == 1:
+            return None if values[0] is None else str(values[0])
+        if len(values) == len(self.values) or None in values:
             return ROOT
-        return "{" + ", ".join(str(value) for value in found) + "}"
+        return "{" + ", ".join(str(value) for value in values) + "}"
 
     def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
         """What the measures need to know: a class covers the values it holds, or the span of its interval."""
@@ -92,7 +92,7 @@ class Cuts:
             height=1,
         )
 
-    def summary(self, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def summary(self, published: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """How many published records keep their exact value."""
         low, high, _ = self._spans
-        return {"exact_records": int((low == high)[self.classes[kept]].sum())}
+        return {"exact_records": int((low == high)[self.classes[published]].sum())}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.engine.identifiers import beyond
-from reticent.engine.table.subject import claims
+from reticent.engine.table.encoded_table import claims
 from reticent.release import Counts, Guarantee, Release
 from reticent.utility.metrics import Metrics, measure
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from reticent.engine.rng import Rng
     from reticent.engine.table.cuts import Cuts
+    from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.levels import Levels
-    from reticent.engine.table.subject import Subject
 
 AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
 NOT_COVERED = (
@@ -47,21 +47,22 @@ class Outcome:
     explain: dict[str, Any] = field(default_factory=dict)
 
 
-def publish(given: Subject, table: pa.Table, outcome: Outcome, rng: Rng) -> Release:
+def publish(encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng) -> Release:
     """The generalised table in random row order, with its metrics and the story of its levels."""
-    policy = given.policy
-    kept = np.flatnonzero(~outcome.suppressed)
-    metrics = measured(given, outcome)
-    explain = story(given, outcome, metrics)
+    policy = encoded.policy
+    rows = np.flatnonzero(~outcome.suppressed)
+    metrics = measured(encoded, outcome)
+    explain = story(encoded, outcome, metrics)
     if policy.person is not None:
         # Counted for the reader: k and l hold for records, not for persons.
-        explain["further_records_of_a_person"] = given.rows - pc.count_distinct(table.column(policy.person)).as_py()
+        explain["further_records_of_a_person"] = encoded.rows - pc.count_distinct(table.column(policy.person)).as_py()
     return Release(
-        kind="generalised",
+        kind="table",
+        shape="generalised",
         method=outcome.method,
-        tables={"data": _data(given, table, outcome, kept, rng)},
+        tables={"data": _data(encoded, table, outcome, rows, rng)},
         guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED + beyond(policy)),
-        counts=Counts(given.rows, len(kept), 0, given.rows - len(kept)),
+        counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),
         explain=explain,
@@ -69,51 +70,53 @@ def publish(given: Subject, table: pa.Table, outcome: Outcome, rng: Rng) -> Rele
     )
 
 
-def _data(given: Subject, table: pa.Table, outcome: Outcome, kept: npt.NDArray[np.int64], rng: Rng) -> pa.Table:
+def _data(
+    encoded: EncodedTable, table: pa.Table, outcome: Outcome, published: npt.NDArray[np.int64], rng: Rng
+) -> pa.Table:
     # The input may be sorted by something a reader knows.
-    shuffled = kept[_core.random.permutation(len(kept), key=rng.key("order"))]
+    shuffled = published[_core.random.permutation(len(published), key=rng.key("order"))]
     rows = pa.array(shuffled)
     columns = {}
-    for name in given.policy.columns:
+    for name in encoded.policy.columns:
         if name in outcome.attributes:
             columns[name] = outcome.attributes[name].labels(shuffled)
-        elif name in given.policy.sensitive:
-            columns[name] = given.encoded.dictionaries[name].decode(given.codes(name)[shuffled])
-        elif name in given.policy.plain:
+        elif name in encoded.policy.sensitive:
+            columns[name] = encoded.columns.dictionaries[name].decode(encoded.codes(name)[shuffled])
+        elif name in encoded.policy.plain:
             columns[name] = table.column(name).take(rows)
     return pa.table(columns)
 
 
-def measured(given: Subject, outcome: Outcome) -> Metrics:
+def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
     """All measures; on distinct combinations where every row of one is published alike."""
-    weights = dict(zip(given.quasi, given.weights, strict=True))
+    weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
     if all(attribute.uniform for attribute in outcome.attributes.values()):
-        combinations = given.collapsed.combinations()
-        first = np.empty(len(given.collapsed), dtype=np.int64)
-        first[combinations] = np.arange(given.rows)
+        combinations = encoded.collapsed.combinations()
+        first = np.empty(len(encoded.collapsed), dtype=np.int64)
+        first[combinations] = np.arange(encoded.rows)
         counts = np.bincount(combinations, minlength=len(first))
     else:
-        first, counts = np.arange(given.rows), np.ones(given.rows, dtype=np.int64)
-    recodings = {name: outcome.attributes[name].recoding(first) for name in given.quasi}
+        first, counts = np.arange(encoded.rows), np.ones(encoded.rows, dtype=np.int64)
+    recodings = {name: outcome.attributes[name].recoding(first) for name in encoded.quasi}
     return measure(recodings, suppressed=outcome.suppressed[first], counts=counts, weights=weights)
 
 
-def story(given: Subject, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
+def story(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
     """Which level each attribute reached, what it cost, what was suppressed, and how the search went."""
-    kept = ~outcome.suppressed
+    published = ~outcome.suppressed
     attributes = {
-        name: {**outcome.attributes[name].summary(kept), "loss": metrics.attributes[name]["loss"]}
-        for name in given.quasi
+        name: {**outcome.attributes[name].summary(published), "loss": metrics.attributes[name]["loss"]}
+        for name in encoded.quasi
     }
-    said: dict[str, Any] = {"attributes": attributes, "suppressed": int((~kept).sum()), **outcome.explain}
-    if given.policy.privacy.t is not None:
-        said["reference"] = {name: _reference(given, name) for name in given.policy.sensitive}
-    return said
+    account: dict[str, Any] = {"attributes": attributes, "suppressed": int((~published).sum()), **outcome.explain}
+    if encoded.policy.privacy.t is not None:
+        account["reference"] = {name: _reference(encoded, name) for name in encoded.policy.sensitive}
+    return account
 
 
-def _reference(given: Subject, name: str) -> list[list[Any]]:
+def _reference(encoded: EncodedTable, name: str) -> list[list[Any]]:
     """The distribution the classes are compared with: that of the whole input."""
-    words = given.encoded.dictionaries[name]
-    counts = np.bincount(given.codes(name), minlength=len(words))
+    words = encoded.columns.dictionaries[name]
+    counts = np.bincount(encoded.codes(name), minlength=len(words))
     values = words.values.cast(pa.string()).to_pylist()
     return sorted(([value, int(n)] for value, n in zip(values, counts, strict=True)), key=lambda pair: pair[0] or "")

@@ -47,10 +47,10 @@ class Levels:
         level = self.level if isinstance(self.level, int) else self.level[rows]
         return Recoding.from_levels(self.codes[rows], self.ladder, level)
 
-    def summary(self, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def summary(self, published: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """The level reached, or how many published records reached which."""
         height = self.ladder.height
         if isinstance(self.level, int):
             return {"level": self.level, "height": height}
-        counts = np.bincount(self.level[kept], minlength=height + 1)
+        counts = np.bincount(self.level[published], minlength=height + 1)
         return {"records_per_level": counts.tolist(), "height": height}

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -43,30 +43,31 @@ class Local(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Recodes, or refuses when what is left over exceeds the suppression limit."""
-        given = subject(self.policy, table)
-        return publish(given, table, recode(given, self.method), self.rng)
+        encoded = EncodedTable.from_table(self.policy, table)
+        return publish(encoded, table, recode(encoded, self.method), self.rng)
 
 
-def recode(given: Subject, method: str) -> Outcome:
+def recode(encoded: EncodedTable, method: str) -> Outcome:
     """Levels of every row; the rows that no class could take are suppressed."""
-    settings = given.policy.table
-    levels, gone = given.collapsed.localize(
-        given.model, loss=settings.loss, weights=given.weights, limit=given.limit, values=given.values
+    settings = encoded.policy.table
+    recoding = encoded.collapsed.localize(
+        encoded.model, loss=settings.loss, weights=encoded.weights, limit=encoded.limit, values=encoded.values
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
-    if lost > given.limit or lost == given.rows:
+    if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(
-            f"Local recoding leaves {lost:,} of {given.rows:,} records without a class that meets the policy, and it allows "
-            f"{given.limit:,} to be suppressed; nothing was published.",
+            f"Local recoding leaves {lost:,} of {encoded.rows:,} records without a class that meets the policy, and it allows "
+            f"{encoded.limit:,} to be suppressed; nothing was published.",
             hint="Allow more suppression, lower k or l, or raise t.",
         )
-    explain = {"loss": settings.loss, "nodes": {"lattice": given.collapsed.nodes, "used": _used(given, levels)}}
-    return Outcome(method, by_levels(given, levels), gone, explain)
+    explain = {"loss": settings.loss, "nodes": {"lattice": encoded.collapsed.nodes, "used": _used(encoded, levels)}}
+    return Outcome(method, by_levels(encoded, levels), gone, explain)
 
 
-def _used(given: Subject, levels: list[npt.NDArray[np.int64]]) -> int:
+def _used(encoded: EncodedTable, levels: list[npt.NDArray[np.int64]]) -> int:
     """How many different nodes the records were recoded to."""
-    key = np.zeros(given.rows, dtype=np.int64)
-    for name, level in zip(given.quasi, levels, strict=True):
-        key = key * (given.ladders[name].height + 1) + level
+    key = np.zeros(encoded.rows, dtype=np.int64)
+    for name, level in zip(encoded.quasi, levels, strict=True):
+        key = key * (encoded.ladders[name].height + 1) + level
     return len(np.unique(key))

@@ -22,9 +22,9 @@ import numpy as np
 from reticent import _core
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.cuts import Cuts
+from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
-from reticent.engine.table.subject import Subject, order, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -44,39 +44,39 @@ class Mondrian(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
-        given = subject(self.policy, table)
-        sights, classes = partition(given)
+        encoded = EncodedTable.from_table(self.policy, table)
+        sights, classes = partition(encoded)
         attributes: dict[str, Levels | Cuts] = {}
         for name, ((ranks, scale, tree), values) in sights.items():
             if tree:
-                ladder = given.ladders[name]
+                ladder = encoded.ladders[name]
                 attributes[name] = Levels(ladder, ranks, common_levels(ladder, ranks, classes))
             else:
                 attributes[name] = Cuts(values, ranks, scale, classes, numeric=_numeric(values))
         explain = {"classes": int(classes.max()) + 1, "cuts": self.policy.table.cuts}
-        outcome = Outcome(self.method, attributes, np.zeros(given.rows, dtype=bool), explain)
-        return publish(given, table, outcome, self.rng)
+        outcome = Outcome(self.method, attributes, np.zeros(encoded.rows, dtype=bool), explain)
+        return publish(encoded, table, outcome, self.rng)
 
 
-def partition(given: Subject) -> tuple[dict[str, tuple[Axis, list[object]]], npt.NDArray[np.int64]]:
+def partition(encoded: EncodedTable) -> tuple[dict[str, tuple[Axis, list[object]]], npt.NDArray[np.int64]]:
     """Every attribute as Mondrian sees it, and the class of each row."""
-    sights = {name: _sight(given, name) for name in given.quasi}
+    sights = {name: _sight(encoded, name) for name in encoded.quasi}
     axes = [axis for axis, _ in sights.values()]
-    relaxed = given.policy.table.cuts == "relaxed"
-    classes, holds = _core.table.mondrian(axes, given.sensitive, given.model, relaxed=relaxed)
-    if not holds:
+    relaxed = encoded.policy.table.cuts == "relaxed"
+    parts = _core.table.mondrian(axes, encoded.sensitive, encoded.model, relaxed=relaxed)
+    if not parts.holds:
         raise GuaranteeError(
             "Even the whole table as one class does not meet the policy; nothing was published.",
             hint="Lower k or l, or raise t.",
         )
-    return sights, classes
+    return sights, parts.classes
 
 
-def _sight(given: Subject, name: str) -> tuple[Axis, list[object]]:
+def _sight(encoded: EncodedTable, name: str) -> tuple[Axis, list[object]]:
     """An attribute as Mondrian sees it: in the order of its values, or by its tree."""
-    ladder, codes = given.ladders[name], given.codes(name)
-    values = given.encoded.dictionaries[name].values.to_pylist()
-    if ladder.numeric is None and given.policy.columns[name].hierarchy is not None:
+    ladder, codes = encoded.ladders[name], encoded.codes(name)
+    values = encoded.columns.dictionaries[name].values.to_pylist()
+    if ladder.numeric is None and encoded.policy.columns[name].hierarchy is not None:
         return (codes, np.linspace(0, 1, len(values)), list(ladder.tables)), values
     places = order(values)
     ranks = np.empty(len(values), dtype=np.int32)
@@ -105,12 +105,12 @@ def common_levels(
     ladder: Ladder, codes: npt.NDArray[np.int32], classes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Per row, the lowest level at which its whole class shares a node."""
-    made = int(classes.max()) + 1
-    found = np.full(made, ladder.height, dtype=np.int64)
+    count = int(classes.max()) + 1
+    levels = np.full(count, ladder.height, dtype=np.int64)
     for level in range(ladder.height - 1, -1, -1):
         nodes = ladder.tables[level][codes]
-        low, high = np.full(made, np.iinfo(np.int32).max), np.full(made, -1)
+        low, high = np.full(count, np.iinfo(np.int32).max), np.full(count, -1)
         np.minimum.at(low, classes, nodes)
         np.maximum.at(high, classes, nodes)
-        found[low == high] = level
-    return found[classes]
+        levels[low == high] = level
+    return levels[classes]

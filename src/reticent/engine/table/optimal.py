@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -45,46 +45,46 @@ class Optimal(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Searches the lattice, or refuses when no node meets the policy."""
-        given = subject(self.policy, table)
-        found = search(given, weights=given.weights)
-        return publish(given, table, full_domain(given, found, self.method), self.rng)
+        encoded = EncodedTable.from_table(self.policy, table)
+        node = search(encoded, weights=encoded.weights)
+        return publish(encoded, table, full_domain(encoded, node, self.method), self.rng)
 
 
-def search(given: Subject, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:
+def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:
     """The best node, or a refusal that says what would help."""
-    settings = given.policy.table
-    found = given.collapsed.search(
-        given.model, loss=loss or settings.loss, weights=weights, limit=given.limit, seconds=settings.time_limit
+    settings = encoded.policy.table
+    node = encoded.collapsed.search(
+        encoded.model, loss=loss or settings.loss, weights=weights, limit=encoded.limit, seconds=settings.time_limit
     )
-    if "levels" not in found:
-        why = "within the time limit" if not found["complete"] else "even with every value generalised to *"
+    if "levels" not in node:
+        why = "within the time limit" if not node["complete"] else "even with every value generalised to *"
         raise GuaranteeError(
-            f"No generalisation meets the policy {why} with at most {given.limit:,} of {given.rows:,} records suppressed; "
+            f"No generalisation meets the policy {why} with at most {encoded.limit:,} of {encoded.rows:,} records suppressed; "
             "nothing was published.",
             hint="Allow more suppression, lower k or l, or raise t.",
         )
-    if found["suppressed"] == given.rows:
+    if node["suppressed"] == encoded.rows:
         raise GuaranteeError(
             "The best node would suppress every record; nothing was published.", hint="Lower k or l, or raise t."
         )
-    return found
+    return node
 
 
-def full_domain(given: Subject, found: dict[str, Any], method: str) -> Outcome:
+def full_domain(encoded: EncodedTable, node: dict[str, Any], method: str) -> Outcome:
     """One level per attribute, and the rows whose classes violate the policy."""
-    levels = [int(level) for level in found["levels"]]
-    classes = given.collapsed.classes(given.model, levels)
+    levels = [int(level) for level in node["levels"]]
+    classes = encoded.collapsed.classes(encoded.model, levels)
     explain = {
-        "loss": given.policy.table.loss,
-        "score": found["score"],
-        "classes": int(found["classes"]),
+        "loss": encoded.policy.table.loss,
+        "score": node["score"],
+        "classes": int(node["classes"]),
         "nodes": {
-            "lattice": given.collapsed.nodes,
-            "checked": int(found["checked"]),
+            "lattice": encoded.collapsed.nodes,
+            "checked": int(node["checked"]),
             # An unfinished search has not refuted what it did not reach.
-            "pruned" if found["complete"] else "not_checked": given.collapsed.nodes - int(found["checked"]),
+            "pruned" if node["complete"] else "not_checked": encoded.collapsed.nodes - int(node["checked"]),
         },
-        "optimal": bool(found["complete"]),
-        "bound": found["bound"],
+        "optimal": bool(node["complete"]),
+        "bound": node["bound"],
     }
-    return Outcome(method, by_levels(given, levels), np.asarray(classes < 0), explain)
+    return Outcome(method, by_levels(encoded, levels), np.asarray(classes < 0), explain)

@@ -27,10 +27,10 @@ import numpy as np
 from reticent.encode import Dictionary
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.classifier import Judge, Scores, features, rarer
+from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.subject import Subject, by_levels, subject
 from reticent.engine.table.utility_tree import UtilityTree, utility_tree
 from reticent.errors import GuaranteeError, PolicyError
 
@@ -56,23 +56,23 @@ class Supervised(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Learns the order of attributes from a sample, then generalises in that order."""
-        given = subject(self.policy, table)
-        critic = critic_of(given, table, self.rng)
-        tree = utility_tree(given.quasi, critic.of_attributes)
+        encoded = EncodedTable.from_table(self.policy, table)
+        critic = critic_of(encoded, table, self.rng)
+        tree = utility_tree(encoded.quasi, critic.of_attributes)
         recoding = self.policy.table.supervision.recoding
         outcome = (
-            optimally(given, tree, critic) if recoding == "optimal" else generalise(given, tree.batches(), recoding)
+            optimally(encoded, tree, critic) if recoding == "optimal" else generalise(encoded, tree.batches(), recoding)
         )
-        said = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
-        explain = {**outcome.explain, **said, "batches": [list(batch) for batch in tree.batches()]}
-        return publish(given, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng)
+        account = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
+        explain = {**outcome.explain, **account, "batches": [list(batch) for batch in tree.batches()]}
+        return publish(encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng)
 
 
 @dataclass(frozen=True, repr=False)
 class Critic:
     """Stage 1: a sample of the table, and a classifier that scores what is left of it."""
 
-    given: Subject
+    encoded: EncodedTable
     goal: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     judge: Judge
@@ -84,21 +84,23 @@ class Critic:
 
     def of_attributes(self, names: tuple[str, ...]) -> float:
         """F-measure of the original values of some attributes."""
-        return self.scores([Levels(self.given.ladders[name], self.given.codes(name), 0) for name in names]).f_measure
+        return self.scores(
+            [Levels(self.encoded.ladders[name], self.encoded.codes(name), 0) for name in names]
+        ).f_measure
 
 
-def critic_of(given: Subject, table: pa.Table, rng: Rng) -> Critic:
+def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
     """Draws the sample that supervision learns from."""
-    settings = given.policy.table.supervision
-    target = settings.target or next(iter(given.policy.sensitive), None)
-    if target is None or target not in table.column_names or target in given.quasi:
+    settings = encoded.policy.table.supervision
+    target = settings.target or next(iter(encoded.policy.sensitive), None)
+    if target is None or target not in table.column_names or target in encoded.quasi:
         raise PolicyError(
             "Supervision needs a column to predict that is no quasi-identifier.",
             hint="Give a column the role sensitive, or name one in table.supervision.target.",
         )
     goal = Dictionary().encode(table.column(target)).astype(np.int64)
     rows = sample(goal, settings.sample, settings.folds, rng)
-    return Critic(given, goal, rows, Judge(settings.folds, settings.kernel))
+    return Critic(encoded, goal, rows, Judge(settings.folds, settings.kernel))
 
 
 def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.NDArray[np.int64]:
@@ -115,10 +117,10 @@ def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.
     return np.sort(np.concatenate(picks))
 
 
-def path(given: Subject, batches: Sequence[Sequence[str]]) -> list[list[int]]:
+def path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[int]]:
     """The nodes Algorithm 1 walks through: a batch climbs level by level to its top before the next one starts."""
-    heights = {name: given.ladders[name].height for name in given.quasi}
-    levels = dict.fromkeys(given.quasi, 0)
+    heights = {name: encoded.ladders[name].height for name in encoded.quasi}
+    levels = dict.fromkeys(encoded.quasi, 0)
     nodes = [list(levels.values())]
     for batch in batches:
         while any(levels[name] < heights[name] for name in batch):
@@ -128,21 +130,21 @@ def path(given: Subject, batches: Sequence[Sequence[str]]) -> list[list[int]]:
     return nodes
 
 
-def generalise(given: Subject, batches: Sequence[Sequence[str]], recoding: str) -> Outcome:
+def generalise(encoded: EncodedTable, batches: Sequence[Sequence[str]], recoding: str) -> Outcome:
     """Stages 3 and 4: generalise in the given order until every class satisfies the policy."""
-    nodes = path(given, batches)
-    return _globally(given, nodes) if recoding == "global" else _locally(given, nodes)
+    nodes = path(encoded, batches)
+    return _globally(encoded, nodes) if recoding == "global" else _locally(encoded, nodes)
 
 
-def optimally(given: Subject, tree: UtilityTree, critic: Critic) -> Outcome:
+def optimally(encoded: EncodedTable, tree: UtilityTree, critic: Critic) -> Outcome:
     """Of the optima under several losses, weighed by the order of the tree, the one that leaves the most utility."""
     rank = {name: (i + 1) / len(tree.removal) for i, name in enumerate(tree.removal)}
-    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    nodes: dict[tuple[int, ...], dict[str, Any]] = {}
     for loss, power in product(LOSSES, POWERS):
-        weights = [rank[name] ** power for name in given.quasi]
-        node = search(given, weights=weights, loss=loss)
-        found.setdefault(tuple(node["levels"]), node)
-    outcomes = [full_domain(given, node, "supervised") for node in found.values()]
+        weights = [rank[name] ** power for name in encoded.quasi]
+        node = search(encoded, weights=weights, loss=loss)
+        nodes.setdefault(tuple(node["levels"]), node)
+    outcomes = [full_domain(encoded, node, "supervised") for node in nodes.values()]
     scored = [
         critic.scores([a for a in o.attributes.values() if isinstance(a, Levels)], o.suppressed) for o in outcomes
     ]
@@ -151,30 +153,36 @@ def optimally(given: Subject, tree: UtilityTree, critic: Critic) -> Outcome:
     return replace(outcomes[best], explain={**outcomes[best].explain, **candidates})
 
 
-def _globally(given: Subject, nodes: list[list[int]]) -> Outcome:
+def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     for checked, levels in enumerate(nodes, start=1):
-        score, suppressed, classes = given.collapsed.evaluate(
-            given.model, levels, loss=given.policy.table.loss, weights=given.weights
+        node = encoded.collapsed.evaluate(
+            encoded.model, levels, loss=encoded.policy.table.loss, weights=encoded.weights
         )
-        if suppressed <= given.limit and suppressed < given.rows:
-            found: dict[str, Any] = {"levels": levels, "score": score, "classes": classes, "checked": checked}
-            return full_domain(given, {**found, "complete": False, "bound": 0.0}, "supervised")
-    raise _refusal(given)
+        if node.suppressed <= encoded.limit and node.suppressed < encoded.rows:
+            figures: dict[str, Any] = {
+                "levels": levels,
+                "score": node.score,
+                "classes": node.classes,
+                "checked": checked,
+            }
+            return full_domain(encoded, {**figures, "complete": False, "bound": 0.0}, "supervised")
+    raise _refusal(encoded)
 
 
-def _locally(given: Subject, nodes: list[list[int]]) -> Outcome:
-    levels, gone = given.collapsed.localize(
-        given.model, loss=given.policy.table.loss, weights=given.weights, limit=given.limit, order=nodes
+def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
+    recoding = encoded.collapsed.localize(
+        encoded.model, loss=encoded.policy.table.loss, weights=encoded.weights, limit=encoded.limit, order=nodes
     )
+    levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())
-    if lost > given.limit or lost == given.rows:
-        raise _refusal(given)
-    return Outcome("supervised", by_levels(given, levels), gone, {"nodes": {"path": len(nodes)}})
+    if lost > encoded.limit or lost == encoded.rows:
+        raise _refusal(encoded)
+    return Outcome("supervised", by_levels(encoded, levels), gone, {"nodes": {"path": len(nodes)}})
 
 
-def _refusal(given: Subject) -> GuaranteeError:
+def _refusal(encoded: EncodedTable) -> GuaranteeError:
     return GuaranteeError(
-        f"No step of the supervised order meets the policy with at most {given.limit:,} of {given.rows:,} records suppressed; "
+        f"No step of the supervised order meets the policy with at most {encoded.limit:,} of {encoded.rows:,} records suppressed; "
         "nothing was published.",
         hint="Allow more suppression, lower k or l, or raise t.",
     )

@@ -36,13 +36,13 @@ class UtilityTree:
         >>> UtilityTree((("a", "b", "c"), ("a", "b"), ("a",), ()), (0.8, 0.7, 0.75, 0.5), 6).batches()
         [('b', 'c'), ('a',)]
         """
-        found, root = [], 0
+        batches, root = [], 0
         while root + 1 < len(self.sets):
             # Earlier is larger: among equals the larger set wins.
             best = max(range(root + 1, len(self.sets)), key=lambda i: (self.scores[i], -i))
-            found.append(tuple(name for name in self.sets[root] if name not in self.sets[best]))
+            batches.append(tuple(name for name in self.sets[root] if name not in self.sets[best]))
             root = best
-        return found
+        return batches
 
 
 def utility_tree(attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float]) -> UtilityTree:

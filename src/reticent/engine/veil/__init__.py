@@ -1,1 +1,1 @@
-"""The veil: a sensitive value stands among l candidates, each record by itself."""
+"""The veil: each record's sensitive value among l candidates, released by itself; see docs/veil.md."""

@@ -136,13 +136,13 @@ def _on_boundary(counts: list[int], size: int, bound: Fraction) -> bool:
 
 def _factors(number: int) -> dict[int, int]:
     """The prime factors of a positive integer and their exponents."""
-    found: dict[int, int] = {}
+    exponents: dict[int, int] = {}
     prime = 2
     while prime * prime <= number:
         while number % prime == 0:
-            found[prime] = found.get(prime, 0) + 1
+            exponents[prime] = exponents.get(prime, 0) + 1
             number //= prime
         prime += 1
     if number > 1:
-        found[number] = found.get(number, 0) + 1
-    return found
+        exponents[number] = exponents.get(number, 0) + 1
+    return exponents

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import Section
-
-
-class PriorFile(Section):
-    """A table `value,count` of the past, beside the policy."""
-
-    file: str
+from reticent.policy.section import FileRef, Section
 
 
 class EvolvingSettings(Section):
     """How an evolving table is maintained and published."""
 
-    strategy: Literal["sealed", "indexed", "enc", "encc", "eac", "red"] = "sealed"
-    l: int = Field(default=10, ge=2)
+    renamed: ClassVar[dict[str, str]] = {"strategy": "method", "model": "method"}
+
+    method: Literal["sealed", "indexed", "enc", "encc", "eac", "red"] = "sealed"
+    l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     record: str | None = Field(default=None, description="identifier column that names one record; default: the person")
-    prior: PriorFile | None = Field(default=None, description="design prior of sealed; default: the first load")
+    prior: FileRef | None = Field(default=None, description="design prior of sealed; default: the first load")

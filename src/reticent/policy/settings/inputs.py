@@ -29,7 +29,7 @@ class FhirColumn(Section):
 
     path: str
     until: str | None = Field(default=None, description="with `as: days`, the later of the two dates")
-    form: Literal["text", "date", "days"] = Field(
+    read_as: Literal["text", "date", "days"] = Field(
         default="text", alias="as", description="text as it is, the day of a time, or days from path to until"
     )
 
@@ -44,7 +44,7 @@ class FhirColumn(Section):
             if path.split(".")[0] not in RESOURCES or not _PATH.match(path):
                 text = f"a path starts with one of {', '.join(RESOURCES)}, such as Patient.birthDate."
                 raise PydanticCustomError("path", "{text}", {"text": text})
-        if (self.until is not None) != (self.form == "days"):
+        if (self.until is not None) != (self.read_as == "days"):
             raise PydanticCustomError("until", "write until and 'as: days' together.")
         if self.until is not None and self.until.split(".")[0] != self.resource:
             raise PydanticCustomError("until", "both dates must be of the same resource.")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import Section
-
-
-class FileRef(Section):
-    """A file beside the policy."""
-
-    file: str
+from reticent.policy.section import FileRef, Section
 
 
 class StreamSettings(Section):
     """How a feed is released."""
 
+    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+
     method: Literal["sealed", "delay-free", "castle"] = "sealed"
-    l: int = Field(default=10, ge=2, description="candidates of equal share per record")
+    l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     prior: FileRef | None = Field(default=None, description="value,count of the past; a count of 0 is allowed")
     retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
     # sealed

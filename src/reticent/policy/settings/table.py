@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -28,7 +28,9 @@ class SupervisionSettings(Section):
 class TableSettings(Section):
     """How one table is released."""
 
-    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy"] = "optimal"
+    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+
+    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy", "veil"] = "optimal"
     loss: Loss = "loss"
     weights: dict[str, float] = Field(
         default_factory=dict, description="importance of a quasi-identifier in the loss; 1 where none is given"

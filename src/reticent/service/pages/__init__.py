@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.service.pages.gate import Gate
+from reticent.service.pages.require_sign_in import RequireSignIn
 from reticent.service.pages.sign_in import router
 
 if TYPE_CHECKING:
@@ -19,4 +19,4 @@ def mount(app: FastAPI) -> None:
 
     app.include_router(router)
     ui.run_with(app, title="Reticent", dark=None, show_welcome_message=False)
-    app.add_middleware(Gate)
+    app.add_middleware(RequireSignIn)

@@ -11,7 +11,7 @@ from reticent.encode import encode_table
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-from reticent.tables import anonymize
+from reticent.publication import table as tables
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +59,7 @@ def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[
         name: ladder(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
         for name in policy.quasi
     }
-    found = []
+    choices = []
     for name in policy.quasi:
         for step in (-1, 1):
             level = levels[name] + step
@@ -69,8 +69,8 @@ def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[
             nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
             small = _in_small_groups(nodes, policy.privacy.k or 1)
             fits = small <= policy.privacy.suppression * table.num_rows
-            found.append(Neighbour(name, step < 0, small, table.num_rows, fits))
-    return found
+            choices.append(Neighbour(name, step < 0, small, table.num_rows, fits))
+    return choices
 
 
 def _in_small_groups(nodes: list[npt.NDArray[Any]], k: int) -> int:
@@ -91,7 +91,7 @@ def frontier(table: pa.Table, policy: Policy, method: str) -> list[Point]:
         if changed is None:
             continue
         try:
-            release = anonymize(sample, changed, method=method)
+            release = tables.publish(sample, changed, method=method).release
         except GuaranteeError:
             continue
         name = f"k={strength}" if policy.privacy.k else f"l={strength}"

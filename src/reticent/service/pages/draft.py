@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.errors import PolicyError
+from reticent.policy.bundle import Bundle
 from reticent.policy.guess import SAMPLE, guess, guess_person
 from reticent.policy.hierarchy import ladder
 from reticent.policy.spec import HierarchySpec
-from reticent.service.bundle import Bundle
+from reticent.service.shelf import parse
 from reticent.service.uploads import head_of
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ class Draft:
     def of(cls, hub: Hub, ident: str) -> Draft:
         """Guessed from a table's first rows."""
         head = head_of(hub.tables.blob(ident), SAMPLE)
-        found = guess(head)
+        guesses = guess(head)
         columns = [
             ColumnDraft(g.column, g.role, g.why, g.hierarchy, head.column(g.column).unique().drop_null().sort())
-            for g in found
+            for g in guesses
         ]
-        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in found)
-        return cls(hub.tables.get(ident), columns, guess_person(found), l=3 if wide else 0)
+        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
+        return cls(hub.tables.get(ident), columns, guess_person(guesses), l=3 if wide else 0)
 
     def bundle(self) -> Bundle:
         """As a policy."""
@@ -88,7 +89,7 @@ class Draft:
         if self.person and columns.get(self.person, {}).get("role") == "identifier":
             policy["person"] = self.person
         policy["table"] = {"method": self.method} | ({"weights": self.weights} if self.weights else {})
-        return Bundle.parse(policy)
+        return parse(policy)
 
 
 def parse_spec(kind: str, text: str) -> dict[str, Any] | None:

@@ -28,8 +28,8 @@ async def history(request: Request) -> None:
         def of(doc: dict[str, Any]) -> tuple[str, str]:
             return doc["kind"], doc["source"]
 
-        for (kind, source), found in groupby(sorted(documents, key=of), key=of):
-            ordered = sorted(found, key=lambda doc: (int(doc["number"]), str(doc["created"])))
+        for (kind, source), members in groupby(sorted(documents, key=of), key=of):
+            ordered = sorted(members, key=lambda doc: (int(doc["number"]), str(doc["created"])))
             with card(f"{_WORDS.get(kind, kind)} {source}"):
                 _source(visit, ordered)
 
@@ -65,20 +65,20 @@ def _one(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) 
 
 
 async def _audit(visit: Visit, idents: list[str]) -> None:
-    found = await trying(aside(lambda: audit(visit.hub, idents)))
-    if found is None:
+    verdict = await trying(aside(lambda: audit(visit.hub, idents)))
+    if verdict is None:
         return
     with ui.dialog() as dialog, ui.card().classes("w-full"):
-        ui.label("All claims hold." if found["holds"] else "Some claims are refuted.").classes("text-lg").props(
+        ui.label("All claims hold." if verdict["holds"] else "Some claims are refuted.").classes("text-lg").props(
             "role=status"
         )
-        for finding in found["findings"]:
+        for finding in verdict["findings"]:
             mark, colour = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
             with ui.row().classes("no-wrap items-start"):
                 ui.icon(mark, color=colour).props(f'aria-label="{"holds" if finding["holds"] else "refuted"}"')
                 measured = "" if finding["measured"] is None else f": {finding['measured']:g}"
                 ui.label(f"{finding['where']} {finding['claim']}{measured}".strip())
-        for note in found["notes"]:
+        for note in verdict["notes"]:
             ui.label(note).classes("r-muted text-sm")
         with ui.row():
             ui.button("Close", on_click=dialog.close)
@@ -88,14 +88,14 @@ async def _audit(visit: Visit, idents: list[str]) -> None:
 
 async def _report(visit: Visit, idents: list[str]) -> None:
     ui.notify("Measuring and attacking the releases; the report follows.")
-    found = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
-    if found is not None:
-        ui.download(visit.hub.audits.blob(found["id"]), f"audit-{found['id']}.html", "text/html")
+    verdict = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
+    if verdict is not None:
+        ui.download(visit.hub.audits.blob(verdict["id"]), f"audit-{verdict['id']}.html", "text/html")
 
 
-async def download(visit: Visit, ident: str, form: str) -> None:
+async def download(visit: Visit, ident: str, file_format: str) -> None:
     """Hands a release to the browser."""
-    data = await trying(aside(lambda: visit.hub.releases.archive(ident, form)))
+    data = await trying(aside(lambda: visit.hub.releases.archive(ident, file_format)))
     if data is not None:
         ui.download(data, f"release-{ident}.zip", "application/zip")
 

@@ -108,11 +108,11 @@ def _turn(dark: Any) -> None:
 
 def card(title: str = "") -> ui.card:
     """A card, with a heading."""
-    made = ui.card().classes("r-card")
+    frame = ui.card().classes("r-card")
     if title:
-        with made:
+        with frame:
             ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
-    return made
+    return frame
 
 
 def axis(**more: Any) -> dict[str, Any]:

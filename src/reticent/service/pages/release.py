@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from reticent.audit.risk.assessment import initial_risk
 from reticent.policy import Policy
-from reticent.service.bundle import Bundle
+from reticent.policy.bundle import Bundle
 from reticent.service.documents import OWNER
 from reticent.service.pages.alternatives import Neighbour, Point, frontier, neighbours
 from reticent.service.pages.history import download, risk
@@ -99,13 +99,13 @@ def _progress(visit: Visit, ident: str) -> None:
 
 async def _done(visit: Visit, job: str, ident: str) -> None:
     document = await aside(lambda: visit.hub.releases.get(ident))
-    made = await aside(lambda: visit.hub.releases.load(ident))
+    release = await aside(lambda: visit.hub.releases.load(ident))
     policy = await aside(lambda: visit.hub.policy(document["policy_hash"]))
     request = visit.hub.jobs.documents.get(job)["request"]
     original = await trying(aside(lambda: _original(visit, request["table"])))
     _summary(visit, document, policy, original)
-    _before_after(document, policy, original, made.tables)
-    if original is not None and document["form"] == "generalised":
+    _before_after(document, policy, original, release.tables)
+    if original is not None and document["shape"] == "generalised":
         _neighbourhood(visit, request, policy, original, document)
     if original is not None:
         _picture(policy, original, document)
@@ -205,9 +205,9 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
         def work() -> dict[str, Any]:
             data = visit.hub.store.get(OWNER, "bundle", request["policy_hash"])
             bundle = Bundle.from_bytes(data or b"{}")
-            settings = dict(bundle.policy.get("table", {}))
+            settings = dict(bundle.settings.get("table", {}))
             settings["weights"] = dict.fromkeys(policy.quasi, 1.0) | settings.get("weights", {}) | {one.column: 4.0}
-            changed = visit.hub.accept(Bundle(bundle.policy | {"table": settings}, bundle.files))
+            changed = visit.hub.accept(Bundle(dict(bundle.settings) | {"table": settings}, bundle.files))
             table = visit.hub.tables.get(request["table"])
             return visit.hub.jobs.begin("table", table["name"], request | {"policy_hash": changed.hash})
 
@@ -225,8 +225,8 @@ def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neigh
 
 
 def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
-    made = card("Risk and utility")
-    with made:
+    frame = card("Risk and utility")
+    with frame:
         ui.label("The same table at other strengths: what risk remains, and what it costs.").classes("r-muted text-sm")
         button = ui.button("Draw", icon="scatter_plot").props("outline")
 
@@ -235,7 +235,7 @@ def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> No
             points = await trying(aside(lambda: frontier(original, policy, document["method"])))
             button.set_visibility(False)
             if points:
-                with made:
+                with frame:
                     ui.echart(_scatter(points, document)).classes("w-full h-64")
 
         button.on_click(draw)

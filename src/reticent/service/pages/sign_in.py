@@ -25,19 +25,19 @@ input, button {{ font: inherit; padding: .7rem; border-radius: .4rem; border: 1p
 button {{ background: #0b5a6b; color: #fff; border: 0; cursor: pointer; }}
 .wrong {{ color: light-dark(#a3200d, #ff9d8a); }}
 </style></head><body><form method="post" action="/sign-in">
-<h1>Reticent</h1><p>Sign in with a custodian's or an analyst's token.</p>{said}
+<h1>Reticent</h1><p>Sign in with a custodian's or an analyst's token.</p>{message}
 <label for="token">Token</label><input id="token" name="token" type="password" autocomplete="off" required autofocus>
 <button type="submit">Sign in</button>
 <p><small>A custodian makes tokens with <code>reticent token create</code>.</small></p></form></body></html>"""
 
 
-def _page(said: str = "", status: int = 200) -> HTMLResponse:
-    words = f'<p class="wrong" role="alert">{escape(said)}</p>' if said else ""
-    return HTMLResponse(_PAGE.format(said=words), status)
+def _page(message: str = "", status: int = 200) -> HTMLResponse:
+    words = f'<p class="wrong" role="alert">{escape(message)}</p>' if message else ""
+    return HTMLResponse(_PAGE.format(message=words), status)
 
 
 @router.get("/sign-in")
-async def form() -> Response:
+async def sign_in_page() -> Response:
     """The form."""
     return _page()
 

@@ -10,10 +10,11 @@ from anyio import to_thread
 from fastapi import Depends, Header, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from reticent.policy.bundle import Bundle
 from reticent.service.access import needs
-from reticent.service.bundle import Bundle
 from reticent.service.hub import Hub
 from reticent.service.problems import ErrorReply
+from reticent.service.shelf import parse
 from reticent.service.tokens import Role
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class PolicyBody(BaseModel):
 
     def bundle(self) -> Bundle:
         """As the hub takes it."""
-        return Bundle.parse(self.policy, self.files)
+        return parse(self.policy, self.files)
 
 
 class Created(BaseModel):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pyarrow as pa
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from reticent.engine.evolving.change import Change
+from reticent.publication.evolving import Evolving
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import (
     CUSTODIAN,
@@ -22,6 +28,7 @@ from reticent.service.routes.common import (
 )
 from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.service.wire import media_type
+from reticent.store import Transaction
 
 router = APIRouter(prefix="/evolving", tags=["evolving tables"])
 
@@ -36,7 +43,7 @@ class EvolvingStatus(BaseModel):
     """An evolving table in figures."""
 
     name: str
-    strategy: str
+    method: str
     l: int
     rows: int
     held: int
@@ -60,7 +67,7 @@ class Publish(BaseModel):
     """How to publish."""
 
     model_config = ConfigDict(extra="forbid")
-    again: bool = Field(default=False, description="Although the strategy is safe for one publication only.")
+    again: bool = Field(default=False, description="Although the method is safe for one publication only.")
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
@@ -73,14 +80,19 @@ async def create(body: NewEvolving, hub: TheHub) -> Created:
 @router.get("", dependencies=CUSTODIAN, responses=errors())
 async def every(hub: TheHub) -> list[EvolvingStatus]:
     """All evolving tables."""
-    return await aside(lambda: [EvolvingStatus(**table.status()) for table in hub.evolving.values()])
+    return await aside(lambda: [_status(name, table) for name, table in hub.evolving.items()])
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
 async def one(name: Name, hub: TheHub) -> EvolvingStatus:
     """One evolving table."""
     table = hub.evolving_table(name)
-    return await aside(lambda: EvolvingStatus(**table.status()))
+    return await aside(lambda: _status(name, table))
+
+
+def _status(name: str, table: Evolving) -> EvolvingStatus:
+    figures = table.status()
+    return EvolvingStatus(**figures, name=name, rows=figures["records"])
 
 
 @router.post("/{name}/changes", dependencies=FEED, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
@@ -91,7 +103,27 @@ async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> 
     body = await request.body()
     if not body:
         raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
-    return Changed(**await aside(lambda: table.change(read_upload(body), key, digest_of(body))))
+    return Changed(**await aside(lambda: change_table(table, read_upload(body), key, digest_of(body))))
+
+
+def change_table(table: Evolving, batch: pa.Table, key: str | None = None, digest: str = "") -> dict[str, Any]:
+    """Applies a change batch; one that comes again with its key changes nothing and gets the same answer."""
+    with table.turn:
+        known = table.store.get(table.name, "key", key) if key else None
+        if known is not None:
+            answer: dict[str, Any] = json.loads(known)
+            if answer.pop("digest") != digest:
+                raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
+            return answer
+
+        def remember(tx: Transaction, change: Change) -> None:
+            rows = table.engine.counts.rows_in
+            if key:
+                answer = {**change.to_dict(), "rows": rows, "digest": digest}
+                tx.put(table.name, "key", key, json.dumps(answer).encode())
+
+        change = table.push(batch, also=remember)
+        return {**change.to_dict(), "rows": table.engine.counts.rows_in}
 
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))

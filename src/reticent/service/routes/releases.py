@@ -20,7 +20,7 @@ class ReleaseInfo(BaseModel):
     kind: str
     source: str
     number: int
-    form: str
+    shape: str
     method: str
     policy_hash: str
     seeded: bool

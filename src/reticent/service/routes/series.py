@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from reticent.publication.series import Series
 from reticent.service.hub import Hub
 from reticent.service.routes.common import (
     CUSTODIAN,
@@ -38,7 +39,7 @@ class SeriesStatus(BaseModel):
     """A series in figures."""
 
     name: str
-    model: str
+    method: str
     m: int
     max_risk: float | None
     releases: int
@@ -54,14 +55,22 @@ async def create(body: NewSeries, hub: TheHub) -> Created:
 @router.get("", responses=errors())
 async def every(hub: TheHub) -> list[SeriesStatus]:
     """All series."""
-    return await aside(lambda: [SeriesStatus(**series.status()) for series in hub.series.values()])
+    return await aside(lambda: [_status(name, series) for name, series in hub.series.items()])
 
 
 @router.get("/{name}", responses=errors(404))
 async def one(name: Name, hub: TheHub) -> SeriesStatus:
     """One series."""
     series = hub.a_series(name)
-    return await aside(lambda: SeriesStatus(**series.status()))
+    return await aside(lambda: _status(name, series))
+
+
+def _status(name: str, series: Series) -> SeriesStatus:
+    settings = series.policy.series
+    releases = len(series.store.ledger(series.name))
+    return SeriesStatus(
+        name=name, method=settings.method, m=series.policy.m, max_risk=settings.limit, releases=releases
+    )
 
 
 @router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))

@@ -101,11 +101,11 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     if kind not in (NDJSON, ARROW):
         raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)
-    done = await _within(request, hub.writer.submit(step))
-    headers = {"Reticent-Cursor": str(done.number), "Reticent-Replayed": str(done.replayed).lower()}
-    if not done.lines:
-        return Response(status_code=202, headers=headers | {"Reticent-Held": str(done.held)})
-    return Response(done.lines, media_type=NDJSON, headers=headers)
+    answer = await _within(request, hub.writer.submit(step))
+    headers = {"Reticent-Cursor": str(answer.number), "Reticent-Replayed": str(answer.replayed).lower()}
+    if not answer.lines:
+        return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.held)})
+    return Response(answer.lines, media_type=NDJSON, headers=headers)
 
 
 async def _within(request: Request, future: Any) -> Pushed:
@@ -128,10 +128,10 @@ async def read(
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
-    found = await aside(lambda: _after(hub, stream, cursor, limit))
-    last = found[-1].number if found else cursor
+    entries = await aside(lambda: _after(hub, stream, cursor, limit))
+    last = entries[-1].number if entries else cursor
     return Response(
-        b"".join(entry.payload for entry in found), media_type=NDJSON, headers={"Reticent-Cursor": str(last)}
+        b"".join(entry.payload for entry in entries), media_type=NDJSON, headers={"Reticent-Cursor": str(last)}
     )
 
 
@@ -152,7 +152,7 @@ async def events(
 ) -> StreamingResponse:
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     start = int(last_event_id) if last_event_id is not None else cursor
-    hub.stream(name).keeping.check(start)
+    hub.stream(name).retention.check(start)
     follow = _follow(hub, hub.stream(name), start, limit)
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
@@ -169,12 +169,12 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
         yield b": reticent\n\n"
         while left is None or left > 0:
             news.clear()
-            found = await aside(partial(_after, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
-            for entry in found:
+            entries = await aside(partial(_after, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
+            for entry in entries:
                 yield _event(entry)
                 cursor = entry.number
-            left = None if left is None else left - len(found)
-            if not found:
+            left = None if left is None else left - len(entries)
+            if not entries:
                 try:
                     await asyncio.wait_for(news.wait(), _HEARTBEAT)
                 except TimeoutError:
@@ -186,9 +186,9 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
 
 
 def _after(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[OutboxEntry]:
-    found = list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
-    stream.keeping.check(cursor)
-    return found
+    entries = list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
+    stream.retention.check(cursor)
+    return entries
 
 
 def _event(entry: OutboxEntry) -> bytes:

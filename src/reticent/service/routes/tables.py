@@ -110,9 +110,9 @@ async def guessed(ident: Ident, hub: TheHub) -> Guessed:
     """A role and a hierarchy for each column, and why; no value is quoted."""
 
     def work() -> Guessed:
-        found = guess(head_of(hub.tables.blob(ident), SAMPLE))
-        columns = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in found]
-        return Guessed(person=guess_person(found), columns=columns)
+        columns = guess(head_of(hub.tables.blob(ident), SAMPLE))
+        rows = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
+        return Guessed(person=guess_person(columns), columns=rows)
 
     return await aside(work)
 

@@ -38,6 +38,7 @@ def release(rows):
     return Published("r", "generalised", tables={"data": data})
 
 
+@pytest.mark.slow
 @given(ROWS)
 @settings(max_examples=60)
 def test_risk_and_uniqueness_agree_with_pycanon(rows):

@@ -37,14 +37,14 @@ def arrays(rows):
 
 def read(placed):
     """Groups in the order of opening, as the twins number them, and the candidates by group."""
-    groups, opened, at, offsets, codes, counts = placed
+    opened, at, offsets, codes, counts = placed.opened, placed.at, placed.offsets, placed.codes, placed.counts
     number = {int(g): i for i, g in enumerate(opened)}
     assert len(number) == len(opened), "a group id came twice"
     listed = [
         [(int(c), int(n)) for c, n in zip(codes[a:b], counts[a:b], strict=True)] for a, b in itertools.pairwise(offsets)
     ]
     assert list(at) == sorted(at)
-    return [number[int(g)] for g in groups], listed
+    return [number[int(g)] for g in placed.groups], listed
 
 
 def twin_run(twin, rows):
@@ -129,10 +129,10 @@ def test_cutting_and_restarting_change_nothing(which):
         again.restore(parts.snapshot())
         parts = again
         placed = parts.push(*shape(rows[start : start + 37]))
-        groups += placed[0].tolist()
-        opened += placed[1].tolist()
-    assert groups == expected[0].tolist()
-    assert opened == expected[1].tolist()
+        groups += placed.groups.tolist()
+        opened += placed.opened.tolist()
+    assert groups == expected.groups.tolist()
+    assert opened == expected.opened.tolist()
     assert parts.snapshot() == whole.snapshot()
 
 
@@ -174,9 +174,9 @@ def test_a_returning_pair_keeps_its_class_in_later_epochs():
 
 def follow(core, rows, offered):
     placed = core.push(*arrays(rows))
-    for i, group in enumerate(placed[1].tolist()):
-        offered[group] = placed[4][placed[3][i] : placed[3][i + 1]].tolist()
-    return placed[0].tolist(), offered
+    for i, group in enumerate(placed.opened.tolist()):
+        offered[group] = placed.codes[placed.offsets[i] : placed.offsets[i + 1]].tolist()
+    return placed.groups.tolist(), offered
 
 
 def candidates_of(core, group, before):
@@ -200,6 +200,6 @@ def test_matched_draws_every_value_with_its_probability():
     core = delay_free("matched", weights, l, retire_after=1)
     rows = np.arange(0, 3 * n, 3, dtype=np.uint64)
     placed = core.push(rows, rows, own)
-    assert len(placed[1]) == n
-    share = np.bincount(placed[4], minlength=5) / n
+    assert len(placed.opened) == n
+    share = np.bincount(placed.codes, minlength=5) / n
     assert np.abs(share - np.array(counts) / 20 * l).max() < 0.02

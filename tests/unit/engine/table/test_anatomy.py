@@ -50,8 +50,8 @@ def twin(codes, domain, l, key):
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 4), st.binary(min_size=32, max_size=32))
 def test_the_core_equals_its_twin(codes, l, key):
-    groups, made = _core.table.anatomize(np.array(codes, dtype=np.int32), domain=6, l=l, key=key)
-    assert (groups.tolist(), made) == twin(codes, 6, l, key)
+    grouped = _core.table.anatomize(np.array(codes, dtype=np.int32), domain=6, l=l, key=key)
+    assert (grouped.groups.tolist(), grouped.count) == twin(codes, 6, l, key)
 
 
 @given(st.integers(0, 40), st.binary(min_size=32, max_size=32))

@@ -120,6 +120,7 @@ def test_entropy_accepts_the_boundary_and_nothing_below_it(each, l):
     assert not EntropyL(l).holds(boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(DENSE, st.fractions(0, 1, max_denominator=12))
 def test_t_equals_twins_and_linear_programme(dense, t):

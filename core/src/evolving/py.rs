@@ -1,0 +1,214 @@
+//! `reticent._core.evolving`: rows and codes in, changed rows and their classes out.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use super::cuckoo::{self, FALSE_POSITIVES, Hashed, buckets_for};
+use super::locate::Lost;
+use super::method::{self, Evolving};
+use super::seats;
+use crate::py::refuse;
+
+/// What one change did: the rows whose class changed with their classes (-1: held back), and counts.
+#[pyclass(frozen, get_all, module = "reticent._core.evolving")]
+pub struct Change {
+    rows: Py<PyArray1<u32>>,
+    classes: Py<PyArray1<i32>>,
+    touched: usize,
+    dissolved: usize,
+    relocated: usize,
+    held: usize,
+}
+
+impl Change {
+    fn new(py: Python<'_>, change: method::Change) -> Self {
+        Change {
+            rows: change.rows.into_pyarray(py).unbind(),
+            classes: change.classes.into_pyarray(py).unbind(),
+            touched: change.touched,
+            dissolved: change.dissolved,
+            relocated: change.relocated,
+            held: change.held,
+        }
+    }
+}
+
+/// Equivalence classes under one method: `red`, `eac`, `enc`, `encc` or `indexed`.
+#[pyclass(module = "reticent._core.evolving")]
+pub struct Classes(Evolving);
+
+impl Classes {
+    /// Every row once, and there already or not, as a change needs it.
+    fn check(&self, rows: &[u32], live: bool) -> PyResult<()> {
+        let mut sorted = rows.to_vec();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+        if twice || rows.iter().any(|&r| self.0.live(r) != live) {
+            return Err(refuse("a row is there twice, or not at all"));
+        }
+        Ok(())
+    }
+
+    /// One value of zero or more and one code per quasi-identifier for every new row.
+    fn check_new(&self, rows: &[u32], values: &[i32], qi: &[i32]) -> PyResult<()> {
+        if rows.len() != values.len() || values.iter().any(|&v| v < 0) {
+            return Err(refuse("one value of zero or more per row"));
+        }
+        if qi.len() != rows.len() * self.0.width {
+            return Err(refuse("one code per row and quasi-identifier"));
+        }
+        self.check(rows, false)
+    }
+}
+
+#[pymethods]
+impl Classes {
+    #[new]
+    #[pyo3(signature = (method, *, l, scale))]
+    fn new(method: &str, l: usize, scale: Vec<f64>) -> PyResult<Self> {
+        if l == 0 {
+            return Err(refuse("l must be at least 1"));
+        }
+        let table = Evolving::new(method, l, scale);
+        Ok(Classes(table.ok_or_else(|| refuse("unknown method"))?))
+    }
+
+    /// Adds rows as one batch.
+    #[pyo3(signature = (rows, values, qi, *, key))]
+    fn insert(
+        &mut self,
+        py: Python<'_>,
+        rows: PyReadonlyArray1<'_, u32>,
+        values: PyReadonlyArray1<'_, i32>,
+        qi: PyReadonlyArray2<'_, i32>,
+        key: [u8; 32],
+    ) -> PyResult<Change> {
+        let (rows, values, qi) = (rows.as_slice()?, values.as_slice()?, qi.as_slice()?);
+        self.check_new(rows, values, qi)?;
+        let change = py.detach(|| self.0.insert(rows, values, qi, key));
+        Ok(Change::new(py, change))
+    }
+
+    /// Removes rows, as one batch or (`each`) one after the other.
+    #[pyo3(signature = (rows, *, key, each=false))]
+    fn delete(
+        &mut self,
+        py: Python<'_>,
+        rows: PyReadonlyArray1<'_, u32>,
+        key: [u8; 32],
+        each: bool,
+    ) -> PyResult<Change> {
+        let rows = rows.as_slice()?;
+        self.check(rows, true)?;
+        let change = py.detach(|| self.0.delete(rows, key, each));
+        let change = change.map_err(|Lost| PyRuntimeError::new_err("a live row is in no class"))?;
+        Ok(Change::new(py, change))
+    }
+
+    /// Takes up classes that were formed before: one class number per row, -1 for held back.
+    fn load(
+        &mut self,
+        py: Python<'_>,
+        rows: PyReadonlyArray1<'_, u32>,
+        values: PyReadonlyArray1<'_, i32>,
+        qi: PyReadonlyArray2<'_, i32>,
+        classes: PyReadonlyArray1<'_, i32>,
+    ) -> PyResult<()> {
+        let (rows, values, qi) = (rows.as_slice()?, values.as_slice()?, qi.as_slice()?);
+        let classes = classes.as_slice()?;
+        self.check_new(rows, values, qi)?;
+        let numbered = |&c: &i32| (-1..i32::MAX).contains(&c);
+        if !self.0.is_empty() || rows.len() != classes.len() || !classes.iter().all(numbered) {
+            return Err(refuse(
+                "an empty table, and one class of -1 or more per row",
+            ));
+        }
+        py.detach(|| self.0.load(rows, values, qi, classes));
+        Ok(())
+    }
+
+    /// The class of each row, -1 for held back.
+    fn classes_of<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'py, u32>,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let rows = rows.as_slice()?;
+        self.check(rows, true)?;
+        let classes: Vec<i32> = rows.iter().map(|&r| self.0.class_of(r)).collect();
+        Ok(classes.into_pyarray(py))
+    }
+}
+
+/// A cuckoo filter over 64-bit keys.
+#[pyclass(module = "reticent._core.evolving")]
+pub struct CuckooFilter {
+    buckets: Vec<u64>,
+    held: usize,
+}
+
+#[pymethods]
+impl CuckooFilter {
+    #[new]
+    fn new(capacity: usize) -> Self {
+        CuckooFilter {
+            buckets: vec![0; buckets_for(capacity)],
+            held: 0,
+        }
+    }
+
+    /// Upper bound on the chance that a key never added is reported.
+    #[getter]
+    fn false_positive_rate(&self) -> f64 {
+        FALSE_POSITIVES
+    }
+
+    fn __len__(&self) -> usize {
+        self.held
+    }
+
+    fn __contains__(&self, key: u64) -> bool {
+        cuckoo::contains(&self.buckets, Hashed::new(key))
+    }
+
+    /// Adds a key; raises when the filter is full.
+    fn insert(&mut self, key: u64) -> PyResult<()> {
+        if !cuckoo::insert(&mut self.buckets, Hashed::new(key)) {
+            return Err(refuse("the filter is full; make it with a larger capacity"));
+        }
+        self.held += 1;
+        Ok(())
+    }
+
+    /// Forgets a key that was added; false when no such fingerprint is there.
+    fn delete(&mut self, key: u64) -> bool {
+        let gone = cuckoo::delete(&mut self.buckets, Hashed::new(key));
+        self.held -= usize::from(gone);
+        gone
+    }
+
+    /// Looks up many keys at once.
+    fn contains_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: PyReadonlyArray1<'py, u64>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let keys = keys.as_slice()?;
+        let answers: Vec<bool> = py.detach(|| {
+            keys.iter()
+                .map(|&k| cuckoo::contains(&self.buckets, Hashed::new(k)))
+                .collect()
+        });
+        Ok(answers.into_pyarray(py))
+    }
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "evolving")?;
+    m.add_class::<Change>()?;
+    m.add_class::<Classes>()?;
+    m.add_class::<CuckooFilter>()?;
+    m.add_function(wrap_pyfunction!(seats::seat, &m)?)?;
+    parent.add_submodule(&m)
+}

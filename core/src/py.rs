@@ -1,0 +1,41 @@
+//! `reticent._core` and its submodules, and what their faces share.
+
+use numpy::{Element, IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::{evolving, random, series, stream, table, veil};
+
+pub fn refuse(message: &str) -> PyErr {
+    PyValueError::new_err(message.to_owned())
+}
+
+/// Columns up to this length are copied into an array of NumPy's own, which is quicker to make than one that owns a vector.
+const COPIED: usize = 256;
+
+/// A column as an array, made for batches of any size, single records above all.
+pub fn array<T: Element + Copy>(py: Python<'_>, column: Vec<T>) -> Py<PyArray1<T>> {
+    match column.len() {
+        0..COPIED => PyArray1::from_slice(py, &column).unbind(),
+        _ => column.into_pyarray(py).unbind(),
+    }
+}
+
+/// A random order of `n` things, drawn from ChaCha20 under `key`.
+#[pyfunction]
+#[pyo3(signature = (n, *, key))]
+fn permutation<'py>(py: Python<'py>, n: usize, key: [u8; 32]) -> Bound<'py, PyArray1<i64>> {
+    py.detach(|| random::permutation(n, key)).into_pyarray(py)
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let draws = PyModule::new(m.py(), "random")?;
+    draws.add_function(wrap_pyfunction!(permutation, &draws)?)?;
+    m.add_submodule(&draws)?;
+    evolving::py::register(m)?;
+    series::py::register(m)?;
+    stream::py::register(m)?;
+    table::py::register(m)?;
+    veil::py::register(m)
+}

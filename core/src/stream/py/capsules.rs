@@ -1,0 +1,48 @@
+//! Arrow columns as `__arrow_c_array__` hands them over: two capsules, which own what they hold.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::stream::column::{ArrowArray, ArrowSchema, Batch, Column, Unreadable};
+
+/// The capsules of a schema and of an array.
+pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+
+pub fn unreadable(error: Unreadable) -> PyErr {
+    match error {
+        Unreadable::Type(message) => PyTypeError::new_err(message),
+        Unreadable::Shape(message) => PyValueError::new_err(message),
+    }
+}
+
+fn structures<'a>(
+    (schema, array): &'a Capsules<'_>,
+) -> PyResult<(&'a ArrowSchema, &'a ArrowArray)> {
+    let schema = schema
+        .pointer_checked(Some(c"arrow_schema"))?
+        .cast::<ArrowSchema>();
+    let array = array
+        .pointer_checked(Some(c"arrow_array"))?
+        .cast::<ArrowArray>();
+    if !schema.is_aligned() || !array.is_aligned() {
+        return Err(PyValueError::new_err("capsules that are not of Arrow"));
+    }
+    // SAFETY: the names say what the capsules hold; pointers of capsules are not null, and what they point at lives until the
+    // capsules are dropped, which the borrow for `'a` rules out. Their release is left to their own destructors.
+    Ok(unsafe { (schema.as_ref(), array.as_ref()) })
+}
+
+/// Borrows one column; the capsules keep it alive.
+pub fn column<'a>(capsules: &'a Capsules<'_>) -> PyResult<Column<'a>> {
+    let (schema, array) = structures(capsules)?;
+    // SAFETY: the exporter has described the array truly, and buffers that Arrow shares never change.
+    unsafe { Column::new(schema, array) }.map_err(unreadable)
+}
+
+/// Borrows a record batch; the capsules keep it alive.
+pub fn batch<'a>(capsules: &'a Capsules<'_>) -> PyResult<Batch<'a>> {
+    let (schema, array) = structures(capsules)?;
+    // SAFETY: as for a column.
+    unsafe { Batch::new(schema, array) }.map_err(unreadable)
+}

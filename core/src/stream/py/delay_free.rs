@@ -1,0 +1,114 @@
+//! Delay-free anonymisation as Python sees it.
+
+use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::Placed;
+use crate::py::refuse;
+use crate::stream::delay_free::{self, Settings};
+use crate::stream::pools::Kind;
+
+/// Tuples, slots offered, groups opened, still open and retired, and the tuples of the most frequent value.
+#[pyclass(frozen, get_all, module = "reticent._core.stream")]
+pub struct Totals {
+    tuples: u64,
+    offered: u64,
+    groups: u64,
+    open: u64,
+    retired: u64,
+    top: u64,
+}
+
+/// The state of one stream under `delay-free`.
+#[pyclass(module = "reticent._core.stream")]
+pub struct DelayFree(delay_free::DelayFree);
+
+#[pymethods]
+impl DelayFree {
+    #[new]
+    #[pyo3(signature = (*, key, shard, l, pool, weights, rank, retire_after, literal))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        key: [u8; 32],
+        shard: u16,
+        l: usize,
+        pool: &str,
+        weights: PyReadonlyArray1<'_, u64>,
+        rank: PyReadonlyArray1<'_, u32>,
+        retire_after: u64,
+        literal: usize,
+    ) -> PyResult<Self> {
+        let stream = delay_free::DelayFree::new(Settings {
+            key,
+            shard: u64::from(shard),
+            l,
+            pool: Kind::parse(pool).ok_or_else(|| refuse("no such pool"))?,
+            weights: weights.as_slice()?.to_vec(),
+            rank: rank.as_slice()?.to_vec(),
+            retire_after,
+            literal,
+        });
+        Ok(DelayFree(stream.map_err(refuse)?))
+    }
+
+    /// Makes room for values outside the domain; `rank` is the published order of all values.
+    fn grow(&mut self, rank: PyReadonlyArray1<'_, u32>) -> PyResult<()> {
+        self.0.grow(rank.as_slice()?).map_err(refuse)
+    }
+
+    /// Draws candidates by other weights from now on.
+    fn reweigh(&mut self, weights: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
+        let weights = weights.as_slice()?.to_vec();
+        self.0.reweigh(weights).map_err(refuse)
+    }
+
+    /// Releases every tuple at once: its group, and the groups opened on the way.
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        seqs: PyReadonlyArray1<'_, u64>,
+        qis: PyReadonlyArray1<'_, u64>,
+        codes: PyReadonlyArray1<'_, i32>,
+    ) -> PyResult<Placed> {
+        let (seqs, qis, codes) = (seqs.as_slice()?, qis.as_slice()?, codes.as_slice()?);
+        let domain = self.0.domain();
+        if seqs.len() != qis.len() || seqs.len() != codes.len() {
+            return Err(refuse("columns of different length"));
+        }
+        if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
+            return Err(refuse("a code lies outside the domain"));
+        }
+        let placed = py.detach(|| self.0.push(seqs, qis, codes));
+        let placed = placed.map_err(PyRuntimeError::new_err)?;
+        Ok(Placed::new(py, placed))
+    }
+
+    fn totals(&self) -> Totals {
+        let totals = self.0.totals();
+        Totals {
+            tuples: totals.tuples,
+            offered: totals.offered,
+            groups: totals.groups,
+            open: totals.open,
+            retired: totals.retired,
+            top: totals.top,
+        }
+    }
+
+    /// Tuples seen per code.
+    fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.0.seen().to_pyarray(py)
+    }
+
+    fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let state = py.detach(|| self.0.snapshot());
+        PyBytes::new(py, &state)
+    }
+
+    /// Goes on from a snapshot of an engine built with the same settings.
+    fn restore(&mut self, state: &[u8]) -> PyResult<()> {
+        self.0.restore(state).map_err(refuse)
+    }
+}

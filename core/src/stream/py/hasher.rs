@@ -1,0 +1,61 @@
+//! The hasher of records as Python sees it.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use super::capsules::{Capsules, batch, unreadable};
+use crate::py::array;
+use crate::stream::hash;
+
+/// Hashes of quasi-identifiers and of persons, rows without a person, and codes, unless a value is not known.
+#[pyclass(frozen, get_all, module = "reticent._core.stream")]
+pub struct Hashes {
+    qis: Py<PyArray1<u64>>,
+    persons: Option<Py<PyArray1<u64>>>,
+    missing: usize,
+    codes: Option<Py<PyArray1<i32>>>,
+}
+
+/// Hashes the records of a stream, and knows the codes of its sensitive values.
+#[pyclass(module = "reticent._core.stream")]
+pub struct Hasher(hash::Hasher);
+
+#[pymethods]
+impl Hasher {
+    #[new]
+    fn new(key: [u8; 32]) -> Self {
+        Hasher(hash::Hasher::new(key))
+    }
+
+    /// Takes in further values; each gets the next code.
+    fn learn(&mut self, labels: Vec<Option<String>>) {
+        self.0.learn(labels);
+    }
+
+    /// Hashes and codes of a batch, whose columns are given by number.
+    #[pyo3(signature = (batch, quasi, person, sensitive))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        batch: Capsules<'_>,
+        quasi: Vec<usize>,
+        person: Option<usize>,
+        sensitive: usize,
+    ) -> PyResult<Hashes> {
+        let rows = self::batch(&batch)?;
+        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let quasi = quasi
+            .into_iter()
+            .map(column)
+            .collect::<PyResult<Vec<_>>>()?;
+        let person = person.map(column).transpose()?;
+        let sensitive = column(sensitive)?;
+        let hashes = py.detach(|| self.0.read(&quasi, person.as_ref(), &sensitive));
+        Ok(Hashes {
+            qis: array(py, hashes.qis),
+            persons: hashes.persons.map(|p| array(py, p)),
+            missing: hashes.missing,
+            codes: hashes.codes.map(|c| array(py, c)),
+        })
+    }
+}

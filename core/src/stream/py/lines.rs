@@ -1,0 +1,64 @@
+//! The writer of lines as Python sees it.
+
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::capsules::{Capsules, column};
+use crate::py::refuse;
+use crate::stream::ndjson;
+
+/// Opened groups: ids, rows, offsets, codes, counts.
+type Opened<'py> = (
+    PyReadonlyArray1<'py, u64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i32>,
+    PyReadonlyArray1<'py, i32>,
+);
+
+/// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
+#[pyclass(module = "reticent._core.stream")]
+pub struct Lines(ndjson::Lines);
+
+#[pymethods]
+impl Lines {
+    #[new]
+    fn new(names: Vec<String>, quasi: usize) -> PyResult<Self> {
+        let lines = ndjson::Lines::new(&names, quasi);
+        Ok(Lines(lines.map_err(refuse)?))
+    }
+
+    /// The JSON text of every value a group can offer, by code.
+    fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
+        self.0.set_labels(labels);
+    }
+
+    /// The lines of one batch, each group before its first tuple; `forms` tells of every column what its text is.
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<Capsules<'py>>,
+        forms: Vec<u8>,
+        seqs: PyReadonlyArray1<'py, u64>,
+        groups: PyReadonlyArray1<'py, u64>,
+        opened: Opened<'py>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (seqs, groups) = (seqs.as_slice()?, groups.as_slice()?);
+        let opened = ndjson::Opened {
+            ids: opened.0.as_slice()?,
+            at: opened.1.as_slice()?,
+            offsets: opened.2.as_slice()?,
+            codes: opened.3.as_slice()?,
+            counts: opened.4.as_slice()?,
+        };
+        let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
+        let formed = forms.len() == read.len();
+        let columns: Vec<ndjson::Field> = read.into_iter().zip(forms).collect();
+        if !formed || !self.0.fits(&columns, seqs, groups, &opened) {
+            return Err(refuse("the batch does not fit its columns"));
+        }
+        let lines = py.detach(|| self.0.write(&columns, seqs, groups, &opened));
+        Ok(PyBytes::new(py, &lines))
+    }
+}

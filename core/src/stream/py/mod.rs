@@ -1,0 +1,73 @@
+//! `reticent._core.stream`: batches in, groups and lines out.
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{ndjson, placed, sealed};
+use crate::py::array;
+
+mod capsules;
+mod castle;
+mod delay_free;
+mod hasher;
+mod lines;
+
+/// Where a batch went: the group of each tuple, and the groups opened, each before the tuple at row `at`.
+#[pyclass(frozen, get_all, module = "reticent._core.stream")]
+pub struct Placed {
+    groups: Py<PyArray1<u64>>,
+    opened: Py<PyArray1<u64>>,
+    at: Py<PyArray1<i64>>,
+    offsets: Py<PyArray1<i64>>,
+    codes: Py<PyArray1<i32>>,
+    counts: Py<PyArray1<i32>>,
+}
+
+impl Placed {
+    pub fn new(py: Python<'_>, placed: placed::Placed) -> Self {
+        Placed {
+            groups: array(py, placed.groups),
+            opened: array(py, placed.opened),
+            at: array(py, placed.at),
+            offsets: array(py, placed.offsets),
+            codes: array(py, placed.codes),
+            counts: array(py, placed.counts),
+        }
+    }
+}
+
+/// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
+#[pyfunction]
+fn csv_end(py: Python<'_>, block: &[u8], quote: u8) -> usize {
+    py.detach(|| ndjson::csv_end(block, quote))
+}
+
+/// The published text of group ids, 17 characters each.
+#[pyfunction]
+fn group_names<'py>(
+    py: Python<'py>,
+    ids: PyReadonlyArray1<'py, u64>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let ids = ids.as_slice()?;
+    let names = py.detach(|| ndjson::group_names(ids));
+    Ok(PyBytes::new(py, &names))
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "stream")?;
+    m.add_class::<Placed>()?;
+    m.add_class::<castle::Castle>()?;
+    m.add_class::<castle::CastleLosses>()?;
+    m.add_class::<castle::CastleTotals>()?;
+    m.add_class::<castle::Released>()?;
+    m.add_class::<delay_free::DelayFree>()?;
+    m.add_class::<delay_free::Totals>()?;
+    m.add_class::<hasher::Hasher>()?;
+    m.add_class::<hasher::Hashes>()?;
+    m.add_class::<lines::Lines>()?;
+    m.add_class::<sealed::Sealed>()?;
+    m.add_function(wrap_pyfunction!(csv_end, &m)?)?;
+    m.add_function(wrap_pyfunction!(group_names, &m)?)?;
+    parent.add_submodule(&m)
+}

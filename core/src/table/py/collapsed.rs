@@ -1,0 +1,278 @@
+//! The collapsed table as a Python class.
+
+use std::time::Duration;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::model::Model;
+use super::{Codes, Sensitive, guarded, in_domain, tables};
+use crate::py::refuse;
+use crate::table::check::{Checker, Hubs};
+use crate::table::collapse;
+use crate::table::grouping::Scratch;
+use crate::table::local;
+use crate::table::loss::{Kind, Scorer};
+use crate::table::model::MOST_ROWS;
+use crate::table::optimal::{self, Answer, Task};
+use crate::table::space::{Attribute, Space};
+
+/// Tables, leaf counts and leaves of one attribute.
+type Ladder<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
+
+fn attribute((levels, leaves, size): &Ladder<'_>) -> PyResult<Attribute> {
+    let counts =
+        |a: &PyReadonlyArray1<'_, i64>| Ok(a.as_slice()?.iter().map(|&v| v as u64).collect());
+    let leaves = leaves.iter().map(counts).collect::<PyResult<_>>()?;
+    let domain = levels
+        .first()
+        .map_or(Ok(0), |t| t.as_slice().map(<[i32]>::len))?;
+    Attribute::new(tables(levels, domain)?, leaves, *size).map_err(|e| refuse(&e))
+}
+
+/// One node: its loss, suppressed records, classes that hold.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Evaluation {
+    score: f64,
+    suppressed: u64,
+    classes: u64,
+}
+
+/// Levels of each row, one array per quasi-identifier, and the rows to suppress.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Recoding {
+    levels: Vec<Py<PyArray1<i64>>>,
+    suppressed: Py<PyArray1<bool>>,
+}
+
+/// Distinct quasi-identifier combinations of a table with histograms of its sensitive values.
+#[pyclass(frozen, module = "reticent._core.table")]
+pub struct Collapsed(collapse::Collapsed);
+
+#[pymethods]
+impl Collapsed {
+    /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies; `times` says how many
+    /// records each row stands for, where a cluster has counted them already.
+    #[new]
+    #[pyo3(signature = (quasi, ladders, sensitive, *, times=None))]
+    fn new(
+        py: Python<'_>,
+        quasi: Vec<Codes<'_>>,
+        ladders: Vec<Ladder<'_>>,
+        sensitive: Vec<Sensitive<'_>>,
+        times: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        if quasi.len() != ladders.len() || quasi.is_empty() {
+            return Err(refuse(
+                "every quasi-identifier needs its ladder, and there must be one",
+            ));
+        }
+        let attributes = ladders.iter().map(attribute).collect::<PyResult<_>>()?;
+        let space = Space::new(attributes);
+        let columns = quasi
+            .iter()
+            .map(|c| Ok(c.as_slice()?))
+            .collect::<PyResult<Vec<_>>>()?;
+        let rows = columns[0].len();
+        let times = times.as_ref().map(|t| t.as_slice()).transpose()?;
+        if times.is_some_and(|times| times.len() != rows) {
+            return Err(refuse("the columns differ in length"));
+        }
+        let records = times.map_or(rows, |t| t.iter().map(|&n| n as usize).sum());
+        if records >= MOST_ROWS {
+            return Err(refuse("the table has too many rows for one release"));
+        }
+        for (column, attribute) in columns.iter().zip(&space.attributes) {
+            in_domain(column, attribute.domain(), rows)?;
+        }
+        let sensitive = guarded(&sensitive, rows)?;
+        Ok(Self(py.detach(|| {
+            collapse::collapse(space, &columns, sensitive, times)
+        })))
+    }
+
+    /// Number of distinct combinations.
+    fn __len__(&self) -> usize {
+        self.0.table.base.len()
+    }
+
+    /// Number of nodes of the lattice (saturating).
+    #[getter]
+    fn nodes(&self) -> usize {
+        self.0.table.space.nodes
+    }
+
+    /// Combination of each row.
+    fn combinations<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.0.combinations)
+    }
+
+    /// The optimum over the lattice: a dictionary, without `levels` when no node satisfies the model.
+    #[pyo3(signature = (model, *, loss, weights, limit, seconds=None))]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        model: &Model,
+        loss: &str,
+        weights: Vec<f64>,
+        limit: u64,
+        seconds: Option<f64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let table = &self.0.table;
+        let kind = self.loss(loss, &weights)?;
+        let time = seconds
+            .map(Duration::try_from_secs_f64)
+            .transpose()
+            .map_err(|_| refuse("the time limit is no duration"))?;
+        let (answer, scorer) = py.detach(|| {
+            let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
+            let task = Task {
+                table,
+                model: &model.0,
+                scorer: &scorer,
+                limit,
+                time,
+            };
+            (optimal::search(&task), scorer)
+        });
+        optimum(py, answer, &scorer)
+    }
+
+    /// One node: loss, suppressed records, classes that hold.
+    #[pyo3(signature = (model, levels, *, loss, weights))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        model: &Model,
+        levels: Vec<u8>,
+        loss: &str,
+        weights: Vec<f64>,
+    ) -> PyResult<Evaluation> {
+        let table = &self.0.table;
+        self.known(&levels)?;
+        let kind = self.loss(loss, &weights)?;
+        Ok(py.detach(|| {
+            let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
+            let hubs = Hubs::new(table);
+            let checker = Checker {
+                table,
+                model: &model.0,
+                hubs: &hubs,
+            };
+            let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
+            Evaluation {
+                score: scorer.publish(scorer.score(&levels, &tally)),
+                suppressed: tally.suppressed,
+                classes: tally.classes,
+            }
+        }))
+    }
+
+    /// Local recoding: levels of each row, and the rows to suppress.
+    ///
+    /// `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
+    /// of nodes to visit instead of all by their cost; it must end at the top.
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, order=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn localize(
+        &self,
+        py: Python<'_>,
+        model: &Model,
+        loss: &str,
+        weights: Vec<f64>,
+        limit: u64,
+        values: Option<Codes<'_>>,
+        order: Option<Vec<Vec<u8>>>,
+    ) -> PyResult<Recoding> {
+        let table = &self.0.table;
+        let kind = self.loss(loss, &weights)?;
+        let values = values.as_ref().map(|v| v.as_slice()).transpose()?;
+        if values.is_some_and(|values| values.len() != self.0.combinations.len()) {
+            return Err(refuse("the columns differ in length"));
+        }
+        for levels in order.iter().flatten() {
+            self.known(levels)?;
+        }
+        let ends = |nodes: &Vec<Vec<u8>>| nodes.last() == Some(&table.space.top());
+        if !order.as_ref().is_none_or(ends) {
+            return Err(refuse("the last node to visit must be the top"));
+        }
+        let (levels, suppressed) = py.detach(|| {
+            let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
+            let task = Task {
+                table,
+                model: &model.0,
+                scorer: &scorer,
+                limit,
+                time: None,
+            };
+            let recoded = local::recode(&task, order, values.is_some());
+            recoded.of_rows(&self.0.combinations, values)
+        });
+        let array = |column: Vec<i64>| column.into_pyarray(py).unbind();
+        Ok(Recoding {
+            levels: levels.into_iter().map(array).collect(),
+            suppressed: suppressed.into_pyarray(py).unbind(),
+        })
+    }
+
+    /// Class of each row at a node, -1 where the class violates the model.
+    fn classes<'py>(
+        &self,
+        py: Python<'py>,
+        model: &Model,
+        levels: Vec<u8>,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        self.known(&levels)?;
+        let table = &self.0.table;
+        let rows: Vec<i32> = py.detach(|| {
+            let hubs = Hubs::new(table);
+            let checker = Checker {
+                table,
+                model: &model.0,
+                hubs: &hubs,
+            };
+            let of_combination = checker.classes(&levels);
+            let combinations = self.0.combinations.iter();
+            combinations.map(|&c| of_combination[c as usize]).collect()
+        });
+        Ok(rows.into_pyarray(py))
+    }
+}
+
+impl Collapsed {
+    fn known(&self, levels: &[u8]) -> PyResult<()> {
+        let top = self.0.table.space.top();
+        if levels.len() != top.len() || levels.iter().zip(&top).any(|(v, t)| v > t) {
+            return Err(refuse("the levels do not name a node of the lattice"));
+        }
+        Ok(())
+    }
+
+    fn loss(&self, name: &str, weights: &[f64]) -> PyResult<Kind> {
+        if weights.len() != self.0.table.space.attributes.len() {
+            return Err(refuse("every quasi-identifier needs a weight"));
+        }
+        Kind::parse(name).ok_or_else(|| refuse("unknown loss"))
+    }
+}
+
+fn optimum<'py>(
+    py: Python<'py>,
+    answer: Answer,
+    scorer: &Scorer<'_>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("bound", scorer.publish(answer.bound))?;
+    out.set_item("complete", answer.complete)?;
+    out.set_item("checked", answer.checked)?;
+    if let Some(best) = answer.best {
+        let levels: Vec<u32> = best.levels.iter().map(|&v| u32::from(v)).collect();
+        out.set_item("levels", levels)?;
+        out.set_item("score", scorer.publish(best.score))?;
+        out.set_item("suppressed", best.suppressed)?;
+        out.set_item("classes", best.classes)?;
+    }
+    Ok(out)
+}

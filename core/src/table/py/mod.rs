@@ -1,0 +1,95 @@
+//! `reticent._core.table`: one table, released once.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::anatomy;
+use super::collapse::SensitiveColumn;
+use crate::py::refuse;
+
+mod collapsed;
+mod model;
+mod mondrian;
+
+type Codes<'py> = PyReadonlyArray1<'py, i32>;
+/// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
+type Sensitive<'py> = (Codes<'py>, usize, Vec<Codes<'py>>);
+
+fn in_domain(codes: &[i32], domain: usize, rows: usize) -> PyResult<()> {
+    if codes.len() != rows {
+        return Err(refuse("the columns differ in length"));
+    }
+    if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
+        return Err(refuse("a code lies outside its domain"));
+    }
+    Ok(())
+}
+
+/// The tables of a hierarchy, one node per leaf on every level.
+fn tables(tree: &[Codes<'_>], leaves: usize) -> PyResult<Vec<Vec<u32>>> {
+    let table = |codes: &Codes<'_>| {
+        let codes = codes.as_slice()?;
+        if codes.len() != leaves || codes.iter().any(|&c| c < 0) {
+            return Err(refuse("a tree does not fit its column"));
+        }
+        Ok(codes.iter().map(|&c| c as u32).collect())
+    };
+    tree.iter().map(table).collect()
+}
+
+fn guarded<'a>(sensitive: &'a [Sensitive<'_>], rows: usize) -> PyResult<Vec<SensitiveColumn<'a>>> {
+    let column = |(codes, domain, tree): &'a Sensitive<'_>| {
+        let codes = codes.as_slice()?;
+        in_domain(codes, *domain, rows)?;
+        Ok(SensitiveColumn {
+            codes,
+            domain: *domain,
+            tree: tables(tree, *domain)?,
+        })
+    };
+    sensitive.iter().map(column).collect()
+}
+
+/// The group of each row (-1: no group can take it), and how many there are.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Grouped {
+    groups: Py<PyArray1<i64>>,
+    count: i64,
+}
+
+/// Anatomy's grouping of sensitive codes.
+#[pyfunction]
+#[pyo3(signature = (codes, *, domain, l, key))]
+fn anatomize(
+    py: Python<'_>,
+    codes: Codes<'_>,
+    domain: usize,
+    l: usize,
+    key: [u8; 32],
+) -> PyResult<Grouped> {
+    let codes = codes.as_slice()?;
+    if l == 0 {
+        return Err(refuse("l must be at least 1"));
+    }
+    if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
+        return Err(refuse("a code lies outside the domain"));
+    }
+    let (groups, count) = py.detach(|| anatomy::group(codes, domain, l, key));
+    Ok(Grouped {
+        groups: groups.into_pyarray(py).unbind(),
+        count,
+    })
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "table")?;
+    m.add_class::<Grouped>()?;
+    m.add_class::<collapsed::Collapsed>()?;
+    m.add_class::<collapsed::Evaluation>()?;
+    m.add_class::<collapsed::Recoding>()?;
+    m.add_class::<model::Model>()?;
+    m.add_class::<mondrian::Partition>()?;
+    m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
+    m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
+    parent.add_submodule(&m)
+}

@@ -1,0 +1,69 @@
+//! How slots move from event to event: the public kernel T, and the two kinds of event that read it differently.
+
+use super::matrix::Matrix;
+use super::prf::{Prf, Question};
+use super::shares::Shares;
+
+/// A visit may find the same value again; a correction by its nature changes it, so it moves by T / (1 - T_vv).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Visit,
+    Correction,
+}
+
+/// The draws of one slot at one event.
+pub struct Draw<'a> {
+    pub prf: &'a Prf,
+    pub person: u64,
+    pub event: u32,
+    pub slot: usize,
+}
+
+impl Draw<'_> {
+    pub fn below(&self, question: Question, n: u64) -> u64 {
+        self.prf
+            .step(self.person, self.event, self.slot, question, n)
+    }
+}
+
+pub enum Kernel {
+    /// No kernel is known: nothing moves, so a later different value is never offered and never shown.
+    Still,
+    Shares(Shares),
+    Matrix(Matrix),
+}
+
+impl Kernel {
+    /// Whether T(from, to) is positive for this kind of event.
+    pub fn possible(&self, kind: Kind, row: usize, from: u16, to: u16) -> bool {
+        match self {
+            Kernel::Still => from == to,
+            Kernel::Shares(shares) => shares.possible(kind, row, from, to),
+            Kernel::Matrix(matrix) => matrix.possible(kind, from, to),
+        }
+    }
+
+    /// Where a slot goes from a value.
+    pub fn next(&self, kind: Kind, row: usize, from: u16, draw: &Draw) -> u16 {
+        match self {
+            Kernel::Still => from,
+            Kernel::Shares(shares) => shares.next(kind, row, from, draw),
+            Kernel::Matrix(matrix) => matrix.next(kind, from, draw),
+        }
+    }
+
+    /// Whether `steps` visits can lead from one value to another, in a domain of `size` values.
+    pub fn reaches(&self, size: usize, row: usize, from: u16, to: u16, steps: u32) -> bool {
+        let possible = |a: u16, b: u16| self.possible(Kind::Visit, row, a, b);
+        // Who can wait can take the last step alone; nearly all absences end here.
+        if steps == 1 || possible(from, from) && possible(from, to) {
+            return possible(from, to);
+        }
+        let mut front = vec![from];
+        for _ in 0..steps {
+            let reached = |&b: &u16| front.iter().any(|&a| possible(a, b));
+            front = (0..size).map(|b| b as u16).filter(reached).collect();
+        }
+        front.contains(&to)
+    }
+}

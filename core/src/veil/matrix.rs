@@ -1,0 +1,114 @@
+//! A kernel written out: for every value its targets with integer weights, as read from a file of updates.
+
+use super::kernel::{Draw, Kind};
+use super::prf::Question;
+
+pub struct Matrix {
+    /// Targets of value v: starts[v] .. starts[v + 1].
+    starts: Vec<usize>,
+    /// Sorted within a value.
+    targets: Vec<u16>,
+    /// Sums of the weights within a value, up to and with each target.
+    ends: Vec<u64>,
+}
+
+impl Matrix {
+    /// Builds from rows of (target, weight); targets ascend, weights are positive and their sum fits 64 bits.
+    pub fn new(starts: Vec<usize>, targets: Vec<u16>, weights: &[u64]) -> Self {
+        let mut ends = Vec::with_capacity(weights.len());
+        for span in starts.windows(2) {
+            let mut sum = 0;
+            ends.extend(weights[span[0]..span[1]].iter().map(|&weight| {
+                sum += weight;
+                sum
+            }));
+        }
+        Matrix {
+            starts,
+            targets,
+            ends,
+        }
+    }
+
+    fn row(&self, value: u16) -> (&[u16], &[u64]) {
+        let span = self.starts[usize::from(value)]..self.starts[usize::from(value) + 1];
+        (&self.targets[span.clone()], &self.ends[span])
+    }
+
+    /// Weights before the value's own and up to it: empty if it cannot stay.
+    fn own(&self, value: u16) -> (u64, u64) {
+        let (targets, ends) = self.row(value);
+        let sum = |count: usize| count.checked_sub(1).map_or(0, |at| ends[at]);
+        match targets.binary_search(&value) {
+            Ok(at) => (sum(at), sum(at + 1)),
+            Err(_) => (0, 0),
+        }
+    }
+
+    fn absorbs(&self, value: u16) -> bool {
+        let (before, after) = self.own(value);
+        self.row(value)
+            .1
+            .last()
+            .is_none_or(|&all| all == after - before)
+    }
+
+    /// Whether the step has a positive probability.
+    pub fn possible(&self, kind: Kind, from: u16, to: u16) -> bool {
+        if self.absorbs(from) {
+            return from == to;
+        }
+        (kind == Kind::Visit || from != to) && self.row(from).0.binary_search(&to).is_ok()
+    }
+
+    /// Where a slot goes from a value.
+    pub fn next(&self, kind: Kind, from: u16, draw: &Draw) -> u16 {
+        let (targets, ends) = self.row(from);
+        if self.absorbs(from) {
+            return from;
+        }
+        let (before, after) = if kind == Kind::Visit {
+            (0, 0)
+        } else {
+            self.own(from)
+        };
+        let own = after - before;
+        let point = draw.below(Question::Target, ends[ends.len() - 1] - own);
+        let point = if point < before { point } else { point + own };
+        targets[ends.partition_point(|&end| end <= point)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prf::Prf;
+    use super::*;
+
+    #[test]
+    fn slots_go_exactly_where_a_person_can_go() {
+        // 0 -> 0, 1, 3; 1 -> 1; 2 -> nowhere; 3 -> 2
+        let starts = vec![0, 3, 4, 4, 5];
+        let matrix = Matrix::new(starts, vec![0, 1, 3, 1, 2], &[5, 1, 2, 9, 1]);
+        let prf = Prf::new([1; 32]);
+        for kind in [Kind::Visit, Kind::Correction] {
+            for from in 0..4 {
+                let next = |person: u64| {
+                    let draw = Draw {
+                        prf: &prf,
+                        person,
+                        event: 1,
+                        slot: 0,
+                    };
+                    matrix.next(kind, from, &draw)
+                };
+                let mut reached: Vec<u16> = (0..500).map(next).collect();
+                reached.sort_unstable();
+                reached.dedup();
+                let possible = |&to: &u16| matrix.possible(kind, from, to);
+                assert_eq!(reached, (0..4).filter(possible).collect::<Vec<u16>>());
+            }
+        }
+        assert!(!matrix.possible(Kind::Correction, 0, 0) && matrix.possible(Kind::Visit, 0, 0));
+        assert!(matrix.possible(Kind::Visit, 2, 2));
+    }
+}

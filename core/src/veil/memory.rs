@@ -1,0 +1,96 @@
+//! What a house remembers of a person: 8 + 2 l bytes, little endian.
+//!
+//! row u16 | event u32 | true slot u8 (255: lost) | format u8 | l slots of u16
+//!
+//! The slots stand in the order of the line, never the true one first; what is published is sorted. The memory is private
+//! all the same: the true slot is what it is there for.
+
+const FORMAT: u8 = 1;
+const LOST: u8 = u8::MAX;
+pub const HEAD: usize = 8;
+
+#[derive(Default)]
+pub struct Memory {
+    pub row: u16,
+    /// Number of the last event.
+    pub event: u32,
+    /// The slot that follows the person; none once the truth is not offered, for good.
+    pub truth: Option<u8>,
+    pub slots: Vec<u16>,
+}
+
+impl Memory {
+    /// Bytes of a memory with l slots.
+    pub fn size(l: usize) -> usize {
+        HEAD + 2 * l
+    }
+
+    /// Reads; false if the bytes are none of this house: another l, rows or domain.
+    pub fn read(&mut self, bytes: &[u8], rows: usize, values: usize) -> bool {
+        self.row = u16::from_le_bytes([bytes[0], bytes[1]]);
+        self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
+        self.truth = (bytes[6] != LOST).then_some(bytes[6]);
+        self.slots.clear();
+        let pairs = bytes[HEAD..].chunks_exact(2);
+        self.slots
+            .extend(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])));
+        bytes[7] == FORMAT
+            && usize::from(self.row) < rows
+            && self
+                .truth
+                .is_none_or(|slot| usize::from(slot) < self.slots.len())
+            && self.slots.iter().all(|&value| usize::from(value) < values)
+    }
+
+    pub fn write(&self, bytes: &mut [u8]) {
+        bytes[..2].copy_from_slice(&self.row.to_le_bytes());
+        bytes[2..6].copy_from_slice(&self.event.to_le_bytes());
+        bytes[6] = self.truth.unwrap_or(LOST);
+        bytes[7] = FORMAT;
+        for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(&self.slots) {
+            pair.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_comes_back_as_it_went() {
+        for truth in [None, Some(0), Some(2)] {
+            let memory = Memory {
+                row: 300,
+                event: 70_000,
+                truth,
+                slots: vec![5, 65_000, 7],
+            };
+            let mut bytes = vec![0; Memory::size(3)];
+            memory.write(&mut bytes);
+            let mut other = Memory::default();
+            assert!(other.read(&bytes, 301, 65_001));
+            assert_eq!((other.row, other.event, other.truth), (300, 70_000, truth));
+            assert_eq!(other.slots, memory.slots);
+        }
+    }
+
+    #[test]
+    fn a_memory_of_another_house_is_noticed() {
+        let memory = Memory {
+            row: 3,
+            event: 0,
+            truth: Some(1),
+            slots: vec![5, 6],
+        };
+        let mut bytes = vec![0; Memory::size(2)];
+        memory.write(&mut bytes);
+        let mut other = Memory::default();
+        assert!(!other.read(&bytes, 3, 10) && !other.read(&bytes, 4, 6));
+        bytes[6] = 2;
+        assert!(!other.read(&bytes, 4, 10));
+        bytes[6] = 1;
+        bytes[7] = 0;
+        assert!(!other.read(&bytes, 4, 10));
+    }
+}

@@ -1,0 +1,114 @@
+//! Keyed choices of the veil: what is drawn depends on the house key and on what the choice concerns, on nothing else.
+//!
+//! One SipHash key per purpose, all from ChaCha20 under the house key, so that an answer to one question says nothing
+//! about another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favour an outcome
+//! are hashed again with the next attempt number (Lemire 2019). Without that step an outcome's probability would be wrong
+//! by a factor of at most 1 + n / 2^64: for a stretch of a whole slot 2^-24. With it the outcomes are exactly uniform if the
+//! hashes are, which is what the law on the line is proved for.
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+
+use super::ONE;
+use crate::stream::draw::scaled;
+use crate::stream::sip::Sip;
+
+/// The key stream that the veil's keys come from: no shard or other purpose has this number.
+const STREAM: u64 = 0x7665_696c;
+
+#[derive(Clone, Copy)]
+pub struct Prf {
+    order: Sip,
+    point: Sip,
+    unseen: Sip,
+    step: Sip,
+}
+
+/// The three questions of one step along a kernel.
+#[derive(Clone, Copy)]
+pub enum Question {
+    Stay = 0,
+    Within = 1,
+    Target = 2,
+}
+
+fn below(sip: &Sip, person: u64, word: u64, n: u64) -> u64 {
+    let mut attempt = 0;
+    loop {
+        if let Some(x) = scaled(sip.words([person, word, attempt]), n) {
+            return x;
+        }
+        attempt += 1;
+    }
+}
+
+impl Prf {
+    pub fn new(key: [u8; 32]) -> Self {
+        let mut rng = ChaCha20Rng::from_seed(key);
+        rng.set_stream(STREAM);
+        let mut sip = || {
+            let mut bytes = [0; 32];
+            rng.fill_bytes(&mut bytes);
+            Sip::new(&bytes)
+        };
+        Prf {
+            order: sip(),
+            point: sip(),
+            unseen: sip(),
+            step: sip(),
+        }
+    }
+
+    /// Which of `n` orders is the person's.
+    pub fn order(&self, person: u64, n: usize) -> usize {
+        below(&self.order, person, 0, n as u64) as usize
+    }
+
+    /// The point of a person's value in its own stretch.
+    pub fn point(&self, person: u64, value: u16, stretch: u64) -> u64 {
+        below(&self.point, person, u64::from(value), stretch)
+    }
+
+    /// The place U of a value that is not offered; it does not depend on the value.
+    pub fn unseen(&self, person: u64, event: u32) -> u64 {
+        below(&self.unseen, person, u64::from(event), ONE)
+    }
+
+    /// An answer below `n` to one question of the step that a slot takes at an event.
+    pub fn step(&self, person: u64, event: u32, slot: usize, question: Question, n: u64) -> u64 {
+        let word = u64::from(event) << 32 | (slot as u64) << 16 | question as u64;
+        below(&self.step, person, word, n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_below_their_bound_and_the_same_again() {
+        let prf = Prf::new([7; 32]);
+        for person in 0..1000 {
+            let point = prf.point(person, 3, 17);
+            assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
+            assert!(prf.unseen(person, 0) < ONE && prf.order(person, 64) < 64);
+        }
+    }
+
+    #[test]
+    fn every_argument_matters() {
+        let prf = Prf::new([7; 32]);
+        let n = u64::MAX;
+        let first = prf.step(1, 2, 3, Question::Stay, n);
+        for other in [
+            prf.step(2, 2, 3, Question::Stay, n),
+            prf.step(1, 3, 3, Question::Stay, n),
+            prf.step(1, 2, 4, Question::Stay, n),
+            prf.step(1, 2, 3, Question::Within, n),
+            Prf::new([8; 32]).step(1, 2, 3, Question::Stay, n),
+            prf.point(1, 2, n),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The veil as Python sees it: arrays in, named arrays out, the interpreter's lock released.
+
+use numpy::ndarray::{Array1, Array2, ArrayView2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::ONE;
+use super::first::Veil as Core;
+use super::kernel::{self, Kind};
+use super::memory::Memory;
+
+mod moves;
+mod prior;
+
+use moves::Kernel;
+
+/// Events that one step may lead over: more is a time stamp in the place of an event number.
+const MOST_STEPS: u32 = 10_000;
+
+fn refused<T>(text: impl Into<String>) -> PyResult<T> {
+    Err(PyValueError::new_err(text.into()))
+}
+
+fn demand(holds: bool, text: &'static str) -> PyResult<()> {
+    if holds { Ok(()) } else { refused(text) }
+}
+
+fn to_rows<T: Clone>(array: ArrayView2<'_, T>) -> Vec<Vec<T>> {
+    array.outer_iter().map(|row| row.to_vec()).collect()
+}
+
+fn to_array<T: Copy + Default>(rows: &[Vec<T>], width: usize) -> Array2<T> {
+    Array2::from_shape_fn((rows.len(), width), |(r, c)| rows[r][c])
+}
+
+fn is_permutation(order: &[u16]) -> bool {
+    let mut seen = vec![false; order.len()];
+    order.iter().all(|&value| {
+        let fresh = seen.get_mut(usize::from(value));
+        fresh.is_some_and(|taken| !std::mem::replace(taken, true))
+    })
+}
+
+fn check_size(size: usize) -> PyResult<()> {
+    demand(
+        (1..=65_535).contains(&size),
+        "a domain has 1 to 65,535 values",
+    )
+}
+
+/// What a batch of sights publishes, and what the house remembers of it.
+#[pyclass(frozen, get_all, module = "reticent._core.veil")]
+struct Sights {
+    /// Published: l candidates per record, in canonical order.
+    candidates: Py<PyArray2<u16>>,
+    /// Published: the row of the prior, that of the first sight.
+    rows: Py<PyArray1<u32>>,
+    /// Published: the number of the event, 0 at first sight.
+    events: Py<PyArray1<u32>>,
+    /// Private: the memories after the event.
+    memories: Py<PyArray2<u8>>,
+    /// Private: whether the truth stands among the candidates by the veil, not by chance.
+    offered: Py<PyArray1<bool>>,
+}
+
+struct Columns {
+    candidates: Array2<u16>,
+    rows: Array1<u32>,
+    events: Array1<u32>,
+    memories: Array2<u8>,
+    offered: Array1<bool>,
+}
+
+impl Columns {
+    fn new(n: usize, l: usize) -> Self {
+        Columns {
+            candidates: Array2::zeros((n, l)),
+            rows: Array1::zeros(n),
+            events: Array1::zeros(n),
+            memories: Array2::zeros((n, Memory::size(l))),
+            offered: Array1::default(n),
+        }
+    }
+
+    fn set(&mut self, i: usize, memory: &Memory) {
+        let mut row = self.candidates.row_mut(i);
+        let candidates = row.as_slice_mut().expect("one row of an array of our own");
+        candidates.copy_from_slice(&memory.slots);
+        candidates.sort_unstable();
+        self.rows[i] = memory.row.into();
+        self.events[i] = memory.event;
+        self.offered[i] = memory.truth.is_some();
+        let mut row = self.memories.row_mut(i);
+        memory.write(row.as_slice_mut().expect("one row of an array of our own"));
+    }
+
+    fn share(self, py: Python<'_>) -> Sights {
+        Sights {
+            candidates: self.candidates.into_pyarray(py).unbind(),
+            rows: self.rows.into_pyarray(py).unbind(),
+            events: self.events.into_pyarray(py).unbind(),
+            memories: self.memories.into_pyarray(py).unbind(),
+            offered: self.offered.into_pyarray(py).unbind(),
+        }
+    }
+}
+
+/// The veil of one house.
+#[pyclass(frozen, module = "reticent._core.veil")]
+struct Veil(Core);
+
+type Codes<'py> = PyReadonlyArray1<'py, u32>;
+
+impl Veil {
+    fn check_values(&self, n: usize, values: &[i32]) -> PyResult<()> {
+        let inside = |&value: &i32| (-1..self.0.values as i32).contains(&value);
+        demand(values.len() == n, "columns of different lengths")?;
+        demand(
+            values.iter().all(inside),
+            "a value code outside the domain; -1 is the code of unseen values",
+        )
+    }
+
+    fn check_rows(&self, n: usize, rows: &[u32]) -> PyResult<()> {
+        demand(rows.len() == n, "columns of different lengths")?;
+        let inside = rows.iter().all(|&row| (row as usize) < self.0.rows.len());
+        demand(inside, "a row that the prior does not have")
+    }
+
+    /// Two records of a person at one event would share their decoys and so show the truth.
+    fn check_alone(persons: &[u64]) -> PyResult<()> {
+        let mut sorted = persons.to_vec();
+        sorted.sort_unstable();
+        let alone = sorted.windows(2).all(|pair| pair[0] < pair[1]);
+        demand(
+            alone,
+            "a person stands twice in a batch: send one event at a time",
+        )
+    }
+
+    /// Reads one memory and the event it goes on to, or says what does not fit.
+    fn recall(
+        &self,
+        bytes: &[u8],
+        kind: Kind,
+        event: Option<u32>,
+        memory: &mut Memory,
+    ) -> PyResult<u32> {
+        let fits = memory.read(bytes, self.0.rows.len(), self.0.values);
+        demand(fits, "a memory of another house")?;
+        let event = event.unwrap_or(memory.event.saturating_add(1));
+        let steps = event.saturating_sub(memory.event);
+        let counted = (1..=MOST_STEPS).contains(&steps);
+        demand(counted, "events are counted, and each comes after the last")?;
+        demand(
+            kind == Kind::Visit || steps == 1,
+            "a correction is the next event",
+        )?;
+        Ok(event)
+    }
+}
+
+#[pymethods]
+impl Veil {
+    #[new]
+    #[pyo3(signature = (*, key, l, stretches, orders, kernel=None))]
+    fn new(
+        key: [u8; 32],
+        l: usize,
+        stretches: PyReadonlyArray2<'_, u64>,
+        orders: PyReadonlyArray2<'_, u16>,
+        kernel: Option<&Kernel>,
+    ) -> PyResult<Self> {
+        demand((2..=254).contains(&l), "l lies between 2 and 254")?;
+        let (rows, orders) = (to_rows(stretches.as_array()), to_rows(orders.as_array()));
+        let size = stretches.as_array().ncols();
+        check_size(size)?;
+        demand(
+            (1..=65_535).contains(&rows.len()),
+            "a prior has 1 to 65,535 rows",
+        )?;
+        let fits = |order: &Vec<u16>| order.len() == size && is_permutation(order);
+        demand(
+            !orders.is_empty() && orders.iter().all(fits),
+            "orders are permutations of the domain",
+        )?;
+        let length = |row: &Vec<u64>| row.iter().map(|&units| u128::from(units)).sum::<u128>();
+        let exact = |row: &Vec<u64>| length(row) == l as u128 * u128::from(ONE);
+        demand(
+            rows.iter().all(exact),
+            "the stretches of a row do not sum to l * ONE",
+        )?;
+        let kernel = kernel.map_or(Ok(kernel::Kernel::Still), |kernel| kernel.bind(&rows, size))?;
+        Ok(Veil(Core::new(key, l, rows, orders, kernel)))
+    }
+
+    /// Candidates of records that stand alone: facts of a table, first sights without memory.
+    #[pyo3(signature = (persons, rows, values, events=None))]
+    fn candidates<'py>(
+        &self,
+        py: Python<'py>,
+        persons: PyReadonlyArray1<'py, u64>,
+        rows: Codes<'py>,
+        values: PyReadonlyArray1<'py, i32>,
+        events: Option<Codes<'py>>,
+    ) -> PyResult<Bound<'py, PyArray2<u16>>> {
+        let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
+        let events = events
+            .as_ref()
+            .map(|events| events.as_slice())
+            .transpose()?;
+        self.check_rows(persons.len(), rows)?;
+        self.check_values(persons.len(), values)?;
+        demand(
+            events.is_none_or(|events| events.len() == persons.len()),
+            "columns of different lengths",
+        )?;
+        let mut out = Array2::zeros((persons.len(), self.0.l));
+        py.detach(|| {
+            let cells = out.as_slice_mut().expect("an array of our own");
+            for i in self.0.by_line(persons, rows) {
+                let slots = &mut cells[i * self.0.l..(i + 1) * self.0.l];
+                let event = events.map_or(0, |events| events[i]);
+                self.0
+                    .candidates(persons[i], rows[i] as usize, values[i], event, slots);
+            }
+        });
+        Ok(out.into_pyarray(py))
+    }
+
+    /// Whether a value is offered in a row: private, for the counts of eta.
+    fn offered<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Codes<'py>,
+        values: PyReadonlyArray1<'py, i32>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (rows, values) = (rows.as_slice()?, values.as_slice()?);
+        self.check_rows(values.len(), rows)?;
+        self.check_values(rows.len(), values)?;
+        let pairs = rows.iter().zip(values);
+        let flags: Vec<bool> = pairs
+            .map(|(&row, &value)| self.0.offers(row as usize, value))
+            .collect();
+        Ok(flags.into_pyarray(py))
+    }
+
+    /// First sights of persons who may come back.
+    fn begin<'py>(
+        &self,
+        py: Python<'py>,
+        persons: PyReadonlyArray1<'py, u64>,
+        rows: Codes<'py>,
+        values: PyReadonlyArray1<'py, i32>,
+    ) -> PyResult<Sights> {
+        let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
+        self.check_rows(persons.len(), rows)?;
+        self.check_values(persons.len(), values)?;
+        Self::check_alone(persons)?;
+        let columns = py.detach(|| {
+            let mut columns = Columns::new(persons.len(), self.0.l);
+            let mut memory = Memory::default();
+            for i in self.0.by_line(persons, rows) {
+                self.0
+                    .begin(persons[i], rows[i] as usize, values[i], &mut memory);
+                columns.set(i, &memory);
+            }
+            columns
+        });
+        Ok(columns.share(py))
+    }
+
+    /// Later events of persons; each memory is that of the person's last event, and a person stands once in a batch.
+    #[pyo3(signature = (persons, memories, values, *, kind, events=None))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        persons: PyReadonlyArray1<'py, u64>,
+        memories: PyReadonlyArray2<'py, u8>,
+        values: PyReadonlyArray1<'py, i32>,
+        kind: &str,
+        events: Option<Codes<'py>>,
+    ) -> PyResult<Sights> {
+        let kind = match kind {
+            "visit" => Kind::Visit,
+            "correction" => Kind::Correction,
+            _ => return refused("an event is a visit or a correction"),
+        };
+        let (persons, values) = (persons.as_slice()?, values.as_slice()?);
+        let events = events
+            .as_ref()
+            .map(|events| events.as_slice())
+            .transpose()?;
+        self.check_values(persons.len(), values)?;
+        Self::check_alone(persons)?;
+        let size = Memory::size(self.0.l);
+        demand(memories.as_array().ncols() == size, "memories of another l")?;
+        let bytes = memories.as_slice()?;
+        let sized = bytes.len() == size * persons.len()
+            && events.is_none_or(|events| events.len() == persons.len());
+        demand(sized, "columns of different lengths")?;
+        let columns = py.detach(|| {
+            let mut columns = Columns::new(persons.len(), self.0.l);
+            let mut memory = Memory::default();
+            for (i, bytes) in bytes.chunks_exact(size).enumerate() {
+                let event = events.map(|events| events[i]);
+                let event = self.recall(bytes, kind, event, &mut memory)?;
+                self.0.step(persons[i], values[i], kind, event, &mut memory);
+                columns.set(i, &memory);
+            }
+            PyResult::Ok(columns)
+        })?;
+        Ok(columns.share(py))
+    }
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "veil")?;
+    m.add("ONE", ONE)?;
+    m.add_class::<Kernel>()?;
+    m.add_class::<Sights>()?;
+    m.add_class::<Veil>()?;
+    m.add_function(wrap_pyfunction!(prior::stretches_of_counts, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::stretches_of_shares, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::hierarchy_orders, &m)?)?;
+    parent.add_submodule(&m)
+}

@@ -1,0 +1,95 @@
+//! Kernels as Python makes them; a house binds them to its rows.
+
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+use super::super::ONE;
+use super::super::kernel;
+use super::super::matrix::Matrix;
+use super::super::shares::Shares;
+use super::demand;
+
+#[derive(Clone)]
+enum Numbers {
+    Shares(Vec<u64>, u64, Vec<u32>),
+    Matrix(Vec<usize>, Vec<u16>, Vec<u64>),
+}
+
+/// How values follow one another: few shares, or a matrix written out.
+#[pyclass(frozen, module = "reticent._core.veil")]
+pub struct Kernel(Numbers);
+
+fn check_matrix(starts: &[usize], targets: &[u16], weights: &[u64]) -> bool {
+    let spans = starts.first() == Some(&0)
+        && starts.is_sorted()
+        && starts.last() == Some(&targets.len())
+        && weights.len() == targets.len();
+    spans
+        && starts.windows(2).all(|span| {
+            let (targets, weights) = (&targets[span[0]..span[1]], &weights[span[0]..span[1]]);
+            let sum = weights
+                .iter()
+                .try_fold(0u64, |sum, &weight| sum.checked_add(weight));
+            targets.is_sorted_by(|a, b| a < b) && !weights.contains(&0) && sum.is_some()
+        })
+}
+
+#[pymethods]
+impl Kernel {
+    /// `stay` and `within` in units of ONE; `parents` the parent node of every value.
+    #[staticmethod]
+    #[pyo3(signature = (stay, *, within, parents))]
+    fn shares(
+        stay: PyReadonlyArray1<'_, u64>,
+        within: u64,
+        parents: PyReadonlyArray1<'_, u32>,
+    ) -> PyResult<Self> {
+        let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
+        let bounded = within <= ONE && stay.iter().all(|&units| units <= ONE);
+        demand(bounded, "stay and within lie between 0 and ONE")?;
+        demand(
+            stay.len() == parents.len(),
+            "stay and parents differ in length",
+        )?;
+        Ok(Kernel(Numbers::Shares(stay, within, parents)))
+    }
+
+    /// Targets of value v stand at `starts[v] : starts[v + 1]`, ascending, with positive weights.
+    #[staticmethod]
+    fn matrix(
+        starts: PyReadonlyArray1<'_, u64>,
+        targets: PyReadonlyArray1<'_, u16>,
+        weights: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Self> {
+        let starts: Vec<usize> = starts.as_slice()?.iter().map(|&at| at as usize).collect();
+        let (targets, weights) = (targets.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
+        demand(
+            check_matrix(&starts, &targets, &weights),
+            "a matrix that does not fit",
+        )?;
+        Ok(Kernel(Numbers::Matrix(starts, targets, weights)))
+    }
+}
+
+impl Kernel {
+    pub fn bind(&self, rows: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
+        match self.0.clone() {
+            Numbers::Shares(stay, within, parents) => {
+                demand(stay.len() == size, "the kernel has another domain")?;
+                Ok(kernel::Kernel::Shares(Shares::new(
+                    stay, within, parents, rows,
+                )))
+            }
+            Numbers::Matrix(starts, targets, weights) => {
+                let inside = targets.iter().all(|&target| usize::from(target) < size);
+                demand(
+                    starts.len() == size + 1 && inside,
+                    "the kernel has another domain",
+                )?;
+                Ok(kernel::Kernel::Matrix(Matrix::new(
+                    starts, targets, &weights,
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Priors and orders as Python makes them, before there is a key.
+
+use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use super::super::{line, orders};
+use super::{check_size, demand, refused, to_array, to_rows};
+
+/// Lays rows of weights on lines of length l.
+fn laid<'py>(
+    py: Python<'py>,
+    weights: Vec<Vec<u64>>,
+    l: usize,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    demand((2..=254).contains(&l), "l lies between 2 and 254")?;
+    let width = weights.first().map_or(0, Vec::len);
+    let rows = py.detach(|| {
+        let row = |weights: &Vec<u64>| line::stretches(weights, l);
+        weights.iter().map(row).collect::<Option<Vec<_>>>()
+    });
+    match rows {
+        Some(rows) => Ok(to_array(&rows, width).into_pyarray(py)),
+        None => refused("a row of the prior has no count at all"),
+    }
+}
+
+/// Stretches of rows of counts on a line of length l: exact sums, by largest remainder.
+#[pyfunction]
+#[pyo3(signature = (counts, *, l))]
+pub fn stretches_of_counts<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray2<'py, u64>,
+    l: usize,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    laid(py, to_rows(counts.as_array()), l)
+}
+
+/// The same for shares between 0 and 1, cut to whole multiples of 2^-53; smaller ones are unseen.
+#[pyfunction]
+#[pyo3(signature = (shares, *, l))]
+pub fn stretches_of_shares<'py>(
+    py: Python<'py>,
+    shares: PyReadonlyArray2<'py, f64>,
+    l: usize,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let shares = shares.as_array();
+    let inside = shares.iter().all(|share| (0.0..=1.0).contains(share));
+    demand(inside, "shares lie between 0 and 1")?;
+    laid(
+        py,
+        to_rows(shares.mapv(|share| (share * 2f64.powi(53)) as u64).view()),
+        l,
+    )
+}
+
+/// Random public orders of a domain.
+#[pyfunction]
+#[pyo3(signature = (size, *, count, seed))]
+pub fn random_orders(
+    py: Python<'_>,
+    size: usize,
+    count: usize,
+    seed: [u8; 32],
+) -> PyResult<Bound<'_, PyArray2<u16>>> {
+    check_size(size)?;
+    let rows = py.detach(|| orders::random(size, count, seed));
+    Ok(to_array(&rows, size).into_pyarray(py))
+}
+
+/// Depth-first public orders of a hierarchy; `levels[d, v]` is the node of value v at level d, the nearest parents first.
+#[pyfunction]
+#[pyo3(signature = (levels, *, count, seed))]
+pub fn hierarchy_orders<'py>(
+    py: Python<'py>,
+    levels: PyReadonlyArray2<'py, u32>,
+    count: usize,
+    seed: [u8; 32],
+) -> PyResult<Bound<'py, PyArray2<u16>>> {
+    let size = levels.as_array().ncols();
+    check_size(size)?;
+    let levels = to_rows(levels.as_array());
+    let dense = levels.iter().all(|level| orders::width(level) <= size);
+    demand(
+        dense,
+        "nodes of a level are numbered from 0, one number each",
+    )?;
+    demand(orders::nested(&levels), "a node lies under two parents")?;
+    let rows = py.detach(|| orders::hierarchy(&levels, size, count, seed));
+    Ok(to_array(&rows, size).into_pyarray(py))
+}

@@ -1,0 +1,153 @@
+//! One person, one veil: the slots of the first sight move along the kernel from event to event.
+//!
+//! The true slot goes where the person goes; every other slot takes a keyed step of the kernel, whether or not the truth
+//! moved. Given which slot is true, all l trajectories are independent chains of the same kernel, each from its own first
+//! value: the same law whichever slot is true, so that each remains true with probability 1/l.
+
+use super::first::Veil;
+use super::kernel::{Draw, Kind};
+use super::memory::Memory;
+
+impl Veil {
+    /// Fixes the row and the slots of a person.
+    pub fn begin(&self, person: u64, row: usize, value: i32, memory: &mut Memory) {
+        memory.slots.resize(self.l, 0);
+        memory.row = row as u16;
+        memory.event = 0;
+        memory.truth = self.slots(person, row, value, 0, &mut memory.slots);
+    }
+
+    /// Moves the slots on to `event`; the events between, at which the person was not seen, are simulated.
+    ///
+    /// A value that the kernel cannot reach loses the person for good: the true slot takes the keyed steps that it would
+    /// have taken as a decoy.
+    pub fn step(&self, person: u64, value: i32, kind: Kind, event: u32, memory: &mut Memory) {
+        memory.truth = memory
+            .truth
+            .filter(|&slot| self.follows(memory, slot, value, kind, event));
+        let truth = memory.truth.map(usize::from);
+        for event in memory.event + 1..=event {
+            for slot in (0..self.l).filter(|&slot| Some(slot) != truth) {
+                let draw = Draw {
+                    prf: &self.prf,
+                    person,
+                    event,
+                    slot,
+                };
+                let value = &mut memory.slots[slot];
+                *value = self.kernel.next(kind, memory.row.into(), *value, &draw);
+            }
+        }
+        if let Some(slot) = truth {
+            memory.slots[slot] = value as u16;
+        }
+        memory.event = event;
+    }
+
+    fn follows(&self, memory: &Memory, slot: u8, value: i32, kind: Kind, event: u32) -> bool {
+        let (row, from) = (usize::from(memory.row), memory.slots[usize::from(slot)]);
+        match (u16::try_from(value), kind) {
+            (Err(_), _) => false,
+            (Ok(to), Kind::Correction) => self.kernel.possible(kind, row, from, to),
+            (Ok(to), Kind::Visit) => {
+                let steps = event - memory.event;
+                self.kernel.reaches(self.values, row, from, to, steps)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ONE;
+    use super::super::kernel::Kernel;
+    use super::super::line::stretches;
+    use super::super::matrix::Matrix;
+    use super::super::orders::random;
+    use super::super::shares::Shares;
+    use super::*;
+
+    const COUNTS: [u64; 6] = [9, 1, 0, 4, 2, 3];
+
+    fn veil(kernel: impl Fn(&[Vec<u64>]) -> Kernel) -> Veil {
+        let rows = vec![stretches(&COUNTS, 3).unwrap()];
+        let kernel = kernel(&rows);
+        Veil::new([3; 32], 3, rows, random(6, 8, [4; 32]), kernel)
+    }
+
+    fn shares(rows: &[Vec<u64>]) -> Kernel {
+        let stay = vec![ONE / 2, 0, ONE / 2, ONE / 4, ONE, ONE / 2];
+        Kernel::Shares(Shares::new(stay, ONE / 2, vec![0, 0, 0, 1, 1, 1], rows))
+    }
+
+    #[test]
+    fn decoys_do_not_look_at_the_truth() {
+        let veil = veil(shares);
+        for person in 0..500 {
+            let (mut a, mut b) = (Memory::default(), Memory::default());
+            veil.begin(person, 0, 0, &mut a);
+            veil.begin(person, 0, 0, &mut b);
+            veil.step(person, 0, Kind::Visit, 1, &mut a);
+            veil.step(person, 3, Kind::Visit, 1, &mut b);
+            let truth = usize::from(a.truth.unwrap());
+            assert_eq!((a.slots[truth], b.slots[truth]), (0, 3));
+            assert!((0..3).all(|slot| slot == truth || a.slots[slot] == b.slots[slot]));
+        }
+    }
+
+    #[test]
+    fn an_impossible_step_loses_the_person_for_good() {
+        let veil = veil(shares);
+        for (first, then) in [(0, 2), (0, -1), (1, 1), (4, 0)] {
+            let mut memory = Memory::default();
+            veil.begin(8, 0, first, &mut memory);
+            assert!(memory.truth.is_some());
+            veil.step(8, then, Kind::Visit, 1, &mut memory);
+            assert_eq!(memory.truth, None);
+            veil.step(8, first, Kind::Visit, 2, &mut memory);
+            assert_eq!(memory.truth, None);
+        }
+    }
+
+    #[test]
+    fn a_correction_moves_every_slot_that_can_move() {
+        let veil = veil(shares);
+        for person in 0..500 {
+            let mut memory = Memory::default();
+            veil.begin(person, 0, 0, &mut memory);
+            let before = memory.slots.clone();
+            veil.step(person, 3, Kind::Correction, 1, &mut memory);
+            let moved = |slot: usize| before[slot] != memory.slots[slot];
+            assert!((0..3).all(|slot| moved(slot) == (before[slot] != 4)));
+        }
+    }
+
+    #[test]
+    fn an_absence_is_as_many_steps_as_were_missed() {
+        let targets = vec![1, 2, 3, 4, 5, 0];
+        let ring = |_: &[Vec<u64>]| {
+            Kernel::Matrix(Matrix::new((0..=6).collect(), targets.clone(), &[1; 6]))
+        };
+        let veil = veil(ring);
+        let mut memory = Memory::default();
+        veil.begin(5, 0, 0, &mut memory);
+        let before = memory.slots.clone();
+        veil.step(5, 3, Kind::Visit, 3, &mut memory);
+        assert!(memory.truth.is_some());
+        assert!((0..3).all(|slot| memory.slots[slot] == (before[slot] + 3) % 6));
+        veil.step(5, 4, Kind::Visit, 5, &mut memory);
+        assert_eq!(memory.truth, None);
+    }
+
+    #[test]
+    fn without_a_kernel_the_first_set_remains() {
+        let veil = veil(|_| Kernel::Still);
+        let mut memory = Memory::default();
+        veil.begin(5, 0, 0, &mut memory);
+        let before = memory.slots.clone();
+        veil.step(5, 0, Kind::Visit, 1, &mut memory);
+        assert!(memory.truth.is_some());
+        veil.step(5, 1, Kind::Visit, 2, &mut memory);
+        assert!(memory.truth.is_none() && memory.slots == before);
+    }
+}

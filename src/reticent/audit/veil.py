@@ -1,0 +1,190 @@
+"""Veiled releases: every set of candidates must be one that the published line can give, and nothing else may stand beside it.
+
+Guarantee: what the findings say. The line of every row is rebuilt from the published stretches and orders; each first sight must be
+    a set that some point of some order gives; l and the prior are those of the policy, whatever the release says of itself.
+Not covered: whether a set was drawn with the right probability, and under one key (the private side and the attacks of the audit
+    look at that); readers better informed than the prior.
+Cost: orders x values sets per row of the prior, then one look-up per record.
+Reference: docs/veil.md.
+Differences from the paper: ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.generalised import check_counts, unchecked
+from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy.prior import read_strata
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+SHAPE = "veil"
+KEYS = frozenset(
+    [
+        "l",
+        "one",
+        "sensitive",
+        "domain",
+        "by",
+        "rows",
+        "stretches",
+        "order",
+        "orders",
+        "kernel",
+        "eta",
+        "eta_epsilon",
+        "epsilon",
+        "totals",
+        "quoted",
+        "house",
+    ]
+)
+"""All that `veil.json` may say: the list is closed."""
+_MISSING = "(missing)"
+
+
+def judge(release: Published, policy: Policy) -> Verdict:
+    """Recompute what a veiled release claims."""
+    data, document = release.tables.get("data"), release.documents.get("veil")
+    if data is None or document is None:
+        return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
+    findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
+    try:
+        line = _Line(document)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return Verdict((*findings, Finding("veil.json can be read", holds=False)))
+    findings += _lines(line, policy, release)
+    if not all(finding.holds for finding in findings):  # no sets can be told from such a line
+        return Verdict(tuple(findings))
+    findings += _prior(line, document, policy)
+    findings += _records(line, data, policy)
+    findings += check_counts(release.counts, data.num_rows, None)
+    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
+
+
+_NOTE = (
+    "Veil: every set of candidates is one that the published prior and orders can give. That it was drawn under one key cannot be "
+    "seen from outside."
+)
+
+
+class _Line:
+    """The published numbers, as whole numbers and arrays."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.l, self.one = int(document["l"]), int(document["one"])
+        self.sensitive, self.domain = str(document["sensitive"]), [str(label) for label in document["domain"]]
+        self.rows = [tuple(str(cell) for cell in cells) for cells in document["rows"]]
+        self.by = [str(name) for name in document["by"]]
+        self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
+        self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
+
+    def sets(self, row: int) -> NDArray[np.int64]:
+        """Every set of candidates that the row can give, as sorted codes."""
+        possible = [self._sets(self.stretches[row], order) for order in self.orders]
+        return np.unique(np.concatenate(possible), axis=0)
+
+    def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+        ends = np.cumsum(stretches[order])
+        # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
+        points = np.unique(np.concatenate([[0], ends % self.one]))
+        places = points[:, None] + self.one * np.arange(self.l)[None, :]
+        found = order[np.searchsorted(ends, places, side="right")]
+        return np.sort(found, axis=1)
+
+
+def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
+    asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
+    claimed = release.claims.get("veil")
+    crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
+    values = np.arange(len(line.domain))
+    return [
+        Finding("l is what the policy asks for, at least", line.l >= asked, line.l, asked),
+        Finding(
+            "l is what the release claims", claimed == line.l, line.l, claimed if isinstance(claimed, int) else None
+        ),
+        Finding("the veiled column is the policy's", (line.sensitive,) == policy.sensitive),
+        none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
+        none_of("the stretches of a row fill its line", crooked, f"{len(line.rows)} rows"),
+        none_of("every order holds every value once", int((np.sort(line.orders, axis=1) != values).any(axis=1).sum())),
+    ]
+
+
+def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+    """The stretches are those of the policy's prior, up to rounding."""
+    settings = policy.prior
+    if settings is None or settings.file is None:
+        return [Finding("the policy names the prior", holds=False)]
+    prior = read_strata(policy.path(settings.file), "prior")
+    strata = dict(prior.strata)
+    strata.setdefault(("*",) * len(prior.by), prior.totals())
+    same = line.by == list(prior.by) and line.rows == list(strata)
+    findings = [
+        Finding("the rows are those of the policy's prior", same),
+        Finding("the order is the policy's", document.get("order") == settings.order),
+    ]
+    if same:
+        codes = {label: code for code, label in enumerate(line.domain)}
+        shares = np.zeros(line.stretches.shape)
+        strangers = 0
+        for row, counts in enumerate(strata.values()):
+            for value, count in counts.items():
+                code = codes.get(_MISSING if value is None else value)
+                strangers += code is None
+                if code is not None:
+                    shares[row, code] += count
+        shares *= line.l * line.one / np.maximum(shares.sum(axis=1, keepdims=True), 1)
+        far = int((np.abs(shares - line.stretches) > 1 + shares * 1e-4).sum())
+        findings.append(none_of("the stretches are those of the policy's prior", far + strangers))
+    return findings
+
+
+def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
+    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
+    own = {"row", "event", *names}
+    stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
+    findings = [
+        none_of(
+            "only columns the policy releases", len(stray) + ("person" in data.column_names and not _linked(policy))
+        )
+    ]
+    if own - set(data.column_names):
+        return [*findings, Finding("row, event and l candidates are there", holds=False)]
+    codes = {label: code for code, label in enumerate(line.domain)}
+    listed = np.array([[codes.get(v, -1) for v in data[name].to_pylist()] for name in names], dtype=np.int64).T
+    rows, events = (_whole(data[name]) for name in ("row", "event"))
+    findings += [
+        none_of("every candidate is a value of the domain", int((listed < 0).sum())),
+        none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
+        none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.rows))).sum())),
+        none_of("events are counted from 0", int((events < 0).sum())),
+        none_of("every first sight is a set that its row can give", _impossible(line, listed, rows, events)),
+    ]
+    return findings
+
+
+def _linked(policy: Policy) -> bool:
+    return policy.prior is not None and policy.prior.link is True
+
+
+def _impossible(line: _Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
+    offences = 0
+    for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
+        here = listed[(rows == row) & (events == 0)]
+        possible = {tuple(codes) for codes in line.sets(int(row)).tolist()}
+        offences += sum(tuple(codes) not in possible for codes in here.tolist())
+    return offences
+
+
+def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.array([int(x) if x is not None and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)

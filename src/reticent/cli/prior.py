@@ -1,0 +1,77 @@
+"""`reticent prior`: what the past says of the sensitive values, for the veil."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json, PolicyFile, Seed
+
+
+def prior(
+    data: Annotated[str, typer.Argument(help="The past, or a sample of other persons.", show_default=False)],
+    policy: PolicyFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new file for the prior.", show_default=False)],
+    by: Annotated[
+        str | None,
+        typer.Option(help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise."),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy loss that the counts may cost the past's persons.")] = 1.0,
+    public: Annotated[bool, typer.Option("--public", help="The past is public: no noise.")] = False,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Make the veil's prior from the past.
+
+    Says what an informed reader would make of a release under it.
+    """
+    import numpy as np
+
+    from reticent.cli.output import emit, say, working
+    from reticent.connectors.inputs import read_input
+    from reticent.engine.veil.prior.file import write_prior
+    from reticent.engine.veil.prior.fit import fit
+    from reticent.engine.veil.prior.report import report
+    from reticent.errors import ConnectorError, PolicyError
+    from reticent.policy import Policy
+
+    start = time.perf_counter()
+    rules = Policy.load(policy)
+    if output.exists():
+        raise ConnectorError(f"{output} exists.", hint="Name a new file.")
+    if len(rules.sensitive) != 1:
+        raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
+    with working("Reading"):
+        past = read_input(data, rules)
+    with working("Counting, and reading as an informed reader would"):
+        fitted = fit(
+            past,
+            rules,
+            rules.sensitive[0],
+            l=rules.l_of("table"),
+            by=None if by is None else [name.strip() for name in by.split(",") if name.strip()],
+            epsilon=None if public else epsilon,
+            rng=np.random.default_rng(seed),
+        )
+    write_prior(fitted.prior, output)
+    for line in report(fitted).splitlines():
+        say(f"  {line}")
+    columns = ", ".join(fitted.prior.columns)
+    say(f"Written to {output}. In the policy: prior: {{file: {output.name}, by: [{columns}]}}")
+    if json:
+        emit(
+            {
+                "rows_in": past.num_rows,
+                "values": len(fitted.domain),
+                "rows": len(fitted.prior.strata),
+                "by": list(fitted.prior.columns),
+                "epsilon": fitted.epsilon,
+                "eta": fitted.measures.eta,
+                "informed_reader": fitted.measures.ratio,
+                "largest_useful_l": fitted.measures.useful_l,
+                "seconds": round(time.perf_counter() - start, 4),
+            }
+        )

@@ -1,0 +1,39 @@
+"""The file of dead letters: bad lines with their place and reason, for the custodian's eyes."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import orjson
+
+from reticent.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from reticent.store import DeadLetter
+
+
+@contextmanager
+def dead_letters_to(path: Path, known: Iterable[DeadLetter]) -> Iterator[Callable[[int, str, bytes], None]]:
+    """Writes a file anew, those that are known first, so that it holds every dead letter once; takes more while open."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ConnectorError(
+            f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the path."
+        ) from None
+
+    def add(seq: int, reason: str, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip("\r\n")
+        os.write(file, orjson.dumps({"seq": seq, "reason": reason, "line": text}) + b"\n")
+
+    try:
+        for letter in known:
+            add(int(letter.position), letter.reason, letter.payload)
+        yield add
+    finally:
+        os.close(file)

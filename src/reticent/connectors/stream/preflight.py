@@ -1,0 +1,44 @@
+"""Before a stream is begun: everything that would refuse it is asked first, so that a refusal leaves nothing behind."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reticent.connectors.hl7 import check_port
+from reticent.connectors.stream.sink import taken
+from reticent.connectors.stream.source import FileSource
+from reticent.connectors.stream.stream import FORMATS
+from reticent.publication.blocks import Blocks
+from reticent.publication.stream import StreamPublication
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.publication.records import RecordReader
+
+
+def check_ends(policy: Policy, source: str, target: str, form: str | None = None) -> None:
+    """Builds the engine, opens the source and looks at its beginning, and makes nothing.
+
+    Raises:
+        ReticentError: as the stream itself would: the policy cannot be met, or the source is not what the policy describes,
+            or the target holds something already.
+    """
+    if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
+        raise taken(path)
+    reader = StreamPublication(policy).reader
+    if source.startswith("mllp://"):
+        FORMATS["hl7"](reader)
+        check_port(source)
+    elif source != "-" and not Path(source).is_fifo():  # who opens and closes a pipe takes its writer down
+        with closing(FileSource(source)) as file:
+            if file.regular:
+                _begin(reader, file, form)
+
+
+def _begin(reader: RecordReader, file: FileSource, form: str | None) -> None:
+    head = file.read() or b""
+    blocks = Blocks(FORMATS[form or file.guess(head)](reader), reader)
+    if head:
+        next(blocks.cut(head.partition(b"\n")[0] + b"\n"), None)

@@ -1,0 +1,57 @@
+"""What an operator sees of a running stream."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_EVERY = 0.5
+_LAST = 1000
+
+
+class Progress:
+    """Counts records and latencies; prints a status line on a terminal."""
+
+    def __init__(self, *, show: bool | None = None) -> None:
+        self._show = sys.stderr.isatty() if show is None else show
+        self._start = self._last = time.perf_counter()
+        self._latencies: deque[tuple[float, int]] = deque(maxlen=_LAST)
+        self.records = 0
+
+    def batch(self, records: int, seconds: float) -> None:
+        """A batch is safe, `seconds` after its first byte was read."""
+        self.records += records
+        self._latencies.append((seconds, records))
+
+    def p99(self) -> float:
+        """The latency that 99 in 100 of the last records stayed below, in seconds."""
+        ordered = sorted(self._latencies)
+        wanted = 0.99 * sum(records for _, records in ordered)
+        for seconds, records in ordered:
+            wanted -= records
+            if wanted <= 0:
+                return seconds
+        return 0.0
+
+    def tick(self, figures: Callable[[], Mapping[str, float]], *, final: bool = False) -> None:
+        """Prints the line, at most twice a second."""
+        now = time.perf_counter()
+        if not self._show or (now - self._last < _EVERY and not final):
+            return
+        self._last, metrics = now, figures()
+        rate = self.records / max(now - self._start, 1e-9)
+        shown = f"{self.records:,} records, {rate:,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
+        if "sau" in metrics:
+            shown += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
+            shown += f", forced open {metrics['forced_open_rate']:.3f}"
+            if metrics.get("alarms"):
+                shown += f", {metrics['alarms']:.0f} drift alarms"
+        else:
+            shown += f", {metrics.get('held', 0):,.0f} held"
+        sys.stderr.write("\r\x1b[2K" + shown + ("\n" if final else ""))
+        sys.stderr.flush()

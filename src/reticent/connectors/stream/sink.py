@@ -1,0 +1,92 @@
+"""Where released bytes go: a file that ends up with exactly the outbox's bytes, or standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from reticent.errors import ConnectorError, StateError
+
+
+def open_sink(name: str) -> FileSink | StandardOutput:
+    """A sink by its name on the command line."""
+    return StandardOutput() if name == "-" else FileSink(Path(name))
+
+
+class FileSink:
+    """A file; after a crash it is cut back to what was confirmed, and the rest is sent again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _failed(str(path), error) from None
+
+    def resume(self, sent: int, waiting: int) -> None:
+        """Cuts off what was written and never confirmed; it is stored, so more than that is not ours to cut."""
+        size = os.fstat(self._fd).st_size
+        if size < sent:
+            raise StateError(
+                f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
+                hint="Put the file back, or begin with a new store and a new file.",
+            )
+        if size > sent + waiting or (sent == 0 and not self._ours()):
+            raise taken(self._path)
+        os.ftruncate(self._fd, sent)
+        os.lseek(self._fd, sent, os.SEEK_SET)
+
+    def _ours(self) -> bool:
+        """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
+        return os.pread(self._fd, 8, 0) in (b'{"type":', b"")
+
+    def write(self, payload: bytes) -> None:
+        """Writes and waits until the disk has it."""
+        try:
+            _write_all(self._fd, payload)
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise _failed(str(self._path), error) from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._fd)
+
+
+def taken(path: Path) -> ConnectorError:
+    """The file holds something else: another stream's lines, perhaps."""
+    return ConnectorError(
+        f"{path} is there already and holds what this store did not release.",
+        hint="Name a new file for a new stream, or go on with the store the file was begun with.",
+    )
+
+
+class StandardOutput:
+    """Standard output; after a crash the last batch may come twice, byte for byte the same."""
+
+    def resume(self, sent: int, waiting: int) -> None:
+        """A pipe cannot be cut back."""
+
+    def write(self, payload: bytes) -> None:
+        """Writes all of it."""
+        try:
+            _write_all(sys.stdout.fileno(), payload)
+        except OSError as error:
+            raise _failed("standard output", error) from None
+
+    def close(self) -> None:
+        """Standard output stays open."""
+
+
+def _write_all(fd: int, payload: bytes) -> None:
+    view = memoryview(payload)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _failed(name: str, error: OSError) -> ConnectorError:
+    return ConnectorError(
+        f"{name} cannot be written: {os.strerror(error.errno or 0)}.",
+        hint="Start again when it can; what was released is in the store and will be sent.",
+    )

@@ -1,0 +1,98 @@
+"""Bytes from a file or a pipe: as many as are there, never waiting for more."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import stat
+import sys
+
+from reticent.errors import ConnectorError
+
+BLOCK = 4 << 20
+_PIPE = 1 << 20
+
+
+class FileSource:
+    """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
+
+    answers = False
+    """Whether a sender waits to hear that what it sent is stored."""
+
+    def __init__(self, name: str, *, wake: int | None = None, block: int = BLOCK) -> None:
+        self.name = "standard input" if name == "-" else name
+        self._wake, self._block = wake, block
+        try:
+            self._fd = os.dup(sys.stdin.fileno()) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            kind = os.fstat(self._fd).st_mode
+            self.regular = stat.S_ISREG(kind)
+        except OSError as error:
+            raise ConnectorError(
+                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check the path."
+            ) from None
+        if stat.S_ISDIR(kind):
+            os.close(self._fd)
+            raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
+        self._skip = 0
+        if not self.regular:
+            # A larger pipe lets the writer go on while a batch is committed.
+            with contextlib.suppress(OSError, AttributeError):
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE)
+
+    def skip(self, offset: int) -> None:
+        """Leaves out what was read before; called before the first read."""
+        if self.regular:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+        else:
+            self._skip = offset
+
+    def read(self) -> bytes | None:
+        """What is there now; empty at the end; None when woken."""
+        while True:
+            block = self._there()
+            if not block or not self._skip:
+                return block
+            left, self._skip = block[self._skip :], max(0, self._skip - len(block))
+            if left:
+                return left
+
+    def _there(self) -> bytes | None:
+        if self.regular:
+            return self._some(self._block)
+        watched = [self._fd] if self._wake is None else [self._fd, self._wake]
+        ready, _, _ = select.select(watched, [], [])
+        if self._wake in ready:
+            return None
+        parts = [self._some(self._block)]
+        size = len(parts[0])
+        while parts[-1] and size < self._block and select.select([self._fd], [], [], 0)[0]:
+            parts.append(self._some(self._block - size))
+            size += len(parts[-1])
+            if not parts[-1]:
+                break  # the end; the next call sees it again
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        try:
+            return os.read(self._fd, size)
+        except OSError as error:
+            raise ConnectorError(
+                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Start again when it can."
+            ) from None
+
+    def acknowledge(self) -> None:
+        """Nobody waits for an answer."""
+
+    def guess(self, data: bytes) -> str:
+        """csv, ndjson or hl7, by how the input begins and what it is called."""
+        if data.lstrip(b"\x0b\r\n ").startswith(b"MSH"):
+            return "hl7"
+        if self.name.endswith((".ndjson", ".jsonl", ".json")):
+            return "ndjson"
+        return "ndjson" if data.lstrip()[:1] == b"{" else "csv"
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._fd)

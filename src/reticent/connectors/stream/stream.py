@@ -1,0 +1,49 @@
+"""`reticent.Stream`: a stream between ends that may be named, as the command line names them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
+
+from reticent.connectors.hl7 import Hl7Lines, MllpSource
+from reticent.connectors.stream.sink import open_sink
+from reticent.connectors.stream.source import FileSource
+from reticent.publication import blocks, stream
+
+if TYPE_CHECKING:
+    from reticent.publication.ports import Sink, Source, Watch
+
+FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}
+
+
+def open_source(name: str, *, wake: int | None = None) -> FileSource | MllpSource:
+    """A source by its name: a path, "-" for standard input, or mllp://host:port; a byte on `wake` ends its waiting."""
+    return MllpSource(name, wake=wake) if name.startswith("mllp://") else FileSource(name, wake=wake)
+
+
+class Stream(stream.Stream):
+    """A stream on a store: `run` from a source to a sink, or `push` batches and take the lines.
+
+    Closed or killed and opened again, it goes on where it was.
+
+    Example:
+        >>> with Stream("policy.yaml", store="private.db") as feed:  # doctest: +SKIP
+        ...     feed.run("feed.csv", "released.ndjson")
+    """
+
+    formats = FORMATS
+
+    def run(
+        self,
+        source: str | Source,
+        sink: str | Sink = "-",
+        *,
+        format: str | None = None,  # noqa: A002 - the word of the command line
+        replayed: bool = False,
+        watch: Watch | None = None,
+    ) -> stream.Summary:
+        """Reads the source to its end, or until `stop`; both ends by name or open already."""
+        with ExitStack() as stack:
+            end = stack.enter_context(closing(open_sink(sink))) if isinstance(sink, str) else sink
+            start = stack.enter_context(closing(open_source(source))) if isinstance(source, str) else source
+            return super().run(start, end, format=format, replayed=replayed, watch=watch)

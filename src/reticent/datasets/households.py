@@ -1,0 +1,83 @@
+"""Persons who live together: founders of households and their relatives, column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.datasets import people
+from reticent.datasets.draw import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+OLDEST = 99
+_ADULT = 18
+_AGES = np.array((0, 5, 15, 30, 45, 60, 75, 85, OLDEST + 1))
+_ADMITTED = Choice((8, 6, 13, 14, 17, 20, 15, 7))  # in a hundred, from one of these ages to the next
+_CHILD, _PARENT = 0.35, 0.2  # the others are partners, or brothers and sisters of a child
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Some persons: one array per property, all of the same length."""
+
+    age: NDArray[np.int64]
+    sex: NDArray[np.int64]
+    household: NDArray[np.int64]
+    postcode: NDArray[np.int64]
+    diagnosis: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64]) -> Persons:
+        """The persons at some rows."""
+        return _each(lambda name: getattr(self, name)[rows])
+
+    def having(self, diagnosis: NDArray[np.int64]) -> Persons:
+        """The same persons with another diagnosis."""
+        return replace(self, diagnosis=diagnosis)
+
+
+def joined(parts: Sequence[Persons]) -> Persons:
+    """Several as one."""
+    return _each(lambda name: np.concatenate([getattr(part, name) for part in parts]))
+
+
+def merged(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Persons:
+    """``count`` persons put together from parts, each with the rows that it takes."""
+    result = _each(lambda _: np.empty(count, dtype=np.int64))
+    for rows, part in parts:
+        for field in fields(Persons):
+            getattr(result, field.name)[rows] = getattr(part, field.name)
+    return result
+
+
+def founders(rng: np.random.Generator, household: NDArray[np.int64]) -> Persons:
+    """The first person of each household that a hospital sees, not yet ill."""
+    count = len(household)
+    band = _ADMITTED.draw(rng, 0, count)
+    age = rng.integers(_AGES[band], _AGES[band + 1])
+    sex = (rng.random(count) >= 0.52).astype(np.int64)
+    postcode = people.postcodes(rng, people.regions(rng, count))
+    return Persons(age, sex, household, postcode, np.zeros(count, dtype=np.int64))
+
+
+def relatives(rng: np.random.Generator, host: Persons) -> Persons:
+    """Somebody who lives with each host: a partner, brother or sister, a child, a parent; not yet ill."""
+    count = len(host.age)
+    kin, gap = rng.random(count), rng.integers(20, 40, count)
+    way = np.where(kin < _CHILD, -1, np.where(kin < _CHILD + _PARENT, 1, 0))
+    near = np.rint(rng.normal(0, 3, count)).astype(np.int64)
+    age = host.age + np.where(way == 0, near, way * gap)
+    # A child has no child at home and nobody of eighty a parent: the other generation lives there.
+    age = np.where((way < 0) & (age < 0), host.age + gap, np.where((way > 0) & (age > OLDEST), host.age - gap, age))
+    partner = (way == 0) & (host.age >= _ADULT)
+    sex = np.where(partner, 1 - host.sex, rng.integers(0, len(people.SEXES), count))
+    return replace(host, age=np.clip(age, 0, OLDEST), sex=sex)
+
+
+def _each(column: Callable[[str], NDArray[np.int64]]) -> Persons:
+    return Persons(**{field.name: column(field.name) for field in fields(Persons)})

@@ -1,0 +1,25 @@
+"""How the months of a year favour some illnesses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MONTHS = 12
+
+CURVES: dict[str, tuple[float, ...]] = {
+    "flu": (2.9, 3.1, 1.8, 0.6, 0.2, 0.1, 0.05, 0.05, 0.1, 0.3, 0.9, 1.9),
+    "cold": (1.5, 1.5, 1.3, 1.0, 0.8, 0.6, 0.5, 0.5, 0.7, 1.0, 1.2, 1.4),
+    "warm": (0.6, 0.6, 0.6, 0.7, 0.9, 1.3, 2.0, 2.1, 1.3, 0.8, 0.6, 0.5),
+}
+"""How many times the yearly mean, January to December."""
+
+EVEN = (1.0,) * MONTHS
+"""The curve of what has no season."""
+
+_LENGTHS = np.array((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31))
+
+
+def of_days(curve: tuple[float, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The share of each of 365 days, by the month it lies in."""
+    days = np.repeat(curve, _LENGTHS)
+    return np.asarray(days / days.sum())

@@ -1,0 +1,174 @@
+"""The hospital with persons who come back: several admissions each within the year, the visits of a person together.
+
+Every person has a main illness, drawn by the law of the hospital for age and sex, and one visit for it. The chronically
+ill come more often. A further visit is for the same illness (a chronic one mostly, another sometimes), for another of
+its chapter or for whatever befalls such a person, the latter two about equally. Birth comes first, death last, and what
+happens once does not come back. Persons come in groups of a hundred with exactly a hundred times the mean of visits, so
+that 60,000 rows with a mean of 3 are 20,000 persons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.datasets import codes, hospital, people
+from reticent.datasets.codes import CHAPTER_OF, CODES
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
+from reticent.errors import PolicyError
+from reticent.policy.icd10 import CHAPTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+MOST = 50
+"""The largest mean of visits."""
+
+_GROUP = 100
+_CHRONIC_VISITS = 3.0  # so many times as many further visits as others have
+_SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.5
+_YEAR = 365.2425
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """The visits of a block: whose each is, the how-manieth, on which day of the year and why."""
+
+    person: NDArray[np.int64]
+    number: NDArray[np.int64]
+    day: NDArray[np.int64]
+    diagnosis: NDArray[np.int64]
+
+
+def admissions(n: int, seed: int = 0, size: int = BATCH, visits: float | None = None) -> Iterator[pa.Table]:
+    """``n`` rows of the hospital: with a mean of ``visits`` per person, or without it one per person."""
+    return hospital.batches(n, seed, size) if visits is None else batches(n, seed, size, mean=visits)
+
+
+def batches(n: int, seed: int = 0, size: int = BATCH, *, mean: float = 3.0) -> Iterator[pa.Table]:
+    """``n`` admissions of about ``n / mean`` persons, in tables of ``size`` rows that do not depend on ``size``."""
+    if not 1 <= mean <= MOST:
+        raise PolicyError("The mean of visits is out of range.", hint=f"Give 1 to {MOST} visits per person.")
+    rows = round(_GROUP * mean)
+    groups = max(1, BLOCK // rows)
+    return sliced(lambda number: _block(seed, number, groups, rows), n, size, groups * rows)
+
+
+def generate(n: int, seed: int = 0, *, mean: float = 3.0) -> pa.Table:
+    """``n`` admissions of about ``n / mean`` persons as one table.
+
+    >>> len(generate(300)["patient_id"].unique())
+    100
+    """
+    return pa.concat_tables(batches(n, seed, mean=mean)).combine_chunks()
+
+
+def _block(seed: int, number: int, groups: int, rows: int) -> pa.Table:
+    rng = generator(seed, f"visits {rows}", number)
+    count = groups * _GROUP
+    band, sex = hospital.bands_and_sexes(rng, count)
+    visits = _visits(rng, hospital.profile(band, sex), groups, rows)
+    who, here = visits.person, band[visits.person]
+    region = people.regions(rng, count)
+    postcode = people.postcodes(rng, region)
+    columns = {
+        "patient_id": people.patient_ids(np.arange(count) + number * count).take(pa.array(who)),
+        "visit": pa.array(visits.number, pa.int32()),
+        "name": people.names(rng, sex).take(pa.array(who)),
+        "birth_date": pa.array(_born(rng, band, visits)[who], pa.date32()),
+        "sex": strings(people.SEXES, sex[who]),
+        "region": strings(people.REGIONS, region[who]),
+        "postcode": strings(people.POSTCODES, postcode[who]),
+        "admission_route": strings(hospital.ROUTES, _route(rng, here, visits)),
+        "admission_date": pa.array(hospital.DAY_ZERO + visits.day, pa.date32()),
+        "length_of_stay": pa.array(_stay(rng, here, visits), pa.int32()),
+        "ward": strings(hospital.WARDS, hospital.wards(rng, here, visits.diagnosis)),
+        "diagnosis": strings(CODES, visits.diagnosis),
+    }
+    return pa.table(columns)
+
+
+def _visits(rng: np.random.Generator, profile: NDArray[np.int64], groups: int, rows: int) -> _Visits:
+    main = hospital.diagnoses().draw(rng, profile)
+    counts = _counts(rng, main, groups, rows)
+    person = np.repeat(np.arange(len(main)), counts)
+    start = np.repeat(np.cumsum(counts) - counts, counts)
+    number = np.arange(len(person)) - start
+    diagnosis = np.where(number == 0, main[person], _further(rng, main[person], profile[person]))
+    day = hospital.days(rng, diagnosis, rng.integers(0, 365, len(person)))
+    # Each person's days rise; the diagnoses follow their own days, but for birth and death.
+    place = codes.inside(codes.DEATH).astype(np.int64) - codes.inside(codes.BIRTH)
+    order = np.lexsort((day, place[diagnosis], person))
+    return _Visits(person, number + 1, day[np.lexsort((day, person))], diagnosis[order])
+
+
+def _counts(rng: np.random.Generator, main: NDArray[np.int64], groups: int, rows: int) -> NDArray[np.int64]:
+    """How often each person comes: at least once, and each group of persons as often as it should together."""
+    frailty = np.where(_marks()[0][main], _CHRONIC_VISITS, 1.0) * rng.gamma(2.0, 0.5, len(main))
+    group = np.repeat(np.arange(groups), rows - _GROUP)
+    further = Choice(frailty.reshape(groups, _GROUP)).draw(rng, group) + group * _GROUP
+    return np.asarray(1 + np.bincount(further, minlength=len(main)))
+
+
+def _further(rng: np.random.Generator, main: NDArray[np.int64], profile: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The diagnosis of a visit that is not the one for the main illness."""
+    chronic, once = _marks()
+    same = rng.random(len(main)) < np.where(chronic[main], _SAME_CHRONIC, _SAME_ACUTE)
+    chapter = np.asarray(CHAPTER_OF)[main]
+    near = _related().draw(rng, profile * len(CHAPTERS) + chapter)
+    other = np.where(rng.random(len(main)) < _RELATED, near, _later().draw(rng, profile))
+    return np.where(same & ~once[main], main, other)
+
+
+def _born(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.datetime64]:
+    """Birth dates such that nobody leaves the age band within the year."""
+    bounds = np.asarray(hospital.BANDS)
+    low, high = bounds[band], bounds[band + 1]
+    part = rng.random(len(band))
+    part = np.where(band == len(bounds) - 2, part**3, part)  # above 85 the years thin out quickly
+    age = (low + part * (high - 1 - low)) * _YEAR
+    first = visits.number == 1
+    birth = codes.inside(codes.BIRTH)[visits.diagnosis[first]]
+    baby = np.where(birth, visits.day[first], (part * (visits.day[first] + 1)).astype(np.int64))
+    return np.asarray(hospital.DAY_ZERO + np.where(band == 0, baby, -np.ceil(age).astype(np.int64)))
+
+
+def _route(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.int64]:
+    route = hospital.ROUTE.draw(rng, band)
+    again = (route == hospital.ROUTES.index("birth")) & (visits.number > 1)
+    return np.where(again, hospital.ROUTES.index("emergency"), route)
+
+
+def _stay(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.int64]:
+    """Nobody is admitted again before having left."""
+    gap = np.append(np.diff(visits.day), 365)
+    last = np.append(np.diff(visits.person) > 0, True)
+    stay = hospital.stays(rng, band)
+    return np.where(last, stay, np.minimum(stay, gap))
+
+
+@cache
+def _marks() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which codes are chronic, and which happen once."""
+    return codes.inside(codes.CHRONIC), codes.inside(codes.ONCE)
+
+
+@cache
+def _later() -> Choice:
+    """The law of the hospital without what happens once."""
+    return Choice(hospital.diagnoses().shares * ~_marks()[1])
+
+
+@cache
+def _related() -> Choice:
+    """The same within a chapter, which is the second part of the profile; whole where the chapter is empty."""
+    shares = _later().shares[:, None, :]
+    near = shares * (np.asarray(CHAPTER_OF) == np.arange(len(CHAPTERS))[:, None])
+    weights = np.where(near.any(axis=2, keepdims=True), near, shares)
+    return Choice(weights.reshape(-1, len(CODES)))

@@ -1,0 +1,64 @@
+"""The limit on risk: no release leaves whose measured risk exceeds the policy's limit for anybody.
+
+Guarantee: no candidate value of any person, in any version so far, has a larger share than the limit, against a reader who
+    knows all releases, every quasi-identifier and the update knowledge, and takes each person by itself (equation (2) of the paper).
+Not covered: readers who reason over several persons jointly.
+Cost: one forward-backward pass per person of the release, and one more when somebody is held back.
+Reference: ours; the measure is that of F. Li, S. Zhou, 2008.
+Differences from the paper: m-Distinct has no limit, and its risk grows without one. Who is held back depends on published values and public
+    knowledge alone, never on the true value, so that being held back tells nothing about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.engine.series.grouping import RISKY, Grouping
+from reticent.engine.series.sug import Risk, risk_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.series.history import History
+    from reticent.policy.updates import Updates
+
+TOLERANCE = 1e-9
+"""Shares are floating-point numbers; equal ones differ by less than this."""
+
+
+@dataclass(frozen=True, repr=False)
+class People:
+    """The records to publish: who they are and what they show."""
+
+    hashes: npt.NDArray[np.uint64]
+    traits: npt.NDArray[np.uint64]
+    values: npt.NDArray[np.int32]
+
+
+def within_limit(
+    history: History, updates: Updates, people: People, grouping: Grouping, limit: float
+) -> tuple[Grouping, History, Risk]:
+    """The groups with everybody above the limit held back, the history with them, and the risk of those published.
+
+    A record held back leaves a counterfeit with its value in its place: the candidates of the others stay as they were,
+    so that one pass is enough.
+    """
+    after, risk, rows = _measure(history, updates, people, grouping)
+    above = risk.worst > limit + TOLERANCE
+    if above.any():
+        held = np.zeros(len(people.hashes), dtype=bool)
+        held[rows[above]] = True
+        grouping = grouping.without(held, RISKY)
+        after, risk, rows = _measure(history, updates, people, grouping)
+    return grouping, after, risk
+
+
+def _measure(
+    history: History, updates: Updates, people: People, grouping: Grouping
+) -> tuple[History, Risk, npt.NDArray[np.int32]]:
+    rows, group, value = grouping.published()
+    after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
+    return after, risk_of(after, updates, after.last(people.hashes[rows])), rows

@@ -1,0 +1,120 @@
+"""What every engine for streams adds to the contract: `place`, from which lines are written, and `replay` after a crash."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from reticent.engine import publisher_class
+from reticent.engine.base import Publisher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent import _core
+    from reticent.engine.rng import Rng
+    from reticent.engine.stream.design import Label
+    from reticent.policy import Policy
+    from reticent.release import Guarantee
+
+
+class Groups(NamedTuple):
+    """Where records went: the group of each, and the groups opened, each before the record at row `at`."""
+
+    groups: npt.NDArray[np.uint64]
+    opened: npt.NDArray[np.uint64]
+    at: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, core: _core.stream.Placed) -> Groups:
+        """What the core placed."""
+        return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
+
+    @staticmethod
+    def joined(parts: list[Groups]) -> Groups:
+        """Several pieces of a batch as one."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.cumsum([0] + [len(part.groups) for part in parts])
+        listed = np.cumsum([0] + [len(part.codes) for part in parts])
+        zero = np.zeros(1, dtype=np.int64)
+        return Groups(
+            np.concatenate([part.groups for part in parts]),
+            np.concatenate([part.opened for part in parts]),
+            np.concatenate([part.at + rows[i] for i, part in enumerate(parts)]),
+            np.concatenate([zero, *(part.offsets[1:] + listed[i] for i, part in enumerate(parts))]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Placed:
+    """What came of a batch.
+
+    Attributes:
+        seqs: the positions of the records that were placed in groups.
+        groups: where these records went; None for an engine that has no groups.
+        labels: the text of every candidate, by code.
+        records: generalised records that are now safe, of this batch and of earlier ones.
+        journal: what `replay` needs to do the same again; None where only a snapshot can tell.
+    """
+
+    seqs: npt.NDArray[np.uint64]
+    groups: Groups | None = None
+    labels: Sequence[Label] = ()
+    records: pa.Table | None = None
+    journal: bytes | None = None
+
+
+class StreamPublisher(Publisher):
+    """An engine for streams."""
+
+    kind = "stream"
+    carried: tuple[str, ...] = ()
+    """Columns that are held and given back as they came."""
+
+    def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
+        super().__init__(policy, rng=rng)
+        self.shard = shard
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What every release of this stream claims."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> dict[str, float]:
+        """What an operator watches, of all that was published so far."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Quasi-identifiers whose cells have to be numbers."""
+        return ()
+
+    @abstractmethod
+    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+        """Takes records in for good, at their positions in the input (by default the next ones)."""
+
+    @abstractmethod
+    def end(self) -> Placed:
+        """The input has ended: what is held is released or suppressed."""
+
+    @abstractmethod
+    def replay(self, journal: bytes) -> Iterator[Placed]:
+        """Takes in again what journals tell, one behind the other: the same choices, hence the same groups."""
+
+
+def stream_class(method: str) -> type[StreamPublisher]:
+    """The engine of a method."""
+    return cast("type[StreamPublisher]", publisher_class("stream", method))

@@ -1,0 +1,207 @@
+"""A table as the searches see it: codes, ladders, and distinct combinations in the native core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent import _core
+from reticent.encode import encode_table
+from reticent.engine.table.levels import Levels
+from reticent.errors import PolicyError
+from reticent.policy.hierarchy import Ladder, ladders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.encode import Encoded
+    from reticent.engine.table.cuts import Cuts
+    from reticent.policy import Policy
+
+SensitiveColumn = tuple["npt.NDArray[np.int32]", int, "list[npt.NDArray[np.int32]]"]
+
+SPAN = 1_000_000
+"""Numeric spans are given to the search as whole numbers of this many parts."""
+
+
+@dataclass(frozen=True, repr=False)
+class EncodedTable:
+    """One table, encoded and collapsed.
+
+    Attributes:
+        columns: codes and dictionaries of the columns that the search looks at.
+        quasi: names of the quasi-identifiers, in the policy's order.
+        ladders: their hierarchies.
+        collapsed: distinct combinations with sensitive histograms.
+        model: what every class must satisfy.
+        sensitive: the columns the model looks at, in the core's form.
+    """
+
+    policy: Policy
+    quasi: tuple[str, ...]
+    columns: Encoded
+    ladders: dict[str, Ladder]
+    collapsed: _core.table.Collapsed
+    model: _core.table.Model
+    rows: int
+    sensitive: list[SensitiveColumn]
+
+    @classmethod
+    def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
+        """Encodes and collapses a table; refuses a policy that asks for nothing.
+
+        Where `times` is given, a row stands for that many records: a cluster has counted them already.
+        """
+        _refuse_empty(policy)
+        privacy = policy.privacy
+        guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
+        # A frame that was counted elsewhere brings only the columns that the model looks at.
+        present = [name for name in policy.sensitive if name in table.column_names]
+        columns = encode_table(table, [*policy.quasi, *present])
+        known = ladders(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
+        sensitive = [_sensitive(policy, columns, name) for name in guarded]
+        collapsed = collapse(policy, columns, known, sensitive, times)
+        rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
+        return cls(policy, policy.quasi, columns, known, collapsed, model(policy), rows, sensitive)
+
+    @property
+    def values(self) -> npt.NDArray[np.int32] | None:
+        """Codes of the sensitive column, where the model looks at exactly one."""
+        return self.sensitive[0][0] if len(self.sensitive) == 1 else None
+
+    @property
+    def limit(self) -> int:
+        """Most records that may be suppressed: a decimal share, taken exactly."""
+        return int(Fraction(repr(self.policy.privacy.suppression)) * self.rows)
+
+    @property
+    def weights(self) -> list[float]:
+        """Importance of each quasi-identifier, 1 by default."""
+        weights = self.policy.table.weights
+        strangers = sorted(set(weights) - set(self.quasi))
+        if strangers:
+            raise PolicyError(
+                f"table.weights names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
+            )
+        return [float(weights.get(name, 1.0)) for name in self.quasi]
+
+    def collapse(self) -> _core.table.Collapsed:
+        """The same table collapsed anew, for benchmarks."""
+        return collapse(self.policy, self.columns, self.ladders, self.sensitive)
+
+    def codes(self, name: str) -> npt.NDArray[np.int32]:
+        """Leaf codes of a column."""
+        return self.columns.codes[name]
+
+
+def _refuse_empty(policy: Policy) -> None:
+    privacy = policy.privacy
+    if privacy.k is None and privacy.l is None and privacy.t is None:
+        raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
+    if not policy.quasi:
+        raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
+    if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
+        raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
+
+
+def collapse(
+    policy: Policy,
+    columns: Encoded,
+    known: dict[str, Ladder],
+    sensitive: list[SensitiveColumn],
+    times: npt.NDArray[np.uint32] | None = None,
+) -> _core.table.Collapsed:
+    """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
+    return _core.table.Collapsed(
+        [columns.codes[name] for name in policy.quasi],
+        [_charged(known[name], policy.table.loss) for name in policy.quasi],
+        sensitive,
+        times=times,
+    )
+
+
+def by_levels(encoded: EncodedTable, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
+    """Every quasi-identifier at its level."""
+    chosen = zip(encoded.quasi, levels, strict=True)
+    return {name: Levels(encoded.ladders[name], encoded.codes(name), level) for name, level in chosen}
+
+
+def model(policy: Policy) -> _core.table.Model:
+    """The policy's requirements in the core's words: every number as an exact fraction."""
+    privacy = policy.privacy
+    l: tuple[str, list[int]] | None = None
+    if privacy.l is not None:
+        number = _fraction(privacy.l.l)
+        if privacy.l.kind == "distinct":
+            l = ("distinct", [number.numerator])
+        elif privacy.l.kind == "recursive":
+            c = _fraction(privacy.l.c or 0)
+            l = ("recursive", [c.numerator, c.denominator, number.numerator])
+        else:
+            l = (privacy.l.kind, [number.numerator, number.denominator])
+    t = None
+    if privacy.t is not None:
+        bound = _fraction(privacy.t.t)
+        t = (privacy.t.kind, bound.numerator, bound.denominator)
+    return _core.table.Model(k=privacy.k or 1, l=l, t=t)
+
+
+def claims(policy: Policy) -> dict[str, Any]:
+    """What a release under this policy claims."""
+    privacy = policy.privacy
+    claim: dict[str, Any] = {"k": privacy.k} if privacy.k is not None else {}
+    if privacy.l is not None:
+        claim["l"] = privacy.l.plain()
+    if privacy.t is not None:
+        claim["t"] = privacy.t.plain()
+    return claim
+
+
+def _fraction(number: float) -> Fraction:
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+
+
+def _charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]:
+    """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
+    if loss != "ncp" or ladder.numeric is None:
+        return list(ladder.tables), list(ladder.leaves), ladder.size
+    numeric = ladder.numeric
+    known = np.isfinite(numeric)
+    width = float(np.ptp(numeric[known])) if known.any() else 0.0
+    charges = []
+    for table, leaves in zip(ladder.tables, ladder.leaves, strict=True):
+        low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
+        np.minimum.at(low, table[known], numeric[known])
+        np.maximum.at(high, table[known], numeric[known])
+        spans = np.where(low > high, 0.0, high - low) / (width or 1.0)
+        charges.append(1 + np.rint(spans * SPAN).astype(np.int64))
+    charges[-1][:] = 1 + SPAN
+    return list(ladder.tables), charges, 1 + SPAN
+
+
+def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
+    """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
+    values = columns.dictionaries[name].values
+    places = order(values.to_pylist())
+    rank = np.empty(len(places), dtype=np.int32)
+    rank[places] = np.arange(len(places), dtype=np.int32)
+    tree: list[npt.NDArray[np.int32]] = []
+    if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
+        tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]
+        tree[0] = np.arange(len(places), dtype=np.int32)
+    return rank[columns.codes[name]], len(places), tree
+
+
+def order(values: list[Any]) -> npt.NDArray[np.int64]:
+    """Numbers by size, other values by their text, a missing value first."""
+    try:
+        keys = [(value is not None, float(value or 0), "") for value in values]
+    except (TypeError, ValueError):
+        keys = [(value is not None, 0.0, "" if value is None else str(value)) for value in values]
+    return np.array(sorted(range(len(values)), key=keys.__getitem__), dtype=np.int64)

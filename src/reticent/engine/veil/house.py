@@ -1,0 +1,159 @@
+"""House: what a key pins for life: l, the prior by stratum, the domain, the orders and the kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent import _core
+from reticent.engine.veil.domain import MISSING, Domain
+from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.steps import Steps
+from reticent.errors import PolicyError
+from reticent.policy.hierarchy import ROOT
+from reticent.policy.prior import read_strata
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+    from reticent.policy.prior import Prior
+
+ORDERS = 64
+"""One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
+_PARTS = 1 << 20
+"""Of a count of one."""
+OWN = ("row", "event", "person")
+"""Columns that a veiled release adds."""
+
+
+@dataclass(frozen=True, repr=False)
+class House:
+    """The public side of a veil, and how records fall into it.
+
+    Attributes:
+        l: candidates per record.
+        sensitive: the veiled column.
+        domain: its values, in canonical order.
+        by: published columns that the prior depends on.
+        strata: per row of the prior its cells, nodes or `*`.
+        stretches: rows x values on a line of length l.
+        orders: orders x values.
+        steps: how values follow one another; None: later values that differ are not offered.
+    """
+
+    l: int
+    sensitive: str
+    domain: Domain
+    by: tuple[str, ...]
+    strata: tuple[tuple[str, ...], ...]
+    stretches: npt.NDArray[np.uint64]
+    orders: npt.NDArray[np.uint16]
+    steps: Steps | None
+    policy: Policy
+
+    def __repr__(self) -> str:
+        return f"House(l={self.l}, {len(self.domain)} values, {len(self.strata)} rows)"
+
+    @classmethod
+    def of(cls, policy: Policy, kind: str) -> House:
+        """The house of a policy; refuses one without a prior, and says the ways out."""
+        sensitive = _sensitive(policy)
+        settings = policy.prior
+        if settings is None or settings.file is None:
+            raise PolicyError(
+                "The veil needs a prior: what a reader knows already of the sensitive values.",
+                hint="Write prior: {file: prior.csv} with public statistics, or make it from a past or a disjoint sample: "
+                "reticent prior PAST -p POLICY -o prior.csv.",
+            )
+        prior = read_strata(policy.path(settings.file), "prior")
+        domain = Domain.of_labels(prior.totals(), policy, sensitive)
+        strata, counts = _rows(prior, domain)
+        l = policy.l_of(kind)
+        return cls(
+            l=l,
+            sensitive=sensitive,
+            domain=domain,
+            by=prior.by,
+            strata=strata,
+            stretches=_core.veil.stretches_of_counts(counts, l=l),
+            orders=_orders(domain, settings.order, counts),
+            steps=Steps.of(policy, sensitive, domain),
+            policy=policy,
+        )
+
+    @cached_property
+    def levels(self) -> Levels:
+        """How published columns lead to a row."""
+        return Levels(self.policy, self.by, self.strata)
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same l, prior, domain, orders and kernel."""
+        return hashlib.sha256(json.dumps(self.document(), sort_keys=True).encode()).hexdigest()
+
+    def document(self) -> dict[str, Any]:
+        """What `veil.json` says of the house: all that a recipient or a judge needs, and nothing private."""
+        settings = self.policy.prior
+        return {
+            "l": self.l,
+            "one": int(_core.veil.ONE),
+            "sensitive": self.sensitive,
+            "domain": list(self.domain.labels),
+            "by": list(self.by),
+            "rows": [list(cells) for cells in self.strata],
+            "stretches": self.stretches.tolist(),
+            "order": settings.order if settings else "random",
+            "orders": self.orders.tolist(),
+            "kernel": None if self.steps is None else self.steps.document(),
+            "epsilon": settings.epsilon if settings else None,
+        }
+
+    def veil(self, key: bytes) -> _core.veil.Veil:
+        """The mechanism under a key."""
+        kernel = None if self.steps is None else self.steps.kernel()
+        return _core.veil.Veil(key=key, l=self.l, stretches=self.stretches, orders=self.orders, kernel=kernel)
+
+
+def _sensitive(policy: Policy) -> str:
+    if len(policy.sensitive) != 1:
+        raise PolicyError(
+            f"The veil covers exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+            hint="Join them into one: {role: sensitive, combine: [a, b]}.",
+        )
+    if policy.privacy.t is not None:
+        raise PolicyError(
+            "t does not apply to the veil.", hint="Take t out, and write prior: {order: hierarchy} against similarity."
+        )
+    taken = [name for name in policy.released if name in OWN]
+    if taken:
+        raise PolicyError(
+            f"A released column is called '{taken[0]}', as one of the veil's own.", hint="Rename the column."
+        )
+    return policy.sensitive[0]
+
+
+def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.uint64]]:
+    """Strata with their counts by code; one for everybody else is added where the file has none."""
+    strata = dict(prior.strata)
+    everybody = (ROOT,) * len(prior.by)
+    strata.setdefault(everybody, prior.totals())
+    counts = np.zeros((len(strata), len(domain)))
+    for row, cells in enumerate(strata.values()):
+        for value, count in cells.items():
+            counts[row, domain.code(MISSING if value is None else value)] += count
+    # Counts need not be whole; the line is laid in integers.
+    return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
+
+
+def _orders(domain: Domain, order: str, counts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+    """The public orders: the same for the same prior, whoever computes them."""
+    seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
+    if order == "hierarchy":
+        return _core.veil.hierarchy_orders(domain.parents(), count=ORDERS, seed=seed)
+    return _core.veil.random_orders(len(domain), count=ORDERS, seed=seed)

@@ -1,0 +1,97 @@
+"""Published quasi-identifiers at the level that the policy names, and the strata of the prior that records fall into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.encode import Dictionary
+from reticent.errors import DataError, PolicyError
+from reticent.policy.hierarchy import ROOT, Ladder, ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+
+
+class Levels:
+    """Climbs each quasi-identifier to its published level; what was climbed once is remembered."""
+
+    def __init__(self, policy: Policy, by: Sequence[str], strata: Sequence[tuple[str, ...]]) -> None:
+        self._policy, self._by, self._strata = policy, tuple(by), tuple(strata)
+        absent = [name for name in self._by if name not in (*policy.quasi, *policy.plain)]
+        if absent:
+            raise PolicyError(
+                f"prior: the file depends on '{absent[0]}', which the policy does not release.",
+                hint="Make the prior again with `reticent prior`, by published columns.",
+            )
+        self._places: dict[tuple[frozenset[str], ...], int] = {}
+
+    def publish(self, table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
+        """The released columns of a table but the sensitive one, and the row of the prior of every record."""
+        columns: dict[str, pa.Array] = {}
+        nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]] = {}
+        for name in (*self._policy.quasi, *self._policy.plain):
+            words = Dictionary()
+            codes = words.encode(table.column(name))
+            level, rungs = self._rungs(name, words.values)
+            columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
+            if name in self._by:
+                nodes[name] = codes, _above(rungs, level)
+        return pa.table(columns), self._rows(table.num_rows, nodes)
+
+    def _rungs(self, name: str, values: pa.Array) -> tuple[int, Ladder]:
+        column = self._policy.columns[name]
+        spec = column.hierarchy if column.role == "quasi" else None
+        rungs = ladder(spec, values, column=name, base=self._policy.base)
+        if column.level > rungs.height:
+            raise PolicyError(
+                f"columns.{name}: level {column.level} is above the {rungs.height} levels of its hierarchy.",
+                hint=f"Write a level of at most {rungs.height}.",
+            )
+        return column.level, rungs
+
+    def _rows(
+        self, size: int, nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]]
+    ) -> npt.NDArray[np.uint32]:
+        """Records that agree in the columns of the prior are looked up once."""
+        key = np.zeros(size, dtype=np.int64)
+        for codes, above in nodes.values():
+            key = key * max(len(above), 1) + codes
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        sets = [nodes[name] for name in self._by]
+        rows = [self._row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
+        found: npt.NDArray[np.uint32] = np.array(rows, dtype=np.uint32)[inverse.reshape(-1)]
+        return found
+
+    def _row(self, above: tuple[frozenset[str], ...]) -> int:
+        """The stratum with the most cells that are not `*` among those a record lies in."""
+        if above not in self._places:
+            fits = [
+                (sum(cell != ROOT for cell in cells), -row)
+                for row, cells in enumerate(self._strata)
+                if all(cell in nodes for cell, nodes in zip(cells, above, strict=True))
+            ]
+            if not fits:
+                raise DataError(
+                    "A record falls into no stratum of the prior.",
+                    hint="Make the prior again with `reticent prior`: it has a stratum for everybody else.",
+                )
+            self._places[above] = -max(fits)[1]
+        return self._places[above]
+
+
+def _above(rungs: Ladder, level: int) -> list[frozenset[str]]:
+    """Per leaf, the labels of its published node and of all nodes above it."""
+    labels = [rungs.labels[at].cast(pa.string()).to_pylist() for at in range(level, rungs.height + 1)]
+    tables = [rungs.tables[at].tolist() for at in range(level, rungs.height + 1)]
+    leaves = range(len(rungs.tables[0]))
+    return [
+        frozenset(words[table[leaf]] or "" for words, table in zip(labels, tables, strict=True)) | {ROOT}
+        for leaf in leaves
+    ]

@@ -1,0 +1,113 @@
+"""A policy and every file it names, as one value: the one list of those files, and the one way to carry them elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Self
+
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reticent.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A file that a policy names.
+
+    Attributes:
+        place: the setting that names it.
+        name: as it is written there.
+        secret: a key: its content is no part of the policy's meaning.
+    """
+
+    place: str
+    name: str
+    secret: bool = False
+
+
+def named_files(policy: Policy) -> Iterator[NamedFile]:
+    """Every file the policy names, wherever it names it."""
+    for name, column in policy.columns.items():
+        for part in ("hierarchy", "updates"):
+            spec = getattr(column, part)
+            if spec is not None and spec.file is not None:
+                yield NamedFile(f"columns.{name}.{part}", spec.file)
+        if column.identifier is not None and column.identifier.key_file is not None:
+            yield NamedFile(f"columns.{name}.identifier", column.identifier.key_file, secret=True)
+    if policy.prior is not None and policy.prior.file is not None:
+        yield NamedFile("prior", policy.prior.file)
+    if policy.prior is not None and policy.prior.kernel is not None:
+        yield NamedFile("prior.kernel", policy.prior.kernel.file)
+    for kind in ("evolving", "series", "stream"):
+        prior = getattr(policy, kind).prior
+        if prior is not None:
+            yield NamedFile(f"{kind}.prior", prior.file)
+
+
+@dataclass(frozen=True, repr=False)
+class Bundle:
+    """The settings of a policy and the contents of its files, by name."""
+
+    settings: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def pack(cls, policy: Policy) -> Self:
+        """A policy with all of its files; refuses files outside the policy's folder."""
+        files = {}
+        for named in named_files(policy):
+            _refuse_outside(named.name)
+            try:
+                files[named.name] = policy.path(named.name).read_bytes()
+            except OSError as error:
+                raise PolicyError(
+                    f"{named.place}: cannot read {PurePath(named.name).name} ({error.strerror}).",
+                    hint="Correct the path; it starts from the policy's folder.",
+                ) from None
+        return cls(policy.to_dict(), files)
+
+    def unpack(self, folder: Path) -> Policy:
+        """The policy over its files, which are laid into a private folder; refuses one that names other files."""
+        from reticent.policy.policy import Policy
+
+        for name in self.files:
+            _refuse_outside(name)
+        policy = Policy.from_dict(dict(self.settings), base=folder)
+        absent = [named for named in named_files(policy) if named.name not in self.files]
+        if absent:
+            raise PolicyError(
+                f"{absent[0].place}: the policy names {len(absent)} files that were not sent.",
+                hint="Send them along, under plain names.",
+            )
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+        return policy
+
+    def to_bytes(self) -> bytes:
+        """For a store, or another machine."""
+        files = {name: base64.b64encode(content).decode() for name, content in self.files.items()}
+        return json.dumps({"policy": self.settings, "files": files}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Reads what `to_bytes` wrote."""
+        plain = json.loads(data)
+        return cls(plain["policy"], {name: base64.b64decode(text) for name, text in plain["files"].items()})
+
+
+def _refuse_outside(name: str) -> None:
+    path = PurePath(name)
+    if not name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise PolicyError(
+            "The policy names a file outside its folder.", hint="Put the file beside the policy and name it alone."
+        )

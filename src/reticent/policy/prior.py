@@ -1,0 +1,103 @@
+"""The one reader of priors: how often each sensitive value occurred in the past, for everybody or by stratum.
+
+A file has one line per value: `value,count`, or `sex,age,value,count` where it depends on published columns; such a cell is a
+node of the column's hierarchy, or `*` for all.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Counts = dict[str | None, int]
+"""Value -> count; None stands for a missing value."""
+
+
+@dataclass(frozen=True, repr=False)
+class Prior:
+    """Counts by stratum.
+
+    Attributes:
+        by: the columns that strata are made of.
+        strata: per stratum, a node or `*` for each of these columns -> counts.
+    """
+
+    by: tuple[str, ...]
+    strata: Mapping[tuple[str, ...], dict[str | None, float]]
+
+    def __repr__(self) -> str:
+        return f"Prior({len(self.strata)} strata by {', '.join(self.by) or 'nothing'})"
+
+    def totals(self) -> dict[str | None, float]:
+        """Counts over all strata."""
+        totals: dict[str | None, float] = {}
+        for counts in self.strata.values():
+            for value, count in counts.items():
+                totals[value] = totals.get(value, 0) + count
+        return totals
+
+
+def read_prior(path: Path, place: str) -> Counts:
+    """The counts of a file over all strata; a count of 0 is allowed.
+
+    Raises:
+        PolicyError: see `read_strata`.
+    """
+    totals = {value: round(count) for value, count in read_strata(path, place).totals().items()}
+    if not any(totals.values()):
+        raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
+    return totals
+
+
+def read_strata(path: Path, place: str) -> Prior:
+    """The counts of a file by stratum; without columns before `value` the head may be left out.
+
+    Args:
+        path: the file.
+        place: the setting that names it, for messages.
+
+    Raises:
+        PolicyError: it cannot be read, a line is no value and whole count, or nothing was counted.
+    """
+    rows = _rows(path, place)
+    head = [cell.strip() for cell in rows[0]] if rows else []
+    headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
+    by = tuple(head[:-2]) if headed else ()
+    strata: dict[tuple[str, ...], dict[str | None, float]] = {}
+    for number, row in enumerate(rows[headed:], 1 + headed):
+        count = _count(row[-1])
+        if len(row) != len(by) + 2 or count is None:
+            raise PolicyError(
+                f"{place}: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
+                hint="Write one value,count per line.",
+            )
+        counts = strata.setdefault(tuple(row[:-2]), {})
+        value = row[-2] or None
+        counts[value] = counts.get(value, 0) + count
+    if not all(any(counts.values()) for counts in strata.values()) or not strata:
+        raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
+    return Prior(by, strata)
+
+
+def _count(cell: str) -> float | None:
+    try:
+        count = float(cell)
+    except ValueError:
+        return None
+    return count if 0 <= count < math.inf else None
+
+
+def _rows(path: Path, place: str) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise PolicyError(f"{place}: cannot read {path.name} as CSV.", hint="Give a file of value,count.") from None

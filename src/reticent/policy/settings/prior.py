@@ -1,0 +1,31 @@
+"""The `prior` section: what a reader is assumed to know already, and how the veil is drawn over it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from reticent.policy.section import FileRef, Section
+
+
+class PriorSettings(Section):
+    """Where the veil's prior comes from, and the settings that its key pins for life."""
+
+    file: str | None = Field(default=None, description="value,count of the past, or by columns, value, count")
+    by: tuple[str, ...] = Field(default=(), description="the published columns that the prior depends on")
+    epsilon: float | None = Field(default=None, gt=0, description="privacy loss that the prior's counts have cost")
+    warmup: int | None = Field(default=None, ge=100, description="records of a stream that wait once, to make a prior")
+    order: Literal["random", "hierarchy"] = Field(
+        default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
+    )
+    unit: str | None = Field(default=None, description="household or ward column, where values are contagious")
+    kernel: FileRef | None = Field(default=None, description="how values follow one another: value,next,probability")
+    link: bool | None = Field(default=None, description="publish a pseudonym of the person; default for series only")
+
+    @model_validator(mode="after")
+    def _from_somewhere(self) -> PriorSettings:
+        if self.file is not None and self.warmup is not None:
+            raise PydanticCustomError("one", "write file or warmup, not both.")
+        return self

@@ -1,0 +1,72 @@
+"""Blocks of bytes cut into batches of complete records; what is left waits for the next block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from reticent.publication.csv_lines import CsvLines
+from reticent.publication.records import Bad, JsonLines, RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reticent.publication.records import Batch
+
+# A record longer than this is taken for a quote that was never closed.
+_LONGEST = 16 << 20
+
+
+class Lines(Protocol):
+    """Records out of blocks of bytes, in one format."""
+
+    needs_header: bool
+
+    def begin(self, line: bytes) -> None:
+        """Takes the header line."""
+
+    def end(self, data: bytes, *, last: bool) -> int:
+        """Where the last complete record ends."""
+
+    def parse(self, data: bytes) -> Batch:
+        """The records of some complete lines."""
+
+
+Formats = Mapping[str, Callable[[RecordReader], Lines]]
+FORMATS: Formats = {"csv": CsvLines, "ndjson": JsonLines}
+
+
+class Blocks:
+    """Cuts an input in one format; `header` is its first line where it has one, or that of an input read on."""
+
+    def __init__(self, lines: Lines, reader: RecordReader, header: str | None = None) -> None:
+        self._lines, self._reader, self.header = lines, reader, header
+        self._rest = b""
+        if header is not None:
+            lines.begin(header.encode())
+
+    def cut(self, block: bytes, *, last: bool = False) -> Iterator[tuple[Batch, int]]:
+        """The batches that are complete now, with their lengths in bytes; the header is one without records."""
+        self._rest += block
+        if self._lines.needs_header and self.header is None:
+            size = self._rest.find(b"\n") + 1 or (len(self._rest) if last else 0)
+            if not size:
+                return
+            line = self._off(size)
+            self._lines.begin(line)
+            self.header = line.decode()
+            yield self._reader.nothing(), size
+        while self._rest:
+            size = self._lines.end(self._rest, last=last)
+            if size:
+                yield self._lines.parse(self._off(size)), size
+            elif last or len(self._rest) > _LONGEST:
+                # A quote that is never closed: its line is set aside, what follows may be fine.
+                size = self._rest.find(b"\n") + 1 or len(self._rest)
+                yield self._reader.nothing(1, [Bad(0, "a quote is opened and never closed", self._off(size))]), size
+            else:
+                return
+
+    def _off(self, size: int) -> bytes:
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data

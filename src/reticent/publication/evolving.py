@@ -1,0 +1,269 @@
+"""A table that gains, loses and corrects rows, on a store; each change is one transaction.
+
+A change writes the rows it touched and nothing else, so its cost grows with the change and not with the table. A publication is
+stored before anyone sees it: after a crash the stored one is delivered, never a second one made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.encode import Dictionary
+from reticent.engine import publisher, publisher_class
+from reticent.engine.evolving import change_feed
+from reticent.engine.rng import Rng
+from reticent.errors import StateError
+from reticent.publication.gate import Passed, let_through
+from reticent.publication.publication import Also, Commit, Publication
+from reticent.release.codec import digest, from_bytes, table_bytes, table_from
+from reticent.store import evolving as rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from reticent.engine.evolving.base import EvolvingPublisher
+    from reticent.engine.evolving.change import Change
+    from reticent.policy import Policy
+    from reticent.release import Release
+    from reticent.store import Store, Transaction
+
+    Rows = np.ndarray[Any, np.dtype[np.uint32]]
+    AlsoChanged = Callable[[Transaction, Change], None]
+
+LAST, STATE = "last", "state"
+
+
+class Evolving(Publication):
+    """One evolving table in a store; everything is on disk when a call returns."""
+
+    kind = "evolving"
+
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        *,
+        name: str = "",
+        commit: Commit | None = None,
+        rng: Rng | None = None,
+        whole: bool = True,
+    ) -> None:
+        """Over a store that knows the table.
+
+        Args:
+            store: the store.
+            policy: the policy of the table, for life.
+            name: the table's name in the store.
+            commit: how a step becomes durable.
+            rng: instead of the key that the store keeps, for tests only.
+            whole: keep the table in memory between calls. Otherwise a change loads the records it names and no others,
+                where the method allows it, so that one small change to a large table is quick.
+        """
+        super().__init__(store, policy, name=name, commit=commit)
+        self._rng = rng or self.rng(policy.evolving.method)
+        self._whole = whole
+        self._engine: EvolvingPublisher | None = None
+        self._known: dict[str, int] = {}
+        self._state: dict[str, Any] = {}
+
+    @property
+    def engine(self) -> EvolvingPublisher:
+        """The whole table, as the last transaction left it."""
+        if self._engine is None:
+            self._engine = self._load(None)
+        return self._engine
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def insert(self, batch: pa.Table, *, again: bool = True, also: AlsoChanged | None = None) -> Change:
+        """Adds records, in one transaction; `again=False` refuses those that the last change has brought already."""
+        return self._change(batch, lambda engine: engine.insert(batch), again=again, also=also)
+
+    def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
+        """Removes records by person or record id, in one transaction."""
+        column = by or self.policy.evolving.record or str(self.policy.person)
+        return self._change(pa.table({column: ids}), lambda engine: engine.delete(ids, by=by))
+
+    def update(self, batch: pa.Table) -> Change:
+        """Replaces records, in one transaction."""
+        return self._change(batch, lambda engine: engine.update(batch))
+
+    def apply(self, batch: pa.Table, *, again: bool = True, also: AlsoChanged | None = None) -> Change:
+        """Applies a change feed, in one transaction; `again=False` refuses the feed that the last change was."""
+        return self._change(batch, lambda engine: engine.apply(batch), again=again, also=also)
+
+    def push(self, batch: pa.Table, *, also: AlsoChanged | None = None) -> Change:
+        """Applies a batch: a change feed if it has a column `op`, insertions otherwise."""
+        feed = change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns
+        return (self.apply if feed else self.insert)(batch, also=also)
+
+    def _change(
+        self,
+        batch: pa.Table,
+        work: Callable[[EvolvingPublisher], Change],
+        *,
+        again: bool = True,
+        also: AlsoChanged | None = None,
+    ) -> Change:
+        with self.turn:
+            last = b"" if again else self._new(batch)
+            with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
+                change = work(engine)
+
+                def step(tx: Transaction) -> None:
+                    rows_of.remove(tx, self.name, change.removed.tolist())
+                    self._write(tx, engine, change.written)
+                    tx.put(self.name, self.kind, LAST, last)
+                    if also is not None:
+                        also(tx, change)
+
+                self.commit(step)
+            return change
+
+    def _new(self, batch: pa.Table) -> bytes:
+        """The digest of a change that is not the last one once more, as when a command is repeated after a crash."""
+        last = digest(batch).encode()
+        if self.store.get(self.name, self.kind, LAST) == last:
+            raise StateError(
+                "The last change of this table was this very file.",
+                hint="Nothing was changed now. If the same records are to come in once more, add --again.",
+            )
+        return last
+
+    # -- publication -----------------------------------------------------------------------------------------------
+
+    def publish(self, *, again: bool = False, sent: bool = True, also: Also | None = None) -> Passed:
+        """Publishes the table as it is now.
+
+        Args:
+            again: try although the method is made for one publication and one was made; the judge decides.
+            sent: nobody else has to hand it over.
+            also: takes part in the transaction that publishes.
+
+        Raises:
+            GuaranteeError: the policy cannot be met; nothing was published and the table is as it was.
+        """
+        with self.turn, self._or_forget(self.engine) as engine:
+            release, moved = engine.prepare(again=again)
+            ledger, members = self.store.ledger(self.name), engine.members()
+            passed = let_through(
+                release, self.policy, self.kind, earlier=self.earlier(), ledger=ledger, members=members
+            )
+
+            def step(tx: Transaction) -> Passed:
+                stored = passed.keep(tx, self.name, sent=sent)
+                self._write(tx, engine, moved)
+                if also is not None:
+                    also(tx, stored)
+                return stored
+
+            return self.commit(step)
+
+    def deliver(self, folder: str | Path | None, *, again: bool = False, form: str = "csv") -> Release:
+        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        with self.turn:
+            waiting = next(self.store.unsent(self.name), None)
+            if waiting is not None:
+                return self._hand_over(from_bytes(waiting.payload), waiting.number, folder, form)
+            passed = self.publish(again=again, sent=False)
+            return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
+
+    def status(self) -> dict[str, Any]:
+        """How the table stands, in plain values; nothing of it is private."""
+        method = self.policy.evolving.method
+        state = {"records": 0, "held": 0, "step": 0, "publications": 0} | self._stored()
+        return {
+            "method": method,
+            "l": self.policy.l_of(self.kind),
+            "records": state["records"],
+            "publishable": state["records"] - state["held"],
+            "held": state["held"],
+            "changes": state["step"] - state["publications"],
+            "publications": state["publications"],
+            "undelivered": sum(1 for _ in self.store.unsent(self.name)),
+            "safe_again": cast("type[EvolvingPublisher]", publisher_class(self.kind, method)).safe_again,
+            "policy_hash": self.policy.hash,
+        }
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _write(self, tx: Transaction, engine: EvolvingPublisher, rows: Rows) -> None:
+        """The touched rows, new words, and what changed of the small state."""
+        records = engine.records
+        fixed = np.concatenate([records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8)], axis=1)
+        classes, seats = records.classes[rows].tolist(), records.seats[rows].tolist()
+        written = (
+            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i], seats[i])
+            for i, row in enumerate(rows.tolist())
+        )
+        rows_of.write(tx, self.name, written)
+        for name, words in records.words.items():
+            first = self._known[name]
+            if len(words) > first:
+                values = pa.table({"value": words.values.slice(first)})
+                rows_of.add_words(tx, self.name, name, first, table_bytes(values))
+        for key, value in engine.extra().items():
+            if self._state.get(key) != value:
+                tx.put(self.name, STATE, key, json.dumps(value).encode())
+
+    @contextlib.contextmanager
+    def _or_forget(self, engine: EvolvingPublisher) -> Iterator[EvolvingPublisher]:
+        """A step of an engine. What could not be stored has not happened: memory goes back to what the store says."""
+        step = engine.step
+        try:
+            yield engine
+        except BaseException:
+            if engine.step != step:  # otherwise it was refused before anything was touched
+                self._engine = None
+            raise
+        self._engine = engine if self._whole else None
+        self._note(engine, engine.extra())
+
+    def _note(self, engine: EvolvingPublisher, state: dict[str, Any]) -> None:
+        """What the store has now, so that only what is new is written."""
+        self._known = {name: len(words) for name, words in engine.records.words.items()}
+        self._state = state
+
+    def _stored(self) -> dict[str, Any]:
+        return {key: json.loads(value) for key, value in self.store.items(self.name, STATE).items()}
+
+    def _load(self, change: pa.Table | None) -> EvolvingPublisher:
+        """The table as the last transaction left it, or the part that a change concerns."""
+        engine = cast(
+            "EvolvingPublisher", publisher(self.policy, self.kind, self.policy.evolving.method, rng=self._rng)
+        )
+        named = None if change is None else engine.needs(change)
+        if named is None:
+            rows = rows_of.read(self.store, self.name)
+        else:
+            rows = rows_of.find(self.store, self.name, persons=named.persons, names=named.records)
+        for column in engine.records.columns:
+            parts = [table_from(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
+            if parts:
+                engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
+        _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
+        state = self._stored()
+        if state:
+            engine.resume(state)
+        self._note(engine, state)
+        return engine
+
+
+def _fill(engine: EvolvingPublisher, stored: list[rows_of.Row], top: int | None) -> None:
+    records, width = engine.records, 4 * len(engine.records.columns)
+    rows = np.array([row.row for row in stored], dtype=np.uint32)
+    names = [str(row.name) for row in stored] if engine.name else None
+    records.load(rows, [row.person for row in stored], names, top=top)
+    if stored:
+        fixed = np.frombuffer(b"".join(bytes(row.fixed) for row in stored), np.uint8).reshape(len(stored), width + 24)
+        records.codes[rows] = np.ascontiguousarray(fixed[:, :width]).view(np.int32)
+        records.hashes[rows] = np.ascontiguousarray(fixed[:, width:]).view(np.uint64)
+        records.classes[rows] = [row.group for row in stored]
+        records.seats[rows] = [row.seat for row in stored]

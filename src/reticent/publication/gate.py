@@ -1,0 +1,99 @@
+"""The gate: nothing leaves that the judge has refuted, beside everything the same publication gave out before.
+
+Guarantee: what passes verifies as `reticent.audit.verify` says, with all earlier releases and the ledger in view; what does not
+    pass is a GuaranteeError, for every kind and every caller. There is no way around it and no switch.
+Not covered: what the judge cannot see, see `reticent.audit.verify`.
+Cost: the judge's; earlier releases were judged by themselves when they were published, and are only laid side by side here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reticent.audit import verify
+from reticent.engine.base import Members
+from reticent.errors import GuaranteeError
+from reticent.release import Ledger, LedgerEntry
+from reticent.release.codec import to_bytes
+
+if TYPE_CHECKING:
+    from reticent.audit.verdict import Verdict
+    from reticent.policy import Policy
+    from reticent.release import Release
+    from reticent.release.release import Kind
+    from reticent.store import Transaction
+
+
+@dataclass(frozen=True, repr=False)
+class Passed:
+    """A release that the judge has let through, its bytes, and what the ledger will say of it."""
+
+    release: Release
+    verdict: Verdict
+    payload: bytes
+    entry: LedgerEntry
+    members: Members
+
+    def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
+        """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
+        number = tx.put_outbox(publisher, "release", self.payload, position=position)
+        entry = replace(self.entry, number=number + 1)
+        tx.record_ledger(publisher, entry, *self.members)
+        if sent:
+            tx.mark_sent(publisher, number)
+        return replace(self, entry=entry)
+
+
+def let_through(
+    release: Release,
+    policy: Policy,
+    kind: Kind,
+    *,
+    earlier: Sequence[Release] = (),
+    ledger: Ledger | None = None,
+    members: Members | None = None,
+) -> Passed:
+    """Asks the judge about a release beside all earlier ones.
+
+    Args:
+        release: what is to be published.
+        policy: what must hold.
+        kind: what the publication is; the release's own word is not taken for it.
+        earlier: everything this publication gave out before, in order.
+        ledger: who stood in which group of the earlier ones.
+        members: who stands in which group of this one.
+
+    Raises:
+        GuaranteeError: a claim is refuted; nothing was published.
+    """
+    payload, members = to_bytes(release), members or Members.nobody()
+    ledger = Ledger() if ledger is None else ledger
+    entry = LedgerEntry(
+        number=len(ledger) + 1,
+        time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        policy_hash=policy.hash,
+        method=release.method,
+        counts=release.counts,
+        digest=hashlib.sha256(payload).hexdigest(),
+    )
+    ledger.record(entry, *members)
+    verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1)
+    refuse_refuted(verdict, several=bool(earlier))
+    return Passed(release, verdict, payload, entry, members)
+
+
+def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:
+    """Raises when the judge has refuted a claim."""
+    if verdict.holds:
+        return
+    claims = ", ".join(dict.fromkeys(finding.claim for finding in verdict.refuted)) or "nothing could be checked"
+    hint = (
+        "Beside the earlier releases it would tell too much: use a method that is made for several of them."
+        if several
+        else "Ask for less in the policy, or use another method."
+    )
+    raise GuaranteeError(f"The judge refuted the release ({claims}); nothing was published.", hint=hint)

@@ -1,0 +1,50 @@
+"""What a stream is connected to: sources of bytes, sinks of lines, and who watches; made by `connectors`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Source(Protocol):
+    """Where bytes come from."""
+
+    name: str
+    regular: bool
+    """Whether it can be read on from any place."""
+    answers: bool
+    """Whether a sender waits to hear that what it sent is stored."""
+
+    def skip(self, offset: int) -> None:
+        """Leaves out what was read before; called before the first read."""
+
+    def read(self) -> bytes | None:
+        """What is there now; empty at the end; None when woken."""
+
+    def acknowledge(self) -> None:
+        """Everything read so far is stored."""
+
+    def guess(self, data: bytes) -> str:
+        """The format of the input, by how it begins."""
+
+
+class Sink(Protocol):
+    """Takes released bytes in order."""
+
+    def resume(self, sent: int, waiting: int) -> None:
+        """Called once: the sinks have confirmed `sent` bytes so far, and `waiting` more are stored and come again."""
+
+    def write(self, payload: bytes) -> None:
+        """Takes one batch; when it returns, the batch is safe."""
+
+
+class Watch(Protocol):
+    """Sees a run go by."""
+
+    def batch(self, records: int, seconds: float) -> None:
+        """A batch is safe, `seconds` after its first byte was read."""
+
+    def tick(self, metrics: Callable[[], Mapping[str, float]], *, final: bool = False) -> None:
+        """Another batch is on its way; `metrics` are made when they are asked for."""

@@ -1,0 +1,140 @@
+"""The same persons again: a series on a store.
+
+One transaction holds the release, the history it belongs to and the ledger's entry. Only then is the folder written. After a crash
+in between, the same call with the same data delivers the stored release; making another one would be a second publication of
+the same people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reticent.engine import publisher, publisher_class
+from reticent.engine.rng import Rng
+from reticent.errors import StateError
+from reticent.publication.gate import Passed, let_through
+from reticent.publication.publication import Also, Publication
+from reticent.release.codec import digest, from_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+    from reticent.release import Ledger, Release
+    from reticent.store import OutboxEntry, Transaction
+
+
+@dataclass(frozen=True, repr=False)
+class Next:
+    """A release that may be published, and the history it makes."""
+
+    passed: Passed
+    state: bytes
+    secret: bytes
+
+
+def compose(
+    table: pa.Table,
+    policy: Policy,
+    rng: Rng,
+    *,
+    state: bytes | None = None,
+    earlier: Sequence[Release] = (),
+    ledger: Ledger | None = None,
+) -> Next:
+    """The next release of a series, or the first; nothing is stored yet."""
+    method = policy.series.method
+    if state is None:
+        engine = publisher(policy, "series", method, rng=rng)
+    else:
+        engine = publisher_class("series", method).restore(policy, state)
+    engine.push(table)
+    (release,) = engine.cut()
+    passed = let_through(release, policy, "series", earlier=earlier, ledger=ledger, members=engine.members())
+    return Next(passed, engine.snapshot(), rng.secret)
+
+
+class Series(Publication):
+    """One series in a store."""
+
+    kind = "series"
+
+    def publish(
+        self,
+        table: pa.Table,
+        *,
+        seed: int | None = None,
+        first: Next | None = None,
+        sent: bool = True,
+        also: Also | None = None,
+    ) -> Passed:
+        """Publishes a table, all records as they are now, as the next release.
+
+        Args:
+            table: exactly the columns of the policy.
+            seed: makes a new series repeatable, for tests only.
+            first: the first release, if it was composed before there was a store.
+            sent: nobody else has to hand it over.
+            also: takes part in the transaction that publishes.
+
+        Raises:
+            GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
+        """
+        with self.turn:
+            following = self._next(table, seed) if first is None else self._still_first(first)
+            position = digest(table)
+
+            def step(tx: Transaction) -> Passed:
+                passed = following.passed.keep(tx, self.name, position=position, sent=sent)
+                tx.put_snapshot(self.name, following.state)
+                if also is not None:
+                    also(tx, passed)
+                return passed
+
+            return self.commit(step)
+
+    def deliver(
+        self,
+        table: pa.Table,
+        folder: str | Path | None,
+        *,
+        seed: int | None = None,
+        first: Next | None = None,
+        form: str = "csv",
+    ) -> Release:
+        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        with self.turn:
+            waiting = next(self.store.unsent(self.name), None)
+            if waiting is not None:
+                return self._hand_over(_same(waiting, table), waiting.number, folder, form)
+            passed = self.publish(table, seed=seed, first=first, sent=False)
+            return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
+
+    def _next(self, table: pa.Table, seed: int | None) -> Next:
+        rng = self.rng(self.policy.series.method) if seed is None else Rng.from_seed(seed)
+        stored = self.store.snapshot(self.name)
+        state = None if stored is None else stored.payload
+        ledger = self.store.ledger(self.name)
+        return compose(table, self.policy, rng, state=state, earlier=self.earlier(), ledger=ledger)
+
+    def _still_first(self, first: Next) -> Next:
+        if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:
+            raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
+        digest = publisher_class(self.kind, self.policy.series.method).pinned(self.policy)
+        if digest:  # the first release was veiled under the secret itself, before there was a store
+            self.store.house(digest, key=first.secret)
+        return first
+
+
+def _same(waiting: OutboxEntry, table: pa.Table) -> Release:
+    """The release that was made but not delivered, if it is of these data."""
+    if waiting.position != digest(table):
+        raise StateError(
+            "The last release of this series was made but not written to its folder.",
+            hint="Run the same command with the data of that release first.",
+        )
+    return from_bytes(waiting.payload)

@@ -1,0 +1,361 @@
+"""Streams on a store: the loop that may die at any instruction.
+
+One transaction holds the input position, the released bytes, the change of the state and the dead letters; only then
+does the sink see the bytes. On restart the stored bytes are sent again and the input is read on from the stored position.
+Nothing that was published is ever computed a second time.
+
+The change of the state is the batch itself on codes: placing it again gives the same groups, because every choice is a
+function of the stream's key and the record's position. Whole snapshots come when the journal outgrows them, so the cost
+of durability follows the work and not the history.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from reticent.errors import DataError
+from reticent.policy import Policy
+from reticent.publication.blocks import FORMATS, Blocks, Formats
+from reticent.publication.lines import packed, unpacked
+from reticent.publication.publication import Commit, at_once
+from reticent.publication.stream_publication import Released, StreamPublication
+from reticent.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from reticent.publication.ports import Sink, Source, Watch
+    from reticent.publication.records import Batch
+    from reticent.release import Counts, Guarantee
+    from reticent.store import DeadLetter, Transaction
+
+__all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]
+
+NAME = "stream"
+
+
+@dataclass
+class Position:
+    """Where the stream stands: bytes read, records seen, bytes released, records set aside, and how it is written."""
+
+    offset: int = 0
+    seq: int = 0
+    out: int = 0
+    dead: int = 0
+    header: str | None = None
+    format: str | None = None
+
+    def text(self) -> str:
+        """As the store keeps it."""
+        return json.dumps(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a stream did, over all its runs; `seconds` are those of this one."""
+
+    counts: Counts
+    dead_letters: int
+    seconds: float
+    guarantee: Guarantee
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, repr=False)
+class _Step:
+    """One batch on its way to disk and sink."""
+
+    released: Released
+    snapshot: bytes | None
+    first: int
+    began: float
+    position: str = ""
+
+    @property
+    def lines(self) -> bytes:
+        """All that is delivered."""
+        return self.released.lines + self.released.late
+
+
+class Stream:
+    """A stream on a store: `run` from a source to a sink, or `push` batches and take the lines.
+
+    Closed or killed and opened again, it goes on where it was.
+
+    Args:
+        policy: the policy, or the path of its file.
+        store: the private side, or where it is: a file or a database URL.
+        seed: instead of the store's key, for tests and reproductions.
+        name: under which the store keeps it.
+        commit: how a step becomes durable; at once by default.
+    """
+
+    formats: Formats = FORMATS
+
+    def __init__(
+        self,
+        policy: Policy | str | Path,
+        *,
+        store: Store | str | Path,
+        seed: int | None = None,
+        name: str = NAME,
+        commit: Commit | None = None,
+    ) -> None:
+        self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
+        self.on_dead: Callable[[int, str, bytes], None] | None = None
+        self._name, self._seed = name, seed
+        self._stopping = False
+        self._start = time.perf_counter()
+        with ExitStack() as stack:
+            self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
+            self._store.register(name, policy_hash=self.policy.hash)
+            stack.enter_context(self._store.lock(name))
+            self._commit = commit or at_once(self._store)
+            self._resume()
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __repr__(self) -> str:
+        return f"Stream({self.policy.stream.method}, {self.publication.engine.counts})"
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The records that could not be released, so far."""
+        return self._store.dead_letters(self._name)
+
+    def stop(self) -> None:
+        """Finishes the batch at hand and ends the run; safe to call from a signal handler."""
+        self._stopping = True
+
+    def _resume(self) -> None:
+        stored = self._store.position(self._name)
+        self.position = Position(**json.loads(stored)) if stored else Position()
+        self.publication = StreamPublication.load(self.policy, self._store, self._name, seed=self._seed)
+        if self._store.snapshot(self._name) is None:
+            state = self.publication.snapshot()
+            self._commit(lambda tx: tx.put_snapshot(self._name, state))
+        unsent = list(self._store.unsent(self._name))
+        self._unsent = unsent[-1].number if unsent else -1
+        self.undelivered = b"".join(unpacked(entry.kind, entry.payload) for entry in unsent)
+        """Lines that were stored and perhaps not received before the last stop."""
+
+    # Pushing
+
+    def push(self, batch: pa.Table | bytes | str | Path) -> bytes:
+        """Releases a table, NDJSON in bytes, or a file of CSV or NDJSON lines; the lines are stored when it returns.
+
+        What cannot be read is a dead letter of the store.
+        """
+        reader = self.publication.reader
+        if isinstance(batch, str | Path):
+            return b"".join(map(self._push, self._file(Path(batch))))
+        return self._push(reader.ndjson(batch) if isinstance(batch, bytes) else reader.table(batch))
+
+    def _push(self, batch: Batch) -> bytes:
+        if not batch.total:
+            return b""
+        step = self._take(batch, 0, time.perf_counter())
+        self._write(step)
+        return step.lines
+
+    def _file(self, path: Path) -> Iterator[Batch]:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check it.") from None
+        lines = self.formats["ndjson" if data.lstrip()[:1] == b"{" else "csv"](self.publication.reader)
+        for batch, _ in Blocks(lines, self.publication.reader).cut(data, last=True):
+            yield batch
+
+    def close(self) -> bytes:
+        """Ends the stream: releases or suppresses what is held, and lets the store go."""
+        with self._stack:
+            step = self._last()
+            self._write(step)
+            self._acknowledge()
+        return step.lines
+
+    # Running
+
+    def run(
+        self,
+        source: Source,
+        sink: Sink,
+        *,
+        format: str | None = None,  # noqa: A002 - the word of the command line
+        replayed: bool = False,
+        watch: Watch | None = None,
+    ) -> Summary:
+        """Reads the source to its end, or until `stop`.
+
+        Args:
+            source: where records come from.
+            sink: where lines go.
+            format: of the input; by default as it was begun, or as the source guesses.
+            replayed: a pipe starts from the beginning again: what was read before is skipped.
+            watch: sees the run go by.
+        """
+        self._start = time.perf_counter()
+        self._resend(sink)
+        known = source.regular or (replayed and self.position.offset > 0)
+        if known:
+            source.skip(self.position.offset)
+        with _Writer(lambda step: self._deliver(step, sink, watch)) as writer:
+            for step in self._steps(source, writer, format, fresh=not known):
+                writer.submit(step)
+                if watch is not None:
+                    watch.tick(self._metrics)
+            if not self._stopping:
+                writer.submit(self._last())
+        self._acknowledge()
+        if watch is not None:
+            watch.tick(self._metrics, final=True)
+        return self.summary()
+
+    def summary(self) -> Summary:
+        """What the stream has done so far, over all its runs."""
+        engine, seconds = self.publication.engine, time.perf_counter() - self._start
+        return Summary(engine.counts, self.position.dead, seconds, engine.guarantee, engine.metrics)
+
+    def _metrics(self) -> Mapping[str, float]:
+        return self.publication.engine.metrics
+
+    def _resend(self, sink: Sink) -> None:
+        """Sends again, byte for byte, what was stored and perhaps not sent."""
+        sink.resume(max(0, self.position.out - len(self.undelivered)), len(self.undelivered))
+        if self.undelivered:
+            sink.write(self.undelivered)
+        self.undelivered = b""
+
+    def _steps(self, source: Source, writer: _Writer, form: str | None, *, fresh: bool) -> Iterator[_Step]:
+        blocks: Blocks | None = None
+        block: bytes | None = b"-"
+        while block and not self._stopping:
+            if source.answers:  # whoever sent it may forget it only when it is stored
+                writer.settle()
+                source.acknowledge()
+            block, began = source.read(), time.perf_counter()
+            if block is None or (not block and blocks is None):
+                return
+            blocks = blocks or self._blocks(form or source.guess(block), fresh=fresh)
+            for batch, size in blocks.cut(block, last=not block):
+                self.position.header = blocks.header
+                if batch.total:
+                    yield self._take(batch, size, began)
+                else:
+                    self.position.offset += size
+
+    def _blocks(self, form: str, *, fresh: bool) -> Blocks:
+        """The input in the format that the stream was begun in."""
+        self.position.format = self.position.format or form
+        reader = self.publication.reader
+        header = None if fresh else self.position.header
+        return Blocks(self.formats[self.position.format](reader), reader, header)
+
+    def _take(self, batch: Batch, size: int, began: float) -> _Step:
+        first = self.position.seq
+        released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
+        step = self._step(released, first, began)
+        self.position.offset += size
+        self.position.seq += batch.total
+        self.position.dead += len(batch.bad)
+        self.position.out += len(step.lines) if size else 0
+        return replace(step, position=self.position.text())
+
+    def _last(self) -> _Step:
+        """The input has ended."""
+        step = self._step(self.publication.close(), self.position.seq, time.perf_counter())
+        self.position.out += len(step.lines)
+        return replace(step, position=self.position.text())
+
+    def _step(self, released: Released, first: int, began: float) -> _Step:
+        whole = released.journal is None or self.publication.outgrown
+        return _Step(released, self.publication.snapshot() if whole else None, first, began)
+
+    # To disk and out
+
+    def _deliver(self, step: _Step, sink: Sink, watch: Watch | None) -> None:
+        self._write(step)
+        for row, reason, payload in step.released.bad:
+            if self.on_dead is not None:
+                self.on_dead(step.first + row, reason, payload)
+        if step.lines:
+            sink.write(step.lines)
+        if watch is not None and step.released.records:
+            watch.batch(step.released.records, time.perf_counter() - step.began)
+
+    def _write(self, step: _Step) -> None:
+        entry = packed(step.lines)
+
+        def change(tx: Transaction) -> int:
+            self._mark(tx)
+            number = tx.put_outbox(self._name, *entry, position=step.position) if step.lines else -1
+            if not step.lines:
+                tx.set_position(self._name, step.position)
+            if step.snapshot is not None:
+                tx.put_snapshot(self._name, step.snapshot)
+            elif step.released.journal:
+                tx.append_delta(self._name, step.released.journal)
+            for row, reason, payload in step.released.bad:
+                tx.dead_letter(self._name, str(step.first + row), reason, payload)
+            return number
+
+        self._unsent = self._commit(change)
+
+    def _mark(self, tx: Transaction) -> None:
+        """Whoever comes for more has got what was sent before."""
+        if self._unsent >= 0:
+            tx.mark_sent(self._name, self._unsent)
+            tx.forget_sent(self._name, self._unsent)
+
+    def _acknowledge(self) -> None:
+        """Notes that everything has been sent."""
+        if self._unsent >= 0:
+            self._commit(self._mark)
+        self._unsent = -1
+
+
+class _Writer:
+    """A thread that has one step at a time; a slow sink slows the source."""
+
+    def __init__(self, work: Callable[[_Step], None]) -> None:
+        self._work = work
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
+        self._pending: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                self.settle()
+        finally:
+            self._pool.shutdown(wait=True)
+
+    def submit(self, step: _Step) -> None:
+        """Hands a step over, when the one before it is done."""
+        self.settle()
+        self._pending = self._pool.submit(self._work, step)
+
+    def settle(self) -> None:
+        """Waits until everything is written and sent."""
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None

@@ -1,0 +1,191 @@
+"""One stream, or one shard of a stream, in memory: the engine, the judge of its batches, the writer of its lines.
+
+Every door uses this: the command line and the service, a Kafka partition and a shard of Spark differ in where records come
+from and in how a step becomes durable, and in nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from reticent.audit.running import GroupJudge, Opened, RecordJudge
+from reticent.engine.rng import Rng
+from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
+from reticent.errors import GuaranteeError, StateError
+from reticent.publication.lines import LineWriter
+from reticent.publication.records import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+    from reticent.publication.records import Bad, Batch
+    from reticent.store import Store
+
+# A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.
+_JOURNAL = 16 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class Released:
+    """What came of a batch.
+
+    Attributes:
+        lines: the lines of the batch's own records.
+        late: lines of records that were held, of this batch or of earlier ones.
+        journal: the change of the state; None where the state has to be kept whole.
+        records: how many records were taken in.
+        bad: the records that were set aside.
+    """
+
+    lines: bytes = b""
+    late: bytes = b""
+    journal: bytes | None = b""
+    records: int = 0
+    bad: Sequence[Bad] = ()
+
+
+class StreamPublication:
+    """One stream, or one shard of a stream, in memory.
+
+    Args:
+        policy: the policy of the stream.
+        rng: its key; by default that of the state.
+        shard: its number, where a stream has several.
+        state: a snapshot to go on from.
+    """
+
+    def __init__(self, policy: Policy, *, rng: Rng | None = None, shard: int = 0, state: bytes | None = None) -> None:
+        self.policy = policy
+        kind = stream_class(policy.stream.method)
+        engine, judges = _parted(state) if state is not None else (None, [])
+        self.engine: StreamPublisher = (
+            kind(policy, rng=rng or Rng.fresh(), shard=shard) if engine is None else kind.restore(policy, engine)
+        )
+        if rng is not None and (self.engine.rng.secret, self.engine.shard) != (rng.secret, shard):
+            raise StateError(
+                "The state of the stream was made under another key.",
+                hint="Start with the store that the stream was begun with: a new key would publish persons anew.",
+            )
+        self.reader = RecordReader(policy, self.engine.numbers)
+        self._lines = LineWriter(policy)
+        self._judge = _Judge(policy, judges)
+        self._next = self._judge.following
+        self._journal, self._whole = 0, len(state or b"")
+        self._refuted = False
+
+    @classmethod
+    def load(cls, policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Self:
+        """The stream of a name as the store has it, or a new one."""
+        saved = store.snapshot(name)
+        if saved is None:
+            return cls(policy, rng=Rng(store.key(name)) if seed is None else Rng.from_seed(seed))
+        publication = cls(policy, state=saved.payload)
+        for journal in saved.deltas:
+            publication.replay(journal)
+        return publication
+
+    def take(self, batch: Batch, seqs: npt.NDArray[np.uint64] | None = None) -> Released:
+        """Releases a batch, records at their positions in the input; by default it follows the last one.
+
+        Raises:
+            GuaranteeError: the judge refutes what the engine has done; nothing may be delivered, and the publication is
+                of no use any more.
+        """
+        if seqs is None:
+            seqs = (batch.rows + self._next).astype(np.uint64)
+            self._next += batch.total
+        if not batch.table.num_rows:
+            return Released(bad=batch.bad)
+        released = self._judged(self.engine.place(self._table(batch), seqs), batch)
+        self._journal += len(released.journal or b"")
+        return replace(released, records=batch.table.num_rows, bad=batch.bad)
+
+    def close(self) -> Released:
+        """The input has ended: what is held is released or suppressed."""
+        return self._judged(self.engine.end(), self.reader.nothing())
+
+    def _table(self, batch: Batch) -> pa.Table:
+        table = batch.table
+        for name in self.engine.carried:
+            table = table.set_column(table.column_names.index(name), name, batch.token_column(name))
+        return table
+
+    def _judged(self, placed: Placed, batch: Batch) -> Released:
+        if self._refuted:
+            raise StateError("The stream stopped after an error.", hint="Start it again from its store.")
+        self._refuted = True
+        self._judge.refuse_refuted(placed)
+        self._refuted = False
+        return Released(self._lines.groups(batch, placed), self._lines.records(placed), placed.journal)
+
+    # State
+
+    def replay(self, journal: bytes) -> None:
+        """Takes in again what was published before."""
+        for placed in self.engine.replay(journal):
+            self._judge.refuse_refuted(placed)
+            self._next = max(self._next, int(placed.seqs[-1]) + 1)
+        self._journal += len(journal)
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the journal since the last snapshot is longer than the state is worth."""
+        return self._journal > max(_JOURNAL, self._whole)
+
+    def snapshot(self) -> bytes:
+        """The whole private state; the journal begins anew behind it."""
+        parts = [self.engine.snapshot(), *self._judge.snapshot(self._next)]
+        state = b"".join(part for piece in parts for part in (len(piece).to_bytes(8, "little"), piece))
+        self._journal, self._whole = 0, len(state)
+        return state
+
+
+def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
+    """The parts of a snapshot: the engine's, and the judge's."""
+    parts, at = [], 0
+    while at < len(state):
+        size = int.from_bytes(state[at : at + 8], "little")
+        parts.append(state[at + 8 : at + 8 + size])
+        at += 8 + size
+    if len(parts) != 4 or at != len(state):  # the engine, two judges, the position
+        raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.")
+    return parts[0], parts[1:]
+
+
+class _Judge:
+    """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
+
+    def __init__(self, policy: Policy, state: Sequence[bytes] = ()) -> None:
+        self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
+        asked = policy.privacy.l is not None or policy.stream.l is not None
+        self._groups = GroupJudge(policy.l_of("stream"), policy.stream.retire_after)
+        self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1)
+        self.following = 0
+        if state:
+            self._groups.restore(state[0])
+            self._records.restore(state[1])
+            self.following = int(state[2])
+
+    def refuse_refuted(self, placed: Placed) -> None:
+        """Raises when something of a batch must not be delivered."""
+        offences: list[str] = []
+        if placed.groups is not None:
+            opened = Opened(*placed.groups[1:])
+            offences += self._groups.offences(placed.seqs, placed.groups.groups, opened, placed.labels)
+        if placed.records is not None:
+            offences += self._records.offences(placed.records, self._quasi, self._sensitive)
+        if offences:
+            raise GuaranteeError(
+                f"The judge refuted a batch of the stream ({', '.join(offences)}); nothing of it was delivered.",
+                hint="This is a bug of the engine: report it, with the method and the settings of the stream.",
+            )
+
+    def snapshot(self, following: int) -> list[bytes]:
+        return [self._groups.snapshot(), self._records.snapshot(), str(following).encode()]

@@ -1,0 +1,95 @@
+"""The one dict form and the one byte form of a release: what a manifest, a store and an answer are made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.errors import StateError
+from reticent.release.release import Counts, Guarantee, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def to_dict(release: Release) -> dict[str, Any]:
+    """All of a release but its tables, as plain values."""
+    return {
+        "kind": release.kind,
+        "shape": release.shape,
+        "method": release.method,
+        "policy_hash": release.policy_hash,
+        "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
+        "counts": asdict(release.counts),
+        "metrics": dict(release.metrics),
+        "explain": dict(release.explain),
+        "seeded": release.seeded,
+    }
+
+
+def from_dict(
+    plain: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Mapping[str, Any]]
+) -> Release:
+    """The release of a dict that `to_dict` made, with its tables; other keys are left alone."""
+    guarantee = plain["guarantee"]
+    return Release(
+        kind=plain["kind"],
+        shape=plain["shape"],
+        method=plain["method"],
+        tables=tables,
+        guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
+        counts=Counts(**plain["counts"]),
+        policy_hash=plain["policy_hash"],
+        metrics=plain["metrics"],
+        explain=plain["explain"],
+        seeded=plain["seeded"],
+        documents=documents,
+    )
+
+
+def to_bytes(release: Release) -> bytes:
+    """All of a release: what a store keeps and sends again after a crash."""
+    parts = {name: table_bytes(table) for name, table in release.tables.items()}
+    head = to_dict(release) | {
+        "documents": dict(release.documents),
+        "tables": [(name, len(data)) for name, data in parts.items()],
+    }
+    text = json.dumps(head).encode()
+    return b"".join([struct.pack("<Q", len(text)), text, *parts.values()])
+
+
+def from_bytes(data: bytes) -> Release:
+    """Reads what `to_bytes` wrote."""
+    try:
+        (length,) = struct.unpack("<Q", data[:8])
+        head = json.loads(data[8 : 8 + length])
+        at, tables = 8 + length, {}
+        for name, size in head["tables"]:
+            tables[name] = table_from(data[at : at + size])
+            at += size
+        return from_dict(head, tables, head["documents"])
+    except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise StateError("A stored release is damaged.", hint="Restore the store from a backup.") from None
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def table_from(data: bytes) -> pa.Table:
+    """Reads what `table_bytes` wrote."""
+    return pa.ipc.open_stream(data).read_all()
+
+
+def digest(table: pa.Table) -> str:
+    """The same for the same rows in the same order, however they are cut."""
+    return hashlib.sha256(table_bytes(table.combine_chunks())).hexdigest()

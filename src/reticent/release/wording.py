@@ -1,0 +1,61 @@
+"""The words of a guarantee, for people: the same on the command line, in the studio and in a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHAPES = {
+    "generalised": "one table, its quasi-identifiers made coarser",
+    "anatomy": "two tables: records with their quasi-identifiers, and per group the sensitive values",
+    "m-distinct": "one release of a series, in groups that keep their sets of values",
+    "veil": "one table, each sensitive value among candidates, as the published prior and line give them",
+    "stream": "a stream, each record released at once with a list of candidate values",
+}
+_L = {
+    "distinct": "every group shows at least {} different sensitive values",
+    "entropy": "the sensitive values of every group are as varied as {} equally frequent ones",
+    "recursive": "no sensitive value dominates its group (recursive (c, l) = {})",
+    "frequency": "no sensitive value makes up more than 1/{} of its group",
+}
+_OTHERS = {
+    "m-distinct": "every group shows at least {} different values, and no later release rules one of them out",
+    "m-distinct*": "every group shows at least {} values whose possible updates do not meet",
+    "m-invariance": "a person stands among the same {} values in every release",
+    "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
+    "publications": "for {} publication only: whoever subtracts one from the next learns values of single persons",
+    "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
+    "sealed": "a person stands among the same {} classes of values in every release",
+}
+
+
+def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
+    """Each claim as a sentence."""
+    sentences = []
+    if "k" in claims:
+        sentences.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
+    sentences += [_L[kind].format(number) for kind, number in _entries(claims, "l", "distinct") if kind in _L]
+    sentences += [
+        f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
+        for kind, number in _entries(claims, "t", "equal")
+    ]
+    return sentences + [_other(name, value) for name, value in claims.items() if name not in ("k", "l", "t")]
+
+
+def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[str, Any]]:
+    claim = claims.get(model, {})
+    return list(claim.items()) if isinstance(claim, dict) else [(usual, claim)]
+
+
+def _other(name: str, value: Any) -> str:
+    if name == "posterior":
+        bound = value.get("at_most") if isinstance(value, dict) else value
+        shown = f"{bound:.3g}" if isinstance(bound, int | float) else str(bound)
+        return (
+            "a reader who knows nothing but the design prior comes to believe no value of any person with more than "
+            f"probability {shown}"
+        )
+    plain = f"{name.replace('_', ' ')}: {value}"
+    return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain

@@ -1,0 +1,21 @@
+"""Every test that the page on the veil names exists, in the file it names."""
+
+import re
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+PAGE = (TOP / "docs" / "veil.md").read_text(encoding="utf-8")
+FILES = [
+    "tests/attack/test_veil_exact.py",
+    "tests/unit/engine/veil/test_veil_kernel.py",
+    "tests/property/test_veil_hierarchy.py",
+]
+
+
+def test_the_page_names_tests_that_exist():
+    names = set(re.findall(r"`(test_\w+)`", PAGE))
+    tests = {name for file in FILES for name in re.findall(r"^def (test_\w+)", (TOP / file).read_text(), re.MULTILINE)}
+    assert len(names) > 20
+    assert names <= tests
+    assert all(file in PAGE for file in FILES)
+    assert "fn decoys_do_not_look_at_the_truth" in (TOP / "core/src/veil/slots.rs").read_text()

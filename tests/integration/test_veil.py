@@ -1,0 +1,183 @@
+"""The veil through the command line: a prior from the past, a house in a store, a release that the judge rebuilds."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from reticent.audit import verify
+from reticent.cli import app
+from reticent.errors import PolicyError
+from reticent.policy import Policy
+from reticent.publication import series, table
+from reticent.release import Release
+from reticent.store import Store
+
+ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer"]
+POLICY = """\
+version: 1
+person: id
+columns:
+  id: identifier
+  sex: quasi
+  age: {role: quasi, level: 1, hierarchy: {intervals: [10, 40]}}
+  ill: sensitive
+privacy: {l: 3}
+prior: {file: prior.csv}
+table: {method: veil}
+series: {method: veil}
+"""
+
+
+def people(seed, n):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["m", "f"], n)
+    shares = {"m": [3, 1, 4, 4, 1, 2, 3], "f": [3, 4, 4, 1, 1, 2, 1]}
+    ill = [rng.choice(ILLS, p=np.array(shares[s]) / sum(shares[s])) for s in sex]
+    return pa.table({"id": [f"p{seed}-{i}" for i in range(n)], "sex": sex, "age": rng.integers(0, 90, n), "ill": ill})
+
+
+def write(path, rows):
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(rows.column_names)
+        out.writerows(zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True))
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    write(tmp_path / "past.csv", people(1, 3000))
+    write(tmp_path / "now.csv", people(2, 800))
+    done = run(
+        "prior", tmp_path / "past.csv", "-p", tmp_path / "policy.yaml", "-o", tmp_path / "prior.csv", "--seed", 3
+    )
+    assert done.exit_code == 0, done.output
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def release(place, name, policy="policy.yaml", store="house.db"):
+    return run("anonymize", place / "now.csv", "-p", place / policy, "-o", place / name, "--store", place / store)
+
+
+def candidates(folder):
+    data = Release.from_dir(folder).tables["data"]
+    return sorted(map(tuple, zip(*(data.column(name).to_pylist() for name in data.column_names), strict=True)))
+
+
+def test_one_house_shows_a_person_the_same_candidates_again(place):
+    assert release(place, "a").exit_code == 0
+    assert release(place, "b").exit_code == 0
+    assert candidates(place / "a") == candidates(place / "b")
+    assert release(place, "c", store="other.db").exit_code == 0
+    assert candidates(place / "a") != candidates(place / "c")
+    assert run("verify", place / "a", "-p", place / "policy.yaml").exit_code == 0
+    assert sorted(path.name for path in (place / "a").iterdir()) == ["data.csv", "release.json", "veil.json"]
+
+
+def test_without_a_store_or_under_another_l_nothing_is_published(place):
+    done = run("anonymize", place / "now.csv", "-p", place / "policy.yaml", "-o", place / "x")
+    assert isinstance(done.exception, PolicyError)
+    assert "--store" in str(done.exception)
+    assert release(place, "a").exit_code == 0
+    (place / "stricter.yaml").write_text(POLICY.replace("l: 3", "l: 4"))
+    done = release(place, "y", policy="stricter.yaml")
+    assert isinstance(done.exception, PolicyError)
+    assert not (place / "x").exists()
+    assert not (place / "y").exists()
+
+
+def test_a_policy_without_a_prior_is_refused_with_the_ways_out(place):
+    (place / "blind.yaml").write_text(POLICY.replace("prior: {file: prior.csv}\n", ""))
+    done = release(place, "x", policy="blind.yaml")
+    assert isinstance(done.exception, PolicyError)
+    assert "reticent prior" in str(done.exception)
+
+
+def changed(path, change):
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda veil: veil.update(truth=["flu"]),
+        lambda veil: veil["stretches"][0].reverse(),
+        lambda veil: veil.update(l=2),
+        lambda veil: veil["orders"][0].__setitem__(0, veil["orders"][0][1]),
+        lambda veil: veil.pop("domain"),
+    ],
+    ids=["another key", "another prior", "another l", "no order", "no domain"],
+)
+def test_a_veil_that_is_not_the_policys_is_refuted(place, change):
+    assert release(place, "a").exit_code == 0
+    changed(place / "a" / "veil.json", change)
+    changed(place / "a" / "release.json", lambda manifest: manifest["files"].pop("veil.json"))
+    assert not verify(place / "a", Policy.load(place / "policy.yaml")).holds
+
+
+def test_a_set_that_the_line_cannot_give_is_refuted(place):
+    assert release(place, "a").exit_code == 0
+    made = Release.from_dir(place / "a")
+    data = made.tables["data"]
+    names = [f"ill_{slot}" for slot in (1, 2, 3)]
+    cells = {name: data.column(name).to_pylist() for name in names}
+    for name in names:
+        cells[name][0] = "hiv"  # too rare to stand three times
+    forged = data
+    for name in names:
+        forged = forged.set_column(forged.column_names.index(name), name, pa.array(cells[name]))
+    object.__setattr__(made, "tables", {"data": forged})
+    refuted = [finding.claim for finding in verify(made, Policy.load(place / "policy.yaml")).refuted]
+    assert refuted == ["every first sight is a set that its row can give"]
+
+
+def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
+    """Over many keys, on what is published: a candidate of c copies is the truth with probability c / l."""
+    counts = np.array([30, 2, 11, 17, 5, 1, 20])
+    lines = "".join(f"{ill},{n}\n" for ill, n in zip(ILLS, counts, strict=True))
+    (tmp_path / "prior.csv").write_text("value,count\n" + lines)
+    text = POLICY.replace("  ill: sensitive\n", "  ill: sensitive\n  line: plain\n")
+    (tmp_path / "policy.yaml").write_text(text)
+    policy, rng, n = Policy.load(tmp_path / "policy.yaml"), np.random.default_rng(5), 500
+    hits, tries = np.zeros(4), np.zeros(4)
+    for seed in range(40):
+        truth = rng.choice(ILLS, n, p=counts / counts.sum())
+        rows = people(seed, n).set_column(3, "ill", pa.array(truth)).append_column("line", pa.array(range(n)))
+        data = table.publish(rows, policy, seed=seed).release.tables["data"]
+        sets = zip(*(data.column(f"ill_{slot}").to_pylist() for slot in (1, 2, 3)), strict=True)
+        for line, cells in zip(data.column("line").to_pylist(), sets, strict=True):
+            for value in set(cells):
+                tries[cells.count(value)] += 1
+                hits[cells.count(value)] += value == truth[line]
+    for copies in (1, 2):
+        share, error = hits[copies] / tries[copies], np.sqrt(copies / 3 * (1 - copies / 3) / tries[copies])
+        assert abs(share - copies / 3) < 4 * error, (copies, share)
+
+
+def test_a_table_and_a_series_of_one_house_agree(place):
+    policy, rows = Policy.load(place / "policy.yaml"), people(9, 300)
+    with Store.open(place / "house.db") as store:
+        once = table.publish(rows, policy, store=store).release
+        store.register("series", policy_hash=policy.hash)
+        with store.lock("series"):
+            driver = series.Series(store, policy)
+            first = driver.publish(rows).release
+            second = driver.publish(rows.slice(0, 200)).release
+
+    def sets(release):
+        data = release.tables["data"].drop_columns("event")
+        return sorted(map(tuple, zip(*(data.column(name).to_pylist() for name in data.column_names), strict=True)))
+
+    assert sets(once) == sets(first)
+    assert set(sets(second)) <= set(sets(first))  # without a kernel nothing moves
+    assert set(second.tables["data"].column("event").to_pylist()) == {1}

@@ -1,0 +1,335 @@
+"""The laws of publications: every kind through every door, on what was published."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from cases import CASES
+from doors import DOORS, CommandLine, RefusedError, read, stored
+
+from reticent import engine as engines
+from reticent.audit import verify
+from reticent.engine.evolving.base import EvolvingPublisher
+from reticent.engine.evolving.red import Red
+from reticent.engine.series.history import History
+from reticent.engine.series.m_distinct import MDistinct
+from reticent.engine.series.sug import risk_of
+from reticent.engine.table.anatomy import Anatomy
+from reticent.release.codec import from_bytes
+from reticent.store import Store
+
+N = 240
+BY_NAME = {case.name: case for case in CASES}
+SEVERAL = [case for case in CASES if case.kind == "series" or (case.kind == "evolving" and case.cut)]
+PUBLISHED = [case for case in CASES if case.kind != "stream" and case.method in ("anatomy", "optimal", "red")] + SEVERAL
+# What may stand in a release folder, and in its manifest.
+FILES = {"release.json", "data.parquet", "qit.parquet", "st.parquet", "counterfeits.parquet", "plain.parquet"}
+KEYS = {
+    *("kind", "shape", "method", "policy_hash", "guarantee", "counts", "metrics", "explain", "seeded"),
+    *("format", "files", "versions", "time"),
+}
+
+
+@pytest.fixture(params=DOORS)
+def door_to(request, tmp_path, capsys):
+    opened = []
+
+    def make(case, **more):
+        folder = tmp_path / f"door {len(opened)}"
+        folder.mkdir()
+        opened.append(DOORS[request.param](case, folder, capsys, **more))
+        return opened[-1]
+
+    yield make
+    for door in opened:
+        door.close()
+
+
+def each(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+def steps(case, seed=1):
+    """What is sent for two publications: an evolving table gains rows, a series shows everybody again."""
+    table = case.table(seed, N)
+    if case.kind == "evolving":
+        return [table.slice(0, N // 2), table.slice(N // 2)]
+    return [table, table] if case.kind == "series" else [table]
+
+
+@each(PUBLISHED)
+def test_every_release_verifies_beside_all_earlier_ones(case, door_to):
+    door, folders = door_to(case), []
+    for part in steps(case) if case in SEVERAL else steps(case)[:1]:
+        folders.append(door.publish(part))
+        ledger = None
+        if case.kind != "table":
+            with Store.open(door.store, create=False) as store:
+                ledger = store.ledger(door.publisher)
+        assert verify(folders, case.rules(), ledger=ledger).holds
+    releases = [read(folder)[0] for folder in folders]
+    assert [release.kind for release in releases] == [case.kind] * len(folders)
+
+
+@each(PUBLISHED)
+def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, door_to):
+    door, sent = door_to(case), 0
+    for number, part in enumerate(steps(case)[: 2 if case in SEVERAL else 1], 1):
+        release, _ = read(door.publish(part))
+        sent = sent + part.num_rows if case.kind == "evolving" else part.num_rows
+        counts = release.counts
+        assert (counts.rows_in, counts.published + counts.held + counts.suppressed) == (sent, sent)
+        if "qit" in release.tables:
+            rows = release.tables["qit"].column("line").to_pylist()
+            assert len(rows) == len(set(rows)) == counts.published
+        if case.kind != "table":
+            with Store.open(door.store, create=False) as store:
+                ledger = store.ledger(door.publisher)
+            assert len(ledger) == number
+            assert len(ledger.persons[-1]) == len(set(ledger.persons[-1].tolist())) == counts.published
+
+
+@each(SEVERAL)
+def test_a_restart_changes_nothing(case, door_to, tmp_path):
+    first, second = steps(case)
+    door = door_to(case)
+    door.publish(first)
+    twin = door.restarted(tmp_path / "twin")
+    try:
+        straight, again = read(door.publish(second))[0], read(twin.publish(second))[0]
+    finally:
+        twin.close()
+    assert straight.counts == again.counts
+    assert all(straight.tables[name].equals(again.tables[name]) for name in straight.tables)
+
+
+@each(PUBLISHED)
+def test_the_same_seed_gives_the_same_releases(case, tmp_path, capsys):
+    made = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        door = CommandLine(case, tmp_path / name, capsys, seed=7)
+        made.append([read(door.publish(part))[0] for part in steps(case)[: 2 if case in SEVERAL else 1]])
+    for one, two in zip(*made, strict=True):
+        assert one.seeded
+        assert all(one.tables[name].equals(two.tables[name]) for name in one.tables)
+
+
+@each(PUBLISHED)
+def test_files_columns_and_manifest_keys_are_a_closed_list(case, door_to):
+    folder = door_to(case).publish(steps(case)[0])
+    release, manifest = read(folder)
+    assert {file.name for file in folder.iterdir()} <= FILES
+    assert set(manifest) == KEYS
+    allowed = {*case.rules().released, "group", "value", "count"}
+    assert all(set(table.column_names) <= allowed for table in release.tables.values())
+    assert all(b"CANARY" not in file.read_bytes() for file in folder.iterdir())
+
+
+def fair(ups: int, downs: int) -> bool:
+    """Whether ups and downs may come from coin flips; a fair coin fails once in a million times."""
+    total = ups + downs
+    return total >= 30 and abs(ups - downs) <= 5 * math.sqrt(total)
+
+
+def ascents(groups) -> tuple[int, int]:
+    pairs = [(a, b) for values in groups for a, b in pairwise(values) if a != b]
+    return sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+
+
+def suppressing(case):
+    """The same under an l that some values are too frequent for."""
+    return replace(case, policy=case.policy | {"privacy": {"l": 6, "suppression": 0.5}})
+
+
+@each(
+    [case for case in PUBLISHED if case.kind != "series" and case.method != "optimal"]
+    + [suppressing(BY_NAME["table/anatomy"])]
+)
+def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
+    """Not in the order of the input, of the true values or of the classes."""
+    table = case.table(3, 8 * N)
+    release, _ = read(door_to(case).publish(table))
+    values = ["" if value is None else value for value in table.column("ill").to_pylist()]
+    qit, st = release.tables["qit"], release.tables["st"]
+    rows_of: dict[int, list[int]] = {}
+    for group, row in zip(qit.column("group").to_pylist(), qit.column("line").to_pylist(), strict=True):
+        rows_of.setdefault(group, []).append(int(row))
+    assert fair(*ascents(rows_of.values())), "rows of a group stand in the order of the input"
+    assert fair(*ascents([[values[row] for row in rows] for rows in rows_of.values()])), "in the order of the values"
+    order = sorted(rows_of)
+    assert fair(*ascents([[min(rows_of[group]) for group in order]])), "groups are numbered in the order of the input"
+    shown: dict[int, set] = {}
+    for group, value in zip(st.column("group").to_pylist(), st.column("value").to_pylist(), strict=True):
+        shown.setdefault(group, set()).add(value)
+    sets = [frozenset(shown[group]) for group in order]
+    chance = sum(count * (count - 1) for count in Counter(sets).values()) / len(sets)
+    alike = sum(a == b for a, b in pairwise(sets))
+    assert alike <= chance + 5 * math.sqrt(chance) + 5, "groups are numbered class by class"
+    for value in set().union(*sets):
+        places = [place for place, values in enumerate(sets) if value in values]
+        off = sum(places) / len(places) - (len(sets) - 1) / 2
+        assert abs(off) <= 5 * len(sets) / math.sqrt(12 * len(places)), "groups with a value are numbered early or late"
+
+
+@each([case for case in PUBLISHED if case.kind == "series"])
+def test_values_of_a_group_of_a_series_stand_in_one_order(case, door_to):
+    data = read(door_to(case).publish(steps(case)[0]))[0].tables["data"]
+    groups: dict[int, list[str]] = {}
+    for group, value in zip(data.column("group").to_pylist(), data.column("ill").to_pylist(), strict=True):
+        groups.setdefault(group, []).append("" if value is None else value)
+    orders = {}
+    for values in groups.values():
+        for a, b in pairwise(values):
+            assert orders.setdefault(frozenset((a, b)), (a, b)) == (a, b), "the order inside a group tells something"
+
+
+@each(PUBLISHED)
+def test_no_cell_stands_in_an_error(case, door_to):
+    table = case.table(8, N)
+    at = table.column_names.index
+    strange = table.set_column(at("age"), "age", pa.array(["CANARY"] * N))
+    doubled = pa.concat_tables([table, table]).append_column("stranger", pa.array(["CANARY"] * 2 * N))
+    words = []
+    for data in (strange, doubled):
+        try:
+            door_to(case).publish(data)
+        except RefusedError as error:
+            words.append(error.words)
+    assert words
+    assert "CANARY" not in " ".join(words)
+
+
+@each(PUBLISHED)
+def test_the_ledger_has_the_digest_of_what_was_published(case, door_to):
+    door = door_to(case)
+    folders = [door.publish(part) for part in steps(case)[: 2 if case in SEVERAL else 1]]
+    kept = stored(door)
+    if case.kind == "table" and isinstance(door, CommandLine):
+        assert not kept  # a table that is given away once has no store
+        return
+    assert len(kept) == len(folders)
+    for folder, (payload, digest) in zip(folders, kept, strict=True):
+        assert digest == hashlib.sha256(payload).hexdigest()
+        release, inside = read(folder)[0], from_bytes(payload)
+        assert all(release.tables[name].equals(inside.tables[name]) for name in inside.tables)
+
+
+# -- what the judge refutes is never delivered --------------------------------------------------------------------
+
+
+class CrowdedTable(Anatomy):
+    """Says that every group shows one value."""
+
+    def release(self, table):
+        return crowded(super().release(table))
+
+
+class CrowdedEvolving(Red):
+    """The same, of an evolving table."""
+
+    def _publish(self, rows):
+        return crowded(super()._publish(rows))
+
+
+class CrowdedSeries(MDistinct):
+    """Shows one value in every group of a series."""
+
+    def _publish(self, table):
+        made = super()._publish(table)
+        data = made.tables["data"]
+        same = pa.array(["illness 0"] * data.num_rows)
+        data = data.set_column(data.column_names.index("ill"), "ill", same)
+        return replace(made, tables={**made.tables, "data": data})
+
+
+def crowded(made):
+    st = made.tables["st"]
+    same = st.set_column(1, "value", pa.array(["illness 0"] * st.num_rows))
+    return replace(made, tables={**made.tables, "st": same})
+
+
+class ForgetfulSeries(MDistinct):
+    """Groups everybody anew at every release, as if nothing had been published."""
+
+    def _group(self, people, updates, where):
+        history, self.history = self.history, History()
+        self.release = history.releases
+        try:
+            return super()._group(people, updates, where)
+        finally:
+            self.history = history
+
+    def _key(self, purpose):
+        return self.rng.key(f"{purpose} {self.release}")
+
+    def _limit(self, people, updates, grouping):
+        rows, group, value = grouping.published()
+        shown = (people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
+        alone = History().extend(*shown)
+        return grouping, self.history.extend(*shown), risk_of(alone, updates, alone.last(people.hashes[rows]))
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [("table/anatomy", CrowdedTable), ("evolving/red", CrowdedEvolving), ("series/m-distinct", CrowdedSeries)],
+    ids=lambda x: getattr(x, "__name__", x),
+)
+def test_what_the_judge_refutes_is_never_published(name, bug, door_to, monkeypatch):
+    case = BY_NAME[name]
+    plant(monkeypatch, case, bug)
+    door = door_to(case)
+    with pytest.raises(RefusedError, match="judge refuted") as refused:
+        door.publish(steps(case)[0])
+    assert refused.value.code == door.guarantee
+    assert not stored(door)
+    assert not [folder for folder in door.folder.iterdir() if folder.name.startswith(("out", "release"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [
+        ("evolving/red", Red),
+        ("evolving/red", type("RedAgain", (Red,), {"safe_again": True})),
+        ("series/m-distinct", ForgetfulSeries),
+    ],
+    ids=lambda x: getattr(x, "__name__", x),
+)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_release_is_judged_beside_the_earlier_ones_whatever_is_insisted_on(name, bug, again, door_to, monkeypatch):
+    """Each of the two releases holds by itself; together they tell who has what."""
+    case = BY_NAME[name]
+    plant(monkeypatch, case, bug)
+    door = door_to(case)
+    first, second = steps(case)
+    door.publish(first)
+    with pytest.raises(RefusedError) as refused:
+        door.publish(second, again=again)
+    assert refused.value.code == door.guarantee
+    if again or bug is not Red:
+        assert "judge refuted" in refused.value.words
+    assert len(stored(door)) == 1
+
+
+def plant(monkeypatch, case, bug):
+    """Puts an engine in the place of a registered one, for every door."""
+    real = engines.publisher_class
+
+    def chosen(kind, method):
+        return bug if (kind, method) == (case.kind, case.method) else real(kind, method)
+
+    monkeypatch.setattr(engines, "publisher_class", chosen)
+    for module in ("reticent.publication.series", "reticent.publication.evolving", "reticent.service.hub"):
+        monkeypatch.setattr(f"{module}.publisher_class", chosen)
+
+
+def test_evolving_engines_are_what_the_doors_take_them_for():
+    for case in CASES:
+        if case.kind == "evolving":
+            assert issubclass(case.type(), EvolvingPublisher)

@@ -1,0 +1,95 @@
+"""The gate: what it asks the judge, and what it says when the judge says no."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.audit import verify
+from reticent.audit.verdict import Finding, Verdict
+from reticent.engine.base import Members
+from reticent.errors import GuaranteeError
+from reticent.policy import Policy
+from reticent.publication.gate import let_through, refuse_refuted
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.codec import from_bytes
+
+COLUMNS = {"id": "identifier", "age": "quasi", "ill": "sensitive"}
+
+
+def policy(**more) -> Policy:
+    return Policy.from_dict({"version": 1, "person": "id", "columns": COLUMNS, **more})
+
+
+def release(kind: str) -> Release:
+    """Two groups of two different values each."""
+    return Release(
+        kind=kind,
+        shape="anatomy",
+        method="red",
+        tables={
+            "qit": pa.table({"group": [1, 1, 2, 2], "age": ["1", "2", "3", "4"]}),
+            "st": pa.table({"group": [1, 1, 2, 2], "value": ["a", "b", "c", "d"], "count": [1, 1, 1, 1]}),
+        },
+        guarantee=Guarantee({"l": {"distinct": 2}}, "a reader"),
+        counts=Counts(4, 4),
+        policy_hash="",
+    )
+
+
+def test_a_release_does_not_say_by_itself_what_it_is_asked_for():
+    rules = policy(privacy={"l": 2}, evolving={"l": 3})
+    assert verify([release("table")], rules).holds
+    with pytest.raises(GuaranteeError, match="judge refuted"):
+        let_through(release("table"), rules, "evolving")
+
+
+def test_the_entry_has_the_digest_of_the_bytes_and_the_next_number():
+    members = Members(np.arange(4, dtype=np.uint64), np.array([1, 1, 2, 2]))
+    passed = let_through(release("evolving"), policy(evolving={"l": 2}), "evolving", members=members)
+    assert passed.entry.digest == hashlib.sha256(passed.payload).hexdigest()
+    assert passed.entry.number == 1
+    assert from_bytes(passed.payload).tables["st"].equals(passed.release.tables["st"])
+
+
+def test_earlier_releases_are_seen_beside_it_but_not_judged_once_more():
+    rules = policy(evolving={"l": 2})
+    second = replace(release("evolving"), tables=release("evolving").tables | {"st": crossed()})
+    alone = let_through(second, rules, "evolving").verdict
+    assert alone.holds
+    with pytest.raises(GuaranteeError, match="fewer than l candidates, given all publications"):
+        let_through(second, rules, "evolving", earlier=[release("evolving")])
+    between = replace(release("evolving"), tables=release("evolving").tables | {"qit": others()})
+    assert let_through(second, rules, "evolving", earlier=[between]).verdict.holds
+    with pytest.raises(GuaranteeError):
+        let_through(second, rules, "evolving", earlier=[release("evolving"), between])
+    both = verify([release("evolving"), second], rules, fresh=1)
+    assert not any(finding.where.startswith("release 1") for finding in both.findings)
+    assert any(finding.where.startswith("release 2") for finding in both.findings)
+
+
+def others() -> pa.Table:
+    """Four persons whom no other release shows."""
+    return pa.table({"group": [1, 1, 2, 2], "age": ["5", "6", "7", "8"]})
+
+
+def crossed() -> pa.Table:
+    """The same persons in the same groups, with one value in common with the release before."""
+    return pa.table({"group": [1, 1, 2, 2], "value": ["a", "c", "b", "d"], "count": [1, 1, 1, 1]})
+
+
+def test_a_verdict_that_checked_nothing_lets_nothing_through():
+    with pytest.raises(GuaranteeError, match="nothing could be checked"):
+        refuse_refuted(Verdict(()))
+
+
+def test_the_error_names_claims_and_no_cell():
+    with pytest.raises(GuaranteeError) as refused:
+        refuse_refuted(Verdict((Finding("k = 5", holds=False, where="2 of 7 groups fail"),)))
+    assert "k = 5" in refused.value.message
+    assert refused.value.hint
+    assert refused.value.exit_code == 4
