@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.veil.prior.fields import coded, steps, text
+from reticent.engine.veil.prior.fields import coded, names, steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,15 +105,15 @@ def domain(values: pa.Array, counts: npt.NDArray[np.int64], policy: Policy, colu
     """
     rungs = steps(policy, column, values)
     paths = _paths(rungs)
-    names: list[str] = []
+    labels: list[str] = []
     parted: set[Node] = set()  # nodes with a value of their own below them
     waiting = list(range(len(paths)))
     for level in range(rungs.height):
         frequent = _frequent(level, waiting, paths, counts, least)
-        names += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
+        labels += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
         parted |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
         waiting = [code for code in waiting if paths[code][level] not in frequent]
-    return Domain.from_labels(column, names)
+    return Domain.from_labels(column, labels)
 
 
 def _frequent(
@@ -128,7 +128,7 @@ def _frequent(
 
 def _paths(rungs: Ladder) -> list[list[Node]]:
     """Per value, its nodes from the value itself up to `*`."""
-    labels = [[text(label) for label in level.to_pylist()] for level in rungs.labels]
+    labels = [names(level) for level in rungs.labels]
     return [
         [(level, labels[level][table[code]]) for level, table in enumerate(rungs.tables)]
         for code in range(len(rungs.tables[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -68,14 +68,14 @@ class Field:
         return Field(self.name, self.codes[at], self.levels, self.labels)
 
 
-def published(table: pa.Table, policy: Policy, names: Sequence[str]) -> dict[str, Field]:
+def published(table: pa.Table, policy: Policy, columns: Sequence[str]) -> dict[str, Field]:
     """The fields of a table at the levels at which the policy publishes them."""
-    return {name: _field(table.column(name), policy, name) for name in names}
+    return {name: _field(table.column(name), policy, name) for name in columns}
 
 
-def text(value: Any) -> str:
-    """A value as its label."""
-    return MISSING if value is None else str(value)
+def names(labels: pa.Array) -> tuple[str, ...]:
+    """Labels as text, as a release writes them."""
+    return tuple(MISSING if label is None else label for label in labels.cast(pa.string()).to_pylist())
 
 
 def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
@@ -92,7 +92,7 @@ def steps(policy: Policy, name: str, values: pa.Array) -> Ladder:
 
 def level_of(policy: Policy, name: str) -> int:
     """The level at which a column is published; 0 is as it is."""
-    return int(getattr(policy.columns[name], "level", None) or 0)
+    return policy.columns[name].level
 
 
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
@@ -102,7 +102,5 @@ def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     at = rungs.tables[lowest]
     _, first = np.unique(at, return_index=True)
     levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
-    labels = tuple(
-        tuple(text(label) for label in rungs.labels[level].to_pylist()) for level in range(lowest, rungs.height)
-    )
+    labels = tuple(names(rungs.labels[level]) for level in range(lowest, rungs.height))
     return Field(name, at[codes], levels, labels)

@@ -5,8 +5,8 @@
     surgery,*,K35,310
     *,*,K35,425
 
-The columns named before the value hold labels of published nodes, on any level of their hierarchies, or `*`. A record
-belongs to the first row of the prior that matches it, rows being tried in the order in which the file first names them.
+The columns named before the value hold labels of published nodes, on any level of their hierarchies, `*`, or nothing
+where the column is missing. A record belongs to the first row of the prior that matches it, rows being tried in the order in which the file first names them.
 Counts need not be whole. What a row does not name, or counts as 0, it does not offer.
 """
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.engine.veil.prior.fields import MISSING
 from reticent.policy.hierarchy import ROOT
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def write_prior(prior: Prior, path: Path) -> None:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([*prior.columns, _VALUE, _COUNT])
         for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
-            nodes = [row.get(name, ROOT) for name in prior.columns]
+            # A missing cell is an empty one, here as in a release.
+            nodes = [row.get(name, ROOT).replace(MISSING, "") for name in prior.columns]
             for code in np.flatnonzero(shares):
                 out.writerow([*nodes, prior.labels[code], f"{shares[code] * size:.4g}"])

@@ -26,7 +26,7 @@ from reticent.engine.veil.prior.domain import Domain, domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
 from reticent.engine.veil.prior.measure import Measures, Score, measure
 from reticent.engine.veil.prior.noise import floor, noised, scale
-from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.reader import sample
 from reticent.engine.veil.prior.strata import ROWS, Growth, Split, fixed, grow, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -251,7 +251,8 @@ def _count(past: _Past, tree: Split | None, rng: np.random.Generator) -> Prior:
     # A row in which nothing is frequent offers its most frequent value: never an empty line.
     seen[np.arange(len(rows)), shares.argmax(axis=1)] = True
     shares = np.where(seen, shares, 0)
-    return Prior(past.domain.labels, rows, shares / shares.sum(axis=1, keepdims=True), sizes)
+    shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
+    return Prior(past.domain.labels, rows, shares, sizes)
 
 
 def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tuple[Split | None, Measures]:

@@ -113,7 +113,7 @@ def measure(
     best = max(range(len(readers)), key=lambda number: scores[number].right)
     belief = readers[best].belief(judge)
     offered = shares[np.arange(len(judge)), judge.values] > 0
-    kappa = _kappa(belief, shares, sets)
+    ratios = kappa(belief, shares, sets)
     return Measures(
         persons=len(judge),
         l=l,
@@ -121,8 +121,8 @@ def measure(
         reader_likelihood=likelihood(belief[offered], judge.values[offered]),
         before=_score(belief, judge.values),
         after=scores[best],
-        kappa=tuple(np.quantile(kappa, QUANTILES).tolist()),
-        row_kappa=_row_kappa(kappa, judge.rows, len(prior.strata)),
+        kappa=tuple(np.quantile(ratios, QUANTILES).tolist()),
+        row_kappa=_row_kappa(ratios, judge.rows, len(prior.strata)),
         eta=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], judge, rng),
         tells=tells(fields, judge.values, len(prior.labels), rng),
@@ -157,13 +157,14 @@ def _score(belief: Vector, values: Codes) -> Score:
     return Score(float(right.mean()), float((top > 0.5).mean()), float((top > 0.9).mean()))
 
 
-def _kappa(belief: Vector, shares: Vector, sets: Codes) -> Vector:
+def kappa(belief: Vector, shares: Vector, sets: Codes) -> Vector:
+    """Per record, the largest ratio of a reader's belief to the prior's between offered candidates."""
     ratio = np.take_along_axis(belief, sets, 1) / np.take_along_axis(shares, sets, 1)
     return np.asarray(ratio.max(axis=1) / np.maximum(ratio.min(axis=1), np.finfo(float).tiny))
 
 
-def _row_kappa(kappa: Vector, rows: Codes, number: int) -> Vector:
-    parts = [kappa[rows == row] for row in range(number)]
+def _row_kappa(ratios: Vector, rows: Codes, number: int) -> Vector:
+    parts = [ratios[rows == row] for row in range(number)]
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 
 

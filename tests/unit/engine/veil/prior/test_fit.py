@@ -75,12 +75,38 @@ def test_a_person_counts_once(past, prior):
     assert (again.prior.shares == prior.prior.shares).all()
 
 
-def test_noise_is_in_the_counts(past):
-    table = fitted(past, by=["ward:0"], epsilon=2.0)
-    public = fitted(past, by=["ward:0"])
-    assert table.epsilon == 2.0
-    assert not np.allclose(table.prior.sizes, np.round(public.prior.sizes[0]))
-    assert set(table.prior.columns) == {"ward"}
+def small_past(n=2_500, few=100):
+    rng = np.random.default_rng(8)
+    sex = np.array(["f", "m"])[rng.integers(2, size=n)].astype(object)
+    sex[:few] = "x"
+    return pa.table({"sex": sex.tolist(), "ill": rng.choice(list("abcdefgh"), n).tolist()})
+
+
+SMALL = Policy.from_dict({"version": 1, "columns": {"sex": "quasi", "ill": "sensitive"}})
+
+
+def small_fit(seed, epsilon, table=None):
+    past = small_past() if table is None else table
+    return fit(past, SMALL, "ill", l=5, by=["sex:0"], epsilon=epsilon, rng=np.random.default_rng(seed)).prior
+
+
+def test_noise_is_in_every_count():
+    """Scale 2.5 at epsilon 1: shares of a row of 1,200 move by about 3.5 / 1,200, with every seed by other amounts."""
+    priors = [small_fit(seed, 1.0) for seed in range(12)]
+    shares = np.array([prior.shares[prior.strata.index({"sex": "f"})] for prior in priors])
+    exact = [small_fit(seed, None) for seed in range(2)]
+    public = np.array([prior.shares[prior.strata.index({"sex": "f"})] for prior in exact])
+    assert (public[0] == public[1]).all()
+    moved = (shares - public[0])[:, :8]
+    assert (np.abs(moved) > 0).mean() > 0.9
+    assert 0.5 < moved.std() * 1_200 / (np.sqrt(2) * 2.5) < 1.6
+
+
+def test_noise_decides_about_cells_at_the_limit():
+    """A cell of exactly as many persons as a row needs is a row with some seeds and none with others."""
+    rows = [len(small_fit(seed, 1.0).strata) for seed in range(12)]
+    assert len(set(rows)) > 1
+    assert {len(small_fit(seed, None).strata) for seed in range(3)} == {4}
 
 
 def test_too_much_noise_is_refused(past):
@@ -111,9 +137,11 @@ def test_the_file_says_the_same(tmp_path, prior):
     write_prior(prior.prior, tmp_path / "prior.csv")
     again = read_strata(tmp_path / "prior.csv", "prior")
     assert again.by == prior.prior.columns
-    for cells, shares in zip(again.strata.values(), prior.prior.shares, strict=True):
-        counts = np.array([cells.get(label, 0) for label in prior.prior.labels])
-        assert np.abs(counts / counts.sum() - shares).max() < 1e-3
+    cells = [tuple(row.get(name, "*") for name in again.by) for row in prior.prior.strata]
+    assert list(again.strata) == cells
+    for counts, shares in zip(again.strata.values(), prior.prior.shares, strict=True):
+        total = sum(counts.values())
+        assert [counts.get(label, 0) / total for label in prior.prior.labels] == pytest.approx(shares, abs=1e-3)
 
 
 def test_the_report_says_what_matters(prior):

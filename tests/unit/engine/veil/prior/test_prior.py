@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.prior import ONE, Prior
+from reticent.engine.veil.prior.prior import ONE, Prior, apart
 from reticent.errors import DataError
 from reticent.policy import Policy
 
@@ -45,3 +45,25 @@ def test_records_without_a_row_are_counted():
     fields = published(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
     with pytest.raises(DataError, match="1 of 3 records belong to no row"):
         prior_of(np.eye(1), [{"age": "[0, 50)"}]).rows(fields, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_value_has_a_whole_number_of_copies(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(25, 0.4))
+    shares[:2] = [0.25, 0.125]
+    shares[2:] *= 0.625 / shares[2:].sum()
+    shares[5] = 0
+    shares /= shares.sum()
+    before = shares.copy()
+    copies = apart(shares, 8) * 8
+    frequent = np.round(copies) >= 1
+    assert np.abs(copies - np.round(copies))[frequent].min() > 0.09
+    assert copies.sum() == pytest.approx(8)
+    assert ((copies > 0) == (shares > 0)).all()
+    assert np.abs(copies / 8 - shares).max() < 0.05
+    assert (shares == before).all()
+
+
+def test_a_row_of_one_value_stays():
+    assert apart(np.array([0.0, 1.0]), 4).tolist() == [0, 1]

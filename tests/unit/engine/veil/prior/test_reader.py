@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.measure import measure, tells
-from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.measure import kappa, measure, tells
+from reticent.engine.veil.prior.prior import ONE, Prior
 from reticent.engine.veil.prior.reader import posterior, sample, train
 from reticent.engine.veil.prior.simulate import candidates, random_orders
 from reticent.policy import Policy
@@ -60,6 +60,24 @@ def test_sets_are_those_of_the_channel():
     veil = Veil(LABELS, prior.stretches(L), orders, np.zeros(3), np.zeros(3))
     answer = counts(veil, Records(rows, sets), np.eye(SIZE)[7])
     assert abs(answer.estimate[0] - (values == 7).sum()) < 4 * np.sqrt(answer.variance[0])
+
+
+def test_the_truth_is_offered_however_short_its_stretch():
+    stretches = np.array([[1, ONE - 1, 1, ONE - 1]], dtype=np.uint64)
+    values = np.repeat([0, 2], 500)
+    sets = candidates(
+        values,
+        np.zeros(1_000, dtype=int),
+        stretches,
+        random_orders(4, np.random.default_rng(5)),
+        np.random.default_rng(6),
+    )
+    assert (sets == values[:, None]).any(axis=1).all()
+
+
+def test_kappa_is_the_largest_ratio_between_candidates():
+    belief, shares = np.array([[0.1, 0.6, 0.2, 0.1]] * 2), np.full((2, 4), 0.25)
+    assert kappa(belief, shares, np.array([[0, 1], [2, 3]])) == pytest.approx([6, 2])
 
 
 def test_a_reader_who_believes_the_prior_gives_each_copy_the_same_weight():
