@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.api import EvolvingTable, Series, anonymize, audit, verify
+    from reticent.connectors.stream import Stream
     from reticent.errors import (
         ConnectorError,
         DataError,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         StateError,
     )
     from reticent.policy import Policy
-    from reticent.publication.stream import Stream
     from reticent.release import Release
 
     __version__: str
@@ -32,7 +32,7 @@ _HOME = {
     "ReticentError": "reticent.errors",
     "Series": "reticent.api",
     "StateError": "reticent.errors",
-    "Stream": "reticent.publication.stream",
+    "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",
     "audit": "reticent.api",
     "verify": "reticent.api",
