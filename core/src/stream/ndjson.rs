@@ -284,21 +284,25 @@ mod tests {
 
     #[test]
     fn cells_are_written_by_their_type() {
-        let cell = |cell: Cell, numeric| text_of(|out| value(out, &cell, numeric));
-        assert_eq!(cell(Cell::Int(i64::MIN), false), "-9223372036854775808");
-        assert_eq!(cell(Cell::Float(1.0), false), "1.0");
-        assert_eq!(cell(Cell::Float(f64::NAN), false), "null");
-        assert_eq!(cell(Cell::Text(b"12"), true), "12");
-        assert_eq!(cell(Cell::Text(b"12"), false), "\"12\"");
+        let cell = |cell: Cell, form| text_of(|out| value(out, &cell, form));
+        assert_eq!(cell(Cell::Int(i64::MIN), TEXT), "-9223372036854775808");
+        assert_eq!(cell(Cell::Float(1.0), TEXT), "1.0");
+        assert_eq!(cell(Cell::Float(f64::NAN), TEXT), "null");
+        assert_eq!(cell(Cell::Text(b"12"), NUMBER), "12");
+        assert_eq!(cell(Cell::Text(b"12"), TEXT), "\"12\"");
+        assert_eq!(cell(Cell::Text(b"[1]"), TOKEN), "[1]");
         assert_eq!(text_of(|out| number(out, u64::MAX)), u64::MAX.to_string());
     }
 
     #[test]
     fn a_group_stands_before_its_first_tuple() {
-        let mut lines = Lines::new(&["zip".into(), "note".into()], vec![false; 2], 1).unwrap();
+        let mut lines = Lines::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
-        let columns = [zips.column().unwrap(), notes.column().unwrap()];
+        let columns = [
+            (zips.column().unwrap(), TEXT),
+            (notes.column().unwrap(), TEXT),
+        ];
         let mut opened = Opened {
             ids: &[255],
             at: &[1],
