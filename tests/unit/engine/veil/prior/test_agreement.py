@@ -1,0 +1,57 @@
+"""The house puts every record into the row of the prior that it was counted in."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.engine.veil.house import House
+from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.file import write_prior
+from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.strata import Split, strata
+from reticent.policy import Policy
+
+TREE = Split("ward", "surgery", None, Split("sex", "f", Split("age", "[0, 50)", None, None), None))
+
+
+def records():
+    rng = np.random.default_rng(1)
+    ward = rng.choice(["surgery", "eyes", None], 300).tolist()
+    return pa.table(
+        {"ward": ward, "sex": rng.choice(["f", "m"], 300), "age": rng.integers(0, 100, 300), "ill": ["flu"] * 300}
+    )
+
+
+def rows_of(tree, folder):
+    """Row of every record: as the fit counted it, and as the house finds it in the file."""
+    rows = strata(tree)
+    prior = Prior(("flu", "gout"), rows, np.full((len(rows), 2), 0.5), np.full(len(rows), 100.0))
+    write_prior(prior, folder / "prior.csv")
+    columns = {
+        "ward": "quasi",
+        "sex": "quasi",
+        "age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}, "level": 1},
+        "ill": "sensitive",
+    }
+    policy = Policy.from_dict(
+        {"version": 1, "columns": columns, "privacy": {"l": 2}, "prior": {"file": "prior.csv"}}, base=folder
+    )
+    table = records()
+    return prior.rows(published(table, policy, prior.columns), table.num_rows), House.of(
+        policy, "table"
+    ).levels.publish(table)[1]
+
+
+def test_rows_agree_where_the_order_of_the_file_does_not_matter(tmp_path):
+    counted, veiled = rows_of(
+        Split("ward", "surgery", Split("age", "[0, 50)", None, None), Split("ward", "(missing)", None, None)), tmp_path
+    )
+    assert len(set(counted.tolist())) == 4
+    assert counted.tolist() == veiled.tolist()
+
+
+# The house takes the row with the most cells, the format says the first one; the mark falls with that.
+@pytest.mark.xfail(reason="the house looks for the row with the most cells instead of the first in the file")
+def test_rows_agree_where_a_later_row_has_more_cells(tmp_path):
+    counted, veiled = rows_of(TREE, tmp_path)
+    assert counted.tolist() == veiled.tolist()
