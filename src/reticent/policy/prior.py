@@ -1,7 +1,8 @@
 """The one reader of priors: how often each sensitive value occurred in the past, for everybody or by stratum.
 
 A file has one line per value: `value,count`, or `sex,age,value,count` where it depends on published columns; such a cell is a
-node of the column's hierarchy, or `*` for all.
+node of the column's hierarchy, or `*` for all. A record belongs to the first stratum of the file that holds it, so strata with `*`
+come last.
 """
 
 from __future__ import annotations
@@ -84,7 +85,22 @@ def read_strata(path: Path, place: str) -> Prior:
         counts[value] = counts.get(value, 0) + count
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
         raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
+    _refuse_hidden(list(strata), path, place)
     return Prior(by, strata)
+
+
+def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> None:
+    """A stratum behind a wider one would never be reached."""
+    hidden = sum(any(_wider(above, cells) for above in strata[:at]) for at, cells in enumerate(strata))
+    if hidden:
+        raise PolicyError(
+            f"{place}: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
+            hint="Put those with * last.",
+        )
+
+
+def _wider(above: tuple[str, ...], cells: tuple[str, ...]) -> bool:
+    return all(wide in ("*", cell) for wide, cell in zip(above, cells, strict=True))
 
 
 def _count(cell: str) -> float | None:

@@ -70,19 +70,20 @@ class Levels:
         return found
 
     def _row(self, above: tuple[frozenset[str], ...]) -> int:
-        """The stratum with the most cells that are not `*` among those a record lies in."""
+        """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""
         if above not in self._places:
-            fits = [
-                (sum(cell != ROOT for cell in cells), -row)
+            fits = (
+                row
                 for row, cells in enumerate(self._strata)
                 if all(cell in nodes for cell, nodes in zip(cells, above, strict=True))
-            ]
-            if not fits:
+            )
+            row = next(fits, None)
+            if row is None:
                 raise DataError(
                     "A record falls into no stratum of the prior.",
                     hint="Make the prior again with `reticent prior`: it has a stratum for everybody else.",
                 )
-            self._places[above] = -max(fits)[1]
+            self._places[above] = row
         return self._places[above]
 
 
