@@ -32,3 +32,9 @@ def test_intervals_stay_within_what_a_count_can_be():
         assert (low >= 0).all()
         assert (high <= 10).all()
         assert (low <= high).all()
+
+
+def test_a_spread_is_widened_to_what_was_seen_and_never_narrowed():
+    spread = Spread(np.array([10.0, 10.0]), np.array([2.0, 2.0])).at_least(np.array([40.0, 5.0]), np.array([5.0, 5.0]))
+    assert spread.variance(np.array([5.0, 5.0])) == pytest.approx([40, 20])
+    assert spread.slope == pytest.approx([4, 2])

@@ -22,6 +22,16 @@ class Spread:
     base: Vector
     slope: Vector
 
+    def variance(self, count: Vector) -> Vector:
+        """The variance if the count is this."""
+        return np.asarray(self.base + self.slope * count)
+
+    def at_least(self, variance: Vector, count: Vector) -> Spread:
+        """Widened to a variance that was seen at a count: records may differ from those that this one was made for."""
+        mine = self.variance(count)
+        factor = np.maximum(np.divide(variance, mine, out=np.ones_like(mine), where=mine > 0), 1)
+        return Spread(self.base * factor, self.slope * factor)
+
 
 def quantile(level: float) -> float:
     """The z of a two-sided interval."""

@@ -182,10 +182,10 @@ def counts(
     low, high = plain(estimate, variance + unseen, number, quantile(level))
     few = error > _EXACT * variance if _alone(records) else np.zeros(groups, dtype=bool)
     if few.any():
-        spread = _spread(veil, records.rows, at, target, groups)
+        spread = _spread(veil, records.rows, at, target, groups).at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
-        variance = np.where(few, spread.base + spread.slope * np.clip(estimate, 0, number), variance)
+        variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
     return Counts(estimate, variance + unseen, low, high, number)
 
 
