@@ -19,6 +19,7 @@ import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,13 +111,15 @@ def main() -> int:
     if not listed or run_tests(tests, ROOT / "src") != 0:
         print("The named tests do not pass without a mutant." if listed else "There is no such mutant.")
         return 2
+    plain, native = ([mutant for mutant in listed if mutant.native is kind] for kind in (False, True))
+    reasons = []
     # The compiler uses every core and one folder, so mutants of the core come one by one.
     with ThreadPoolExecutor(2) as pool:
-        plain = list(pool.map(survives, [mutant for mutant in listed if not mutant.native]))
-    reasons = plain + [survives(mutant) for mutant in listed if mutant.native]
-    ordered = sorted(listed, key=lambda mutant: mutant.native)
-    for mutant, reason in zip(ordered, reasons, strict=True):
-        print(f"  {'survives' if reason else 'killed  '}  {mutant.name}{f': {reason}' if reason else ''}")
+        for mutant, reason in zip(plain + native, chain(pool.map(survives, plain), map(survives, native)), strict=True):
+            reasons.append(reason)
+            print(
+                f"  {'survives' if reason else 'killed  '}  {mutant.name}{f': {reason}' if reason else ''}", flush=True
+            )
     alive = sum(map(bool, reasons))
     print(f"{len(listed) - alive} of {len(listed)} mutants killed in {time.monotonic() - began:.0f} s.")
     return 1 if alive else 0
