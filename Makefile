@@ -44,7 +44,7 @@ test: setup $(VENV)/.spark $(VENV)/.fuzz
 	cargo test --quiet --manifest-path core/Cargo.toml --no-default-features --lib
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Under a minute on two cores, for use after every change: no Spark, Kafka, PostgreSQL or browser.
+# For use after every change; it prints its time. No Spark, Kafka, PostgreSQL or browser.
 QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce
 check: setup
 	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \

@@ -2,7 +2,7 @@
 
 Guarantee: what the findings say. The line of every row is rebuilt from the published stretches and orders; each first sight must be
     a set that some point of some order gives; l and the prior are those of the policy, whatever the release says of itself.
-Not covered: whether a set was drawn with the right probability, and under one key (the private side and the attacks of the audit
+Not covered: whether a record's row is that of its published fields; whether a set was drawn with the right probability, and under one key (the private side and the attacks of the audit
     look at that); readers better informed than the prior.
 Cost: orders x values sets per row of the prior, then one look-up per record.
 Reference: docs/veil.md.

@@ -25,7 +25,7 @@ NOT_COVERED = (
     "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)",
     "a reader who can exclude candidates of weight x: a becomes a / (1 - x)",
     "persons whose values depend on one another beyond the published fields, unless a unit is declared",
-    "what presence, return or absence says of a value, and whether a person is in the data",
+    "what presence, return, absence or a correction says of a value, and whether a person is in the data",
     "the same person published elsewhere under another key, and the loss of the key",
     "singling out by published quasi-identifiers",
 )
