@@ -26,6 +26,7 @@ from reticent.policy.settings import (
     EvolvingSettings,
     FhirSettings,
     Hl7Settings,
+    PersonSettings,
     PriorSettings,
     SeriesSettings,
     SqlSettings,
@@ -48,8 +49,8 @@ class Policy(Section):
     """
 
     version: Literal[1] = Field(description="of this format; write 1")
-    person: str | None = Field(
-        default=None, description="column that names the same person across records; never released"
+    persons: PersonSettings | None = Field(
+        default=None, alias="person", description="who is who across records: a column, or {column, records, events}"
     )
     columns: dict[str, Column]
     privacy: Privacy = Privacy()
@@ -87,6 +88,16 @@ class Policy(Section):
                 "person: the column '{name}' must have the role identifier, since it is never released.",
                 {"name": self.person},
             )
+        return self
+
+    @model_validator(mode="after")
+    def _events_are_a_column(self) -> Policy:
+        events = self.persons.events if self.persons else None
+        if events is not None and events not in self.columns:
+            text = unknown(events, tuple(self.columns))
+            raise PydanticCustomError("person", "person.events: {text}", {"text": text})
+        if events is not None and self.columns[events].role == "sensitive":
+            raise PydanticCustomError("person", "person.events: a sensitive column cannot say the order of records.")
         return self
 
     @model_validator(mode="after")
@@ -175,6 +186,11 @@ class Policy(Section):
     def base(self) -> Path:
         """The folder that relative paths start from."""
         return self._base
+
+    @property
+    def person(self) -> str | None:
+        """The column that names the same person across records."""
+        return None if self.persons is None else self.persons.column
 
     def _with(self, role: str) -> tuple[str, ...]:
         return tuple(name for name, column in self.columns.items() if column.role == role)

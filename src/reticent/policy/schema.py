@@ -17,6 +17,7 @@ def schema() -> dict[str, Any]:
     parts["Column"] = {"anyOf": [{"enum": list(ROLES)}, parts["Column"]]}
     parts["LSpec"] = {"anyOf": [{"type": "number", "exclusiveMinimum": 1}, _one_of(L_KINDS)]}
     parts["TSpec"] = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _one_of(T_KINDS)]}
+    parts["PersonSettings"] = {"anyOf": [{"type": "string"}, parts["PersonSettings"]]}
     parts["FhirColumn"] = {"anyOf": [{"type": "string"}, parts["FhirColumn"]]}
     for name, ready in (("FhirSettings", READY_FHIR), ("SqlSettings", READY_SQL), ("Hl7Settings", READY_HL7)):
         parts[name] = {"anyOf": [{"enum": list(ready)}, parts[name]]}

@@ -218,3 +218,21 @@ def test_every_section_says_what_it_keeps_of_privacy(section, words):
     notes = check(policy)
     assert words in notes
     assert not [note for note in notes if note.startswith(("k = ", "t = ")) and " asks: " not in note]
+
+
+def test_a_person_is_a_column_or_says_more():
+    columns = {"id": "identifier", "visit": "identifier", "ill": "sensitive"}
+    short = Policy.from_dict({"version": 1, "person": "id", "columns": columns})
+    long = Policy.from_dict({"version": 1, "person": {"column": "id", "records": "all"}, "columns": columns})
+    assert (short.person, short.hash, short.to_dict()["person"]) == ("id", long.hash, "id")
+    spoken = {"column": "id", "records": "first", "events": "visit"}
+    more = Policy.from_dict({"version": 1, "person": spoken, "columns": columns})
+    assert more.to_dict()["person"] == spoken
+    assert (more.person, more.hash != short.hash) == ("id", True)
+
+
+@pytest.mark.parametrize("events", ["vist", "ill"])
+def test_the_order_of_records_is_a_column_that_is_not_sensitive(events):
+    columns = {"id": "identifier", "visit": "identifier", "ill": "sensitive"}
+    with pytest.raises(PolicyError, match=r"person\.events"):
+        Policy.from_dict({"version": 1, "person": {"column": "id", "events": events}, "columns": columns})
