@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.api import EvolvingTable, Series, anonymize, audit, verify
+    from reticent.api import EvolvingTable, Series, anonymize, audit, risk, verify
     from reticent.connectors.stream import Stream
     from reticent.errors import (
         ConnectorError,
@@ -35,6 +35,7 @@ _HOME = {
     "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",
     "audit": "reticent.api",
+    "risk": "reticent.api",
     "verify": "reticent.api",
 }
 
@@ -53,6 +54,7 @@ __all__ = [
     "Stream",
     "anonymize",
     "audit",
+    "risk",
     "verify",
 ]
 

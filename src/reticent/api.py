@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from reticent.audit import verify as judge
+from reticent.audit.published import is_wire, text_table
+from reticent.audit.risk.singling_out import singling_out
 from reticent.connectors.inputs import read_input
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
-from reticent.errors import DataError, StateError
+from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
+from reticent.policy.guess import guess, guess_person
+from reticent.policy.section import unknown
 from reticent.publication import evolving, series, table
 from reticent.release import Release
 from reticent.store import Store
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reticent.audit import Verdict
+    from reticent.audit.risk.singling_out import SinglingOut
     from reticent.engine.evolving.base import EvolvingPublisher
     from reticent.engine.evolving.change import Change
     from reticent.release import Ledger
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = str | os.PathLike[str]
 Data: TypeAlias = pa.Table | Place
-Published: TypeAlias = str | Path | Release
+Published: TypeAlias = Data | Release
 # Long enough for the changes of others before ours, short enough to notice one that hangs.
 WAIT = 600.0
 _ABOUT = "about"
@@ -66,11 +71,12 @@ def verify(releases: Published | Sequence[Published], policy: Policy | Place, *,
     """Recomputes every claim from the releases alone.
 
     Args:
-        releases: folders, files of JSON lines or `Release` values; several in the order they were published.
+        releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
         policy: a policy, or the path of its file.
         store: the store of the publication, whose ledger tells who stood in which group.
     """
-    return judge(releases, _policy(policy), ledger=None if store is None else ledger_of(store))
+    rules = _policy(policy)
+    return judge(sources_of(releases, rules), rules, ledger=None if store is None else ledger_of(store))
 
 
 def audit(
@@ -84,7 +90,7 @@ def audit(
     """Verifies, measures and attacks releases.
 
     Args:
-        releases: folders, files of JSON lines or `Release` values; several in the order they were published.
+        releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
         policy: a policy, or the path of its file.
         original: the private input, to count right guesses and the utility.
         store: the store of the publication, whose ledger tells who stood in which group.
@@ -94,10 +100,37 @@ def audit(
     from reticent.report import audit as attack
 
     rules = _policy(policy)
-    sources = [releases] if isinstance(releases, str | os.PathLike | Release) else list(releases)
     table = None if original is None else _table(original, rules)
     ledger = None if store is None else ledger_of(store)
-    return attack(sources, rules, Material(original=table, ledger=ledger, seed=seed))
+    return attack(sources_of(releases, rules), rules, Material(original=table, ledger=ledger, seed=seed))
+
+
+def risk(
+    data: Data,
+    *,
+    quasi: Sequence[str] | None = None,
+    sensitive: Sequence[str] | None = None,
+    person: str | None = None,
+) -> SinglingOut:
+    """Says who could be singled out in a table as it is, before any policy exists.
+
+    Args:
+        data: a table, or whatever names one on the command line.
+        quasi: the columns that others may know; guessed from names and values otherwise.
+        sensitive: what nobody should learn; guessed otherwise.
+        person: the column that names the same person across records; guessed otherwise.
+    """
+    records = data if isinstance(data, pa.Table) else read_input(os.fspath(data))
+    guesses = guess(records)
+    named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
+    for name in named:
+        if name not in records.column_names:
+            raise PolicyError(f"The data has no such column: {unknown(name, tuple(records.column_names))}")
+    person = person or guess_person(guesses)
+    roles = {one.column: one.role for one in guesses} | dict.fromkeys(sensitive or (), "sensitive")
+    known = quasi or [name for name, role in roles.items() if role == "quasi" and name != person]
+    private = sensitive or [name for name, role in roles.items() if role == "sensitive" and name not in known]
+    return singling_out(text_table(records), known, sensitive=private, person=person)
 
 
 def ledger_of(store: Place) -> Ledger:
@@ -304,6 +337,20 @@ class Series:
 
 def _policy(policy: Policy | Place) -> Policy:
     return policy if isinstance(policy, Policy) else Policy.load(Path(policy))
+
+
+def sources_of(releases: Published | Sequence[Published], policy: Policy) -> list[Path | Release | pa.Table]:
+    """What was released by us stays where it is; a file of anybody is read as the table it holds."""
+    if isinstance(releases, str | os.PathLike | Release | pa.Table):
+        return [_source(releases, policy)]
+    return [_source(source, policy) for source in releases]
+
+
+def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
+    if isinstance(release, Release | pa.Table):
+        return release
+    path = Path(release)
+    return path if path.is_dir() or is_wire(path) else read_input(os.fspath(release), policy)
 
 
 def _table(data: Data, policy: Policy) -> pa.Table:

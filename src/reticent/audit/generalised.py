@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.audit.figures import figures
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.legal import illegal
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, reference_of, requirements
@@ -39,7 +40,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     rules = list(dict.fromkeys(requirements(release.claims) + demanded(policy)))
     quasi = [name for name in policy.quasi if name in data.column_names]
     findings = [check_columns(data, policy.released, policy)]
-    findings += [_legal(data, name, policy, release.method) for name in quasi]
+    if not release.bare:  # others name their groups as they like
+        findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
     findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
@@ -51,8 +53,12 @@ def judge(release: Published, policy: Policy) -> Verdict:
             findings += _sensitive(release, policy, groups, column, deep, notes)
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
-    findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression)
-    return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), unchecked(release.claims))
+    if not release.bare:
+        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression)
+    if release.bare and not rules:
+        notes.append("The policy asks for neither k nor l nor t: nothing was required, see what was measured.")
+    measured = figures(data, policy) if release.bare else {}
+    return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), unchecked(release.claims), measured)
 
 
 def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t")) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TABLES = ("data", "qit", "st", "counterfeits", "group", "tuple", "record")
 _DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
+_LINES = ("codebook", "group", "tuple", "record")
+_LONGEST = 1 << 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +44,7 @@ class Published:
         wire: a stream as a file of JSON lines, instead of tables.
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
+        bare: somebody's table without a manifest: nothing is claimed, so everything is measured.
     """
 
     name: str
@@ -57,21 +60,36 @@ class Published:
     explain: Mapping[str, Any] = field(default_factory=dict)
     policy_hash: str | None = None
     altered: int = 0
+    bare: bool = False
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"
 
 
-def published(source: str | Path | Release, name: str) -> Published:
-    """Read a folder, a file of JSON lines, or a Release in memory."""
+def published(source: str | Path | Release | pa.Table, name: str) -> Published:
+    """Read a folder, a file of JSON lines, or a Release in memory; a table stands for anybody's file."""
+    if isinstance(source, pa.Table):
+        return Published(name, "generalised", tables={"data": text_table(source)}, bare=True)
     if not isinstance(source, str | Path):
         return _from_release(source, name)
     path = Path(source)
-    if path.is_file() and path.suffix in _WIRE:
+    if is_wire(path):
         return Published(name, "stream", wire=path)
     if not path.is_dir():
         raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
     return _from_folder(path, name)
+
+
+def is_wire(path: Path) -> bool:
+    """Whether a file holds a stream's lines; other JSON lines are anybody's table."""
+    if not path.is_file() or path.suffix not in _WIRE:
+        return False
+    with path.open("rb") as lines:
+        try:
+            first = json.loads(lines.readline(_LONGEST))
+        except (ValueError, RecursionError):
+            return True  # a damaged stream is a stream
+    return not isinstance(first, dict) or first.get("type") in _LINES
 
 
 def text_table(table: pa.Table) -> pa.Table:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from reticent.policy.notebook import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _LINES = 10
 """Refuted claims that a repr lists."""
@@ -38,11 +41,13 @@ class Verdict:
         findings: every check, in the order it was made.
         notes: what a reader should know and is not itself a claim, such as a reference distribution's origin.
         unchecked: claims that cannot be recomputed from what was released.
+        measured: of a table without a manifest, what holds of it whatever is asked.
     """
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    measured: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -72,6 +77,7 @@ class Verdict:
             "findings": [asdict(finding) for finding in self.findings],
             "notes": list(self.notes),
             "unchecked": list(self.unchecked),
+            "measured": dict(self.measured),
         }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from reticent.audit import anatomy, generalised, sequence, series, stream, veil
 from reticent.audit.published import Published, published
@@ -21,8 +21,12 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
     from reticent.policy import Policy
     from reticent.release import Ledger, Release
+
+    Source: TypeAlias = str | Path | Release | pa.Table
 
 Judge = Callable[[Published, "Policy"], Verdict]
 SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
@@ -40,7 +44,7 @@ SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
 
 
 def verify(
-    sources: str | Path | Release | Sequence[str | Path | Release],
+    sources: Source | Sequence[Source],
     policy: Policy,
     *,
     ledger: Ledger | None = None,
@@ -50,7 +54,7 @@ def verify(
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
-        sources: folders, files of JSON lines, or Release values.
+        sources: folders, files of JSON lines, Release values, or tables of whatever origin.
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group, to link persons over the releases of a series.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
@@ -72,6 +76,7 @@ def verify(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
         tuple(dict.fromkeys(claim for verdict in verdicts for claim in verdict.unchecked)),
+        {key: figure for verdict in verdicts for key, figure in verdict.measured.items()},
     )
 
 
@@ -83,10 +88,12 @@ def _one(release: Published, policy: Policy) -> Verdict:
         verdict = Verdict((Finding("the shape of the release is known", holds=False),))
     else:
         verdict = judge(release, policy)
-    findings = [none_of("files are as they were released", release.altered), *verdict.findings]
+    findings = list(verdict.findings)
+    if not release.bare:
+        findings.insert(0, none_of("files are as they were released", release.altered))
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")
     if release.name:
         findings = [replace(f, where=f"{release.name}{': ' if f.where else ''}{f.where}") for f in findings]
-    return Verdict(tuple(findings), tuple(notes), verdict.unchecked)
+    return Verdict(tuple(findings), tuple(notes), verdict.unchecked, verdict.measured)

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 # Command -> module that holds a function of that name, or a typer app called `app`.
 COMMANDS = {
+    "risk": "reticent.cli.risk",
     "init": "reticent.cli.init",
     "policy": "reticent.cli.policy",
     "prior": "reticent.cli.prior",

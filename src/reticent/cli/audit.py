@@ -17,7 +17,7 @@ def audit(
     policy: PolicyFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The report, a .html file.", show_default=False)],
     releases: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR...", help="Release folders; several = in order.")
+        list[str] | None, typer.Argument(metavar="DIR|FILE...", help="Releases, in order; or anybody's table.")
     ] = None,
     original: Annotated[
         str | None, typer.Option(help="The private input: utility, and right guesses counted.", show_default=False)
@@ -40,7 +40,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Verify, measure and attack; write report.html and audit.json. Exit 4 when a claim is refuted."""
-    from reticent.api import ledger_of
+    from reticent.api import ledger_of, sources_of
     from reticent.cli.output import emit, say
     from reticent.connectors.files import read_table
     from reticent.errors import PolicyError
@@ -67,7 +67,7 @@ def audit(
             threshold=threshold,
             seed=seed,
         )
-        found = judge(list(releases), rules, material, progress=step) if releases else None
+        found = judge(sources_of(releases, rules), rules, material, progress=step) if releases else None
         tried = try_policies(table, candidates, seed=seed, progress=step) if table is not None and candidates else []
         step("Writing the report")
         page, twin = write_report(output, found, tried, shown_command(sys.argv[1:]))

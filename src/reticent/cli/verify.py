@@ -12,7 +12,8 @@ from reticent.cli.options import Json
 
 def verify(
     releases: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Release folders; several = a series, in order.")
+        list[str],
+        typer.Argument(metavar="DIR|FILE...", help="Releases; several = a series, in order. Or anybody's table."),
     ],
     policy: Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")],
     ledger: Annotated[
@@ -23,7 +24,8 @@ def verify(
 ) -> None:
     """Recompute every claim from the release alone.
 
-    Exit code 4 when one is refuted.
+    A file that Reticent did not make is measured, and judged by what the policy asks for.
+    Exit code 4 when a claim is refuted.
     """
     from reticent.api import verify as judge
     from reticent.cli.output import emit, say
@@ -35,6 +37,8 @@ def verify(
         say(f"  note: {note}")
     for claim in verdict.unchecked:
         say(f"  not recomputed here: the claim '{claim}'")
+    for name, figure in verdict.measured.items():
+        say(f"  measured: {name.replace('_', ' ')} = {figure:g}")
     failed = len(verdict.refuted)
     say(
         f"Every claim holds ({len(verdict.findings)} checks)."

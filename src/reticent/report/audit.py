@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
 from reticent.audit.published import Published, published, text_table
@@ -25,8 +26,6 @@ from reticent.errors import PolicyError
 from reticent.report.utility import utility
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent.policy import Policy
     from reticent.release import Ledger, Release
 
@@ -101,7 +100,7 @@ class Audit:
 
 
 def audit(
-    sources: Sequence[str | Path | Release],
+    sources: Sequence[str | Path | Release | pa.Table],
     policy: Policy,
     material: Material = Material(),  # noqa: B008 - frozen
     *,
@@ -110,7 +109,7 @@ def audit(
     """Audit one release, or several in the order they were published.
 
     Args:
-        sources: folders, files of JSON lines, or Release values.
+        sources: folders, files of JSON lines, Release values, or tables of whatever origin.
         policy: the policy to judge by.
         material: what else is at hand.
         progress: told the name of each step as it begins.
@@ -138,8 +137,10 @@ def audit(
     return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
 
 
-def _words(source: str | Path | Release) -> tuple[str, tuple[str, ...]]:
+def _words(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...]]:
     """Against whom a release claims to hold, and what it leaves open, in its own words."""
+    if isinstance(source, pa.Table):
+        return "nobody: the table claims nothing, what holds was measured", ()
     if isinstance(source, str | Path):
         path = Path(source) / "release.json"
         guarantee = json.loads(path.read_text(encoding="utf-8")).get("guarantee", {}) if path.is_file() else {}

@@ -144,3 +144,15 @@ def _svg(title: str, body: str, height: int) -> str:
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{body}</svg>"
     )
+
+
+def alone(svg: str) -> str:
+    """A plot as a file of its own: it brings the colours that a page would give it."""
+    style = (
+        "svg{background:#fff;font:13px system-ui,sans-serif}.label,.value{fill:#222}.tick{fill:#666;font-size:11px}"
+        ".bar,.dot{fill:#2563a8}.hot{fill:#b3261e}.dull{fill:#999}.grid{stroke:#ddd}.whisker,.claim{stroke:#444}"
+        ".front{fill:none;stroke:#2563a8}"
+    )
+    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" width="920" ', 1).replace(
+        "</title>", f"</title><style>{style}</style>", 1
+    )
