@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -34,6 +33,7 @@ from reticent.policy.settings import (
     TableSettings,
 )
 from reticent.policy.spec import Column
+from reticent.policy.yaml_text import parse_yaml
 
 DEFAULT_L, DEFAULT_M = 10, 4
 """Candidates per record, and values per group of a series, where the policy says nothing."""
@@ -297,30 +297,12 @@ def _columns(names: list[str]) -> str:
 
 
 def _parse(path: Path, text: str) -> tuple[Any, dict[tuple[Any, ...], int]]:
-    try:
-        if path.suffix.lower() == ".toml":
+    if path.suffix.lower() == ".toml":
+        try:
             return tomllib.loads(text), {}
-        node = yaml.compose(text, Loader=yaml.SafeLoader)  # JSON is YAML too
-        return yaml.safe_load(text), dict(_lines(node, ()))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise PolicyError(f"{path}, line {line}: not readable as YAML ({error.problem}).") from None
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PolicyError(f"{path}: not readable ({type(error).__name__}: {error}).") from None
-
-
-def _lines(node: Any, at: tuple[Any, ...]) -> list[tuple[tuple[Any, ...], int]]:
-    if node is None:
-        return []
-    places = [(at, node.start_mark.line + 1)]
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            below = _lines(value, (*at, key.value))
-            places += [((*at, key.value), key.start_mark.line + 1), *below[1:]]
-    elif isinstance(node, yaml.SequenceNode):
-        for i, value in enumerate(node.value):
-            places += _lines(value, (*at, i))
-    return places
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise PolicyError(f"{path}: not readable ({type(error).__name__}: {error}).") from None
+    return parse_yaml(text, str(path))
 
 
 def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int]) -> str:

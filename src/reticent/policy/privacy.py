@@ -11,14 +11,16 @@ from reticent.policy.section import Section, unknown
 
 L_KINDS = ("distinct", "entropy", "recursive", "frequency")
 T_KINDS = ("equal", "ordered", "hierarchical")
+LARGEST = 1_000_000_000
+"""No crowd is larger; a number beyond it is a slip of the hand."""
 
 
 class LSpec(Section):
     """An l-diversity requirement: `3`, `{distinct: 3}`, `{entropy: 3}`, `{recursive: [4, 3]}` or `{frequency: 3}`."""
 
     kind: Literal["distinct", "entropy", "recursive", "frequency"] = "distinct"
-    l: float = Field(gt=1)
-    c: float | None = Field(default=None, gt=0)
+    l: float = Field(gt=1, le=LARGEST)
+    c: float | None = Field(default=None, gt=0, le=LARGEST)
 
     @model_validator(mode="before")
     @classmethod
@@ -90,7 +92,7 @@ class Privacy(Section):
     """What every published group must satisfy."""
 
     k: int | None = Field(
-        default=None, ge=2, description="k-anonymity: at least k records share every published combination"
+        default=None, ge=2, le=LARGEST, description="k-anonymity: at least k records share every published combination"
     )
     l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
     t: TSpec | None = Field(

@@ -37,6 +37,14 @@ def test_reading_cannot_write(base):
     assert read_sql(f"{base}?table=t").num_rows == 3
 
 
+@pytest.mark.parametrize("query", ["VACUUM INTO '{}'", "ATTACH '{}' AS other", "PRAGMA journal_mode = WAL"])
+def test_only_reading_is_let_through(base, tmp_path, query):
+    copy = tmp_path / "copy.db"
+    with pytest.raises(ConnectorError, match="refused"):
+        read_sql(base, query.format(copy))
+    assert not copy.exists()
+
+
 @pytest.mark.parametrize(
     ("query", "error"),
     [

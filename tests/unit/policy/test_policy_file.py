@@ -236,3 +236,30 @@ def test_the_order_of_records_is_a_column_that_is_not_sensitive(events):
     columns = {"id": "identifier", "visit": "identifier", "ill": "sensitive"}
     with pytest.raises(PolicyError, match=r"person\.events"):
         Policy.from_dict({"version": 1, "person": {"column": "id", "events": events}, "columns": columns})
+
+
+@pytest.mark.parametrize("form", ["yaml", "json", "toml"])
+def test_a_word_written_twice_is_refused_with_its_line(tmp_path, form):
+    text = {
+        "yaml": "version: 1\ncolumns:\n  ill: sensitive\n  ill: plain\n",
+        "json": '{"version": 1,\n "columns": {"ill": "sensitive",\n "ill": "plain"}}',
+        "toml": 'version = 1\n[columns]\nill = "sensitive"\nill = "plain"\n',
+    }[form]
+    (tmp_path / f"p.{form}").write_text(text)
+    with pytest.raises(PolicyError, match=r"line [34]"):
+        Policy.load(tmp_path / f"p.{form}")
+
+
+def test_aliases_are_refused_before_they_unfold(tmp_path):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 10)
+    )
+    (tmp_path / "p.yaml").write_text(bomb)
+    with pytest.raises(PolicyError, match="line 2: a policy has no aliases"):
+        Policy.load(tmp_path / "p.yaml")
+
+
+@pytest.mark.parametrize(("word", "number"), [("k", 10**20), ("k", 10**10), ("l", 10**20), ("l", 1e300)])
+def test_absurd_numbers_are_refused(word, number):
+    with pytest.raises(PolicyError, match="at most"):
+        Policy.from_dict({"version": 1, "columns": {"ill": "sensitive"}, "privacy": {word: number}})

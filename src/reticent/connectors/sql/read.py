@@ -105,6 +105,7 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
         _refused(base, (sqlite3.Error, sqlite3.Warning)),
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
     ):
+        link.set_authorizer(_only_reading)
         cursor = link.execute(query)
         names = [column[0] for column in cursor.description or ()]
         if not names:
@@ -117,6 +118,14 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
                 _array(name, column, data_type) for name, column, data_type in zip(names, columns, types, strict=True)
             ]
             yield pa.record_batch(arrays, names=names)
+
+
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+
+
+def _only_reading(action: int, *_: str | None) -> int:
+    """A read-only connection still lets VACUUM INTO copy the whole database, and ATTACH make new ones."""
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
 def _data_type(column: Sequence[Any]) -> pa.DataType:

@@ -1,0 +1,60 @@
+"""YAML as policies use it: every place has a line, a word stands once, and nothing is written by reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Place = tuple[Any, ...]
+
+
+def parse_yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+    """The plain values of a text, and the line of every place in it; JSON is YAML too.
+
+    Raises:
+        PolicyError: not YAML, a word written twice, or an alias; the line is named.
+    """
+    try:
+        _refuse_aliases(text, name)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines = dict(_lines(node, (), name))
+        return yaml.safe_load(text), lines
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise PolicyError(f"{name}, line {line}: not readable as YAML ({error.problem}).") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise PolicyError(f"{name}: not readable ({type(error).__name__}).", hint="Write plain YAML.") from None
+
+
+def _refuse_aliases(text: str, name: str) -> None:
+    """A few aliases of aliases unfold to gigabytes; a policy has no use for them."""
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise PolicyError(f"{name}, line {line}: a policy has no aliases.", hint="Write the value out.")
+
+
+def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
+    if node is None:
+        return
+    yield at, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        words: set[Any] = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.value in words:
+                raise PolicyError(
+                    f"{name}, line {line}: '{key.value}' is written twice in the same place.", hint="Keep one of them."
+                )
+            words.add(key.value)
+            yield from _lines(value, (*at, key.value), name)
+            yield (*at, key.value), line
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            yield from _lines(value, (*at, number), name)
