@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reticent.store.store import Store
     from reticent.store.transaction import Transaction
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MANY = 500
 # Rows in memory at once while a large change is written.
 _AT_ONCE = 20_000
+_LIVES = "lives"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +85,22 @@ def top(store: Store, publisher: str) -> int:
     t = schema.evolving_records.c
     (last,) = store.read(sa.select(sa.func.max(t.row)).where(t.publisher == publisher))[0]
     return 0 if last is None else int(last) + 1
+
+
+def remember(tx: Transaction, publisher: str, lives: Mapping[str, bytes]) -> None:
+    """Keeps what is remembered of persons, by key; it stays when their records go."""
+    waiting = iter(lives.items())
+    while some := list(islice(waiting, _AT_ONCE)):
+        rows = [{"publisher": publisher, "space": _LIVES, "key": key, "value": life} for key, life in some]
+        tx.upsert(publisher, schema.kv, rows)
+
+
+def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
+    """What is remembered of some persons."""
+    t = schema.kv.c
+    query = sa.select(t.key, t.value).where(t.publisher == publisher, t.space == _LIVES)
+    parts = (keys[start : start + _MANY] for start in range(0, len(keys), _MANY))
+    return {key: bytes(life) for part in parts for key, life in store.read(query.where(t.key.in_(part)))}
 
 
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:

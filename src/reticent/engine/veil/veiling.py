@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.engine.base import Members
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, shuffled
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
+from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -28,7 +30,10 @@ USUAL_EPSILON = 1.0
 
 @dataclass(frozen=True, repr=False)
 class Veiled:
-    """A batch under the veil: its published columns, and what is offered for each record. Private: it tells who is who."""
+    """A batch under the veil: its published columns, what is offered for each record, and whose it is, as the ledger says it.
+
+    Private: it tells who is who.
+    """
 
     published: pa.Table
     seen: Seen
@@ -51,7 +56,16 @@ class Veiling:
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        return Veiled(published, self.people.take(persons, units, rows, values, now=now), self._listed(table, persons))
+
+    def members(self, veiled: Veiled, *, number: int) -> Members:
+        """Whose record stands in which line of a release, for the ledger."""
+        order = self._order(len(veiled), number)
+        return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
+
+    def _order(self, size: int, number: int) -> npt.NDArray[np.int64]:
+        """Of the records of a release; it tells nothing, and no two releases have the same."""
+        return shuffled(size, self._rng, f"veil rows {number}")
 
     def release(self, veiled: Veiled, *, number: int, held: int = 0) -> Release:
         """A veiled batch as a release; refuses one whose values the prior does not know."""
@@ -68,9 +82,7 @@ class Veiling:
             kind=self._kind,
             shape="veil",
             method="veil",
-            tables={
-                "data": data_table(house, veiled.published, seen, shuffled(size, self._rng, f"veil rows {number}"))
-            },
+            tables={"data": data_table(house, veiled.published, seen, self._order(size, number))},
             guarantee=guarantee(house),
             counts=Counts(size + held, size, held, 0),
             policy_hash=self._policy.hash,
@@ -78,6 +90,12 @@ class Veiling:
             documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
             seeded=self._rng.seeded,
         )
+
+    def _listed(self, table: pa.Table, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""
+        if self._policy.person is None:
+            return persons
+        return person_hashes(table.column(self._policy.person).cast(pa.string()).to_pylist(), self._rng.key("person"))
 
     def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from reticent.policy.section import FileRef, Section
+from reticent.policy.settings.gone import refuse_sealed
 
 
 class SeriesSettings(Section):
@@ -14,7 +15,7 @@ class SeriesSettings(Section):
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
 
-    method: Literal["veil", "sealed", "m-distinct", "m-distinct*", "m-invariance"] = "m-distinct"
+    method: Annotated[Literal["veil", "m-distinct", "m-distinct*", "m-invariance"], refuse_sealed] = "veil"
     m: int | None = Field(
         default=None,
         ge=2,
