@@ -44,10 +44,6 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
         yield NamedFile("prior", policy.prior.file)
     if policy.prior is not None and policy.prior.kernel is not None:
         yield NamedFile("prior.kernel", policy.prior.kernel.file)
-    for kind in ("evolving", "series", "stream"):
-        prior = getattr(policy, kind).prior
-        if prior is not None:
-            yield NamedFile(f"{kind}.prior", prior.file)
 
 
 @dataclass(frozen=True, repr=False)
