@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -22,7 +24,6 @@ from reticent.policy.prior import read_strata
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
@@ -60,7 +61,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
     try:
-        line = _Line(document)
+        line = Line(document)
     except (KeyError, TypeError, ValueError, OverflowError):
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
     findings += _lines(line, policy, release)
@@ -78,7 +79,7 @@ _NOTE = (
 )
 
 
-class _Line:
+class Line:
     """The published numbers, as whole numbers and arrays."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -103,7 +104,7 @@ class _Line:
         return np.sort(found, axis=1)
 
 
-def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
+def _lines(line: Line, policy: Policy, release: Published) -> list[Finding]:
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
     crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
@@ -120,7 +121,7 @@ def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
     ]
 
 
-def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def _prior(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -149,7 +150,7 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     return findings
 
 
-def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
+def _records(line: Line, data: pa.Table, policy: Policy) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
@@ -160,9 +161,8 @@ def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
-    codes = {label: code for code, label in enumerate(line.domain)}
-    listed = np.array([[codes.get(v, -1) for v in data[name].to_pylist()] for name in names], dtype=np.int64).T
-    rows, events = (_whole(data[name]) for name in ("row", "event"))
+    listed = codes_of(line, data)
+    rows, events = whole(data["row"]), whole(data["event"])
     findings += [
         none_of("every candidate is a value of the domain", int((listed < 0).sum())),
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
@@ -177,14 +177,37 @@ def _linked(policy: Policy) -> bool:
     return policy.prior is not None and policy.prior.link is True
 
 
-def _impossible(line: _Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
+def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        here = listed[(rows == row) & (events == 0)]
-        possible = {tuple(codes) for codes in line.sets(int(row)).tolist()}
-        offences += sum(tuple(codes) not in possible for codes in here.tolist())
+        here = packed(listed[(rows == row) & (events == 0)])
+        offences += int(np.count_nonzero(~np.isin(here, packed(line.sets(int(row))))))
     return offences
 
 
-def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.array([int(x) if x is not None and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)
+def line_of(release: Published) -> Line | None:
+    """The line that a release publishes; None where it cannot be read."""
+    try:
+        return Line(release.documents.get(SHAPE, {}))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def codes_of(line: Line, data: pa.Table) -> NDArray[np.int32]:
+    """Records x candidates, as places in the domain; -1 for what is not there."""
+    domain = pa.array(line.domain, pa.string())
+    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
+    columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in names]
+    return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
+
+
+def packed(codes: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.bytes_]:
+    """Every record's codes as one cell, for comparisons."""
+    wide = np.ascontiguousarray(codes, dtype=">i4")
+    return wide.view(f"S{4 * wide.shape[1]}").reshape(-1)
+
+
+def whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """A column of whole numbers written as text; -1 for what is none."""
+    digits = pc.fill_null(pc.match_substring_regex(column, r"^[0-9]{1,18}$"), False)  # noqa: FBT003 - Arrow's own signature
+    return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

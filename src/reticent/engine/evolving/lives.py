@@ -7,7 +7,7 @@ set would tell that the person was gone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,9 @@ class Arrivals(NamedTuple):
 
     def at(self, which: Places) -> Arrivals:
         """Some of them."""
-        return Arrivals(*(column[which] for column in self))
+        return Arrivals(
+            self.persons[which], self.units[which], self.rows[which], self.values[which], self.orders[which]
+        )
 
 
 class Lives:
@@ -97,19 +99,14 @@ class Lives:
         flags: npt.NDArray[np.bool_] = (self._read(persons)["memory"] == shown).all(axis=1)
         return flags
 
-    def values(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """The last codes of known persons."""
-        return np.ascontiguousarray(self._read(persons)["value"], dtype=np.int32)
-
     def _begin(self, some: Arrivals) -> None:
         if len(some.persons):
             self._write(some, self._veil.begin(some.units, some.rows, some.values).memories)
 
-    def _step(self, some: Arrivals, kind: str) -> None:
+    def _step(self, some: Arrivals, kind: Literal["visit", "correction"]) -> None:
         if len(some.persons):
             memories = np.ascontiguousarray(self._read(some.persons)["memory"])
-            sights = self._veil.step(some.units, memories, some.values, kind="visit" if kind == "visit" else "correction")
-            self._write(some, sights.memories)
+            self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories)
 
     def _read(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
         return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._life)
