@@ -202,9 +202,9 @@ class Evolving(Publication):
         fixed = np.concatenate(
             [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.shown[rows]], axis=1
         )
-        classes, seats = records.classes[rows].tolist(), records.seats[rows].tolist()
+        classes = records.classes[rows].tolist()
         written = (
-            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i], seats[i])
+            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i])
             for i, row in enumerate(rows.tolist())
         )
         rows_of.write(tx, self.name, written)
@@ -272,4 +272,3 @@ def _fill(engine: EvolvingPublisher, stored: list[rows_of.Row], top: int | None)
         records.hashes[rows] = np.ascontiguousarray(fixed[:, width : width + 24]).view(np.uint64)
         records.shown[rows] = fixed[:, width + 24 :]
         records.classes[rows] = [row.group for row in stored]
-        records.seats[rows] = [row.seat for row in stored]

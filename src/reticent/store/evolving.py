@@ -32,7 +32,6 @@ class Row:
     name: str | None
     fixed: bytes
     group: int
-    seat: int
 
 
 def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
@@ -47,7 +46,6 @@ def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
                 "name": r.name,
                 "fixed": r.fixed,
                 "class": r.group,
-                "seat": r.seat,
             }
             for r in some
         ]
@@ -64,14 +62,14 @@ def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
 def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"])
     return [Row(*row) for row in store.read(query.where(t.publisher == publisher).order_by(t.row))]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat).where(t.publisher == publisher)
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"]).where(t.publisher == publisher)
     rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):

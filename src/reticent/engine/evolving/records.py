@@ -33,7 +33,6 @@ class Records:
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        self.seats = np.zeros(0, dtype=np.int32)
         # person, fact, draw: 64 bits each of two keyed hashes
         self.hashes = np.zeros((0, 3), dtype=np.uint64)
         # what a method remembers of what the row showed
@@ -97,7 +96,6 @@ class Records:
         more = max(needed, 2 * room, 64) - room
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
-        self.seats = np.concatenate([self.seats, np.full(more, NONE, dtype=np.int32)])
         self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
         self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
@@ -131,7 +129,7 @@ class Records:
             if name is not None:
                 del self._by_name[name]
             self.persons[row] = self.names[row] = None
-            self.classes[row] = self.seats[row] = NONE
+            self.classes[row] = NONE
             heapq.heappush(self._free, row)
             self._alive -= 1
 

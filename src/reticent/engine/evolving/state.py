@@ -26,7 +26,6 @@ def save(publisher: EvolvingPublisher) -> bytes:
         "person": pa.array([records.persons[row] for row in rows.tolist()], pa.string()),
         "name": pa.array([records.names[row] for row in rows.tolist()], pa.string()),
         "class": records.classes[rows],
-        "seat": records.seats[rows],
     }
     fields |= {f"code {i}": records.codes[rows, i] for i in range(len(records.columns))}
     fields |= {f"hash {i}": records.hashes[rows, i] for i in range(3)}
@@ -55,7 +54,6 @@ def load(cls: type[P], policy: Policy, state: bytes) -> P:
     for i in range(3):
         records.hashes[rows, i] = held.column(f"hash {i}").to_numpy()
     records.classes[rows] = held.column("class").to_numpy()
-    records.seats[rows] = held.column("seat").to_numpy()
     records.shown[rows] = np.frombuffer(blobs["shown"], np.uint8).reshape(len(rows), records.shown.shape[1])
     people = tables["people"]
     publisher.recall(dict(zip(people.column("key").to_pylist(), people.column("memory").to_pylist(), strict=True)))
