@@ -90,15 +90,15 @@ class Line:
         self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
-    def sets(self, row: int) -> NDArray[np.int64]:
-        """Every set of candidates that the row can give, as sorted codes."""
+    def sets(self, row: int) -> set[bytes]:
+        """Every set of candidates that the row can give, packed."""
         possible = [self._sets(self.stretches[row], order) for order in self.orders]
-        return np.unique(np.concatenate(possible), axis=0)
+        return set(packed(np.concatenate(possible)).tolist())
 
     def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
         ends = np.cumsum(stretches[order])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
-        points = np.unique(np.concatenate([[0], ends % self.one]))
+        points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
         found = order[np.searchsorted(ends, places, side="right")]
         return np.sort(found, axis=1)
@@ -180,8 +180,9 @@ def _linked(policy: Policy) -> bool:
 def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
+        possible = line.sets(int(row))
         here = packed(listed[(rows == row) & (events == 0)])
-        offences += int(np.count_nonzero(~np.isin(here, packed(line.sets(int(row))))))
+        offences += sum(codes not in possible for codes in here.tolist())
     return offences
 
 
