@@ -308,6 +308,44 @@ def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path, monkeypatch)
         again._driver._load(some).prepare()
 
 
+def trail(release):
+    """Event and candidates of every person."""
+    data = release.tables["data"]
+    columns = [data.column(name).to_pylist() for name in ("zip", "event", "ill_1", "ill_2", "ill_3")]
+    return {zip_code: rest for zip_code, *rest in zip(*columns, strict=True)}
+
+
+def test_who_returns_after_a_correction_is_known_by_another_process(tmp_path):
+    """Each call opens the store anew, so nothing is known but what the store says."""
+    place = tmp_path / "store"
+    EvolvingTable.create(place, cases.policy("veil", 3))
+    EvolvingTable.open(place).insert(cases.table(range(50), [i % 7 for i in range(50)]))
+    EvolvingTable.open(place).update(cases.table(range(20), [(i + 1) % 7 for i in range(20)]))
+    first = trail(EvolvingTable.open(place).publish(tmp_path / "1"))
+    EvolvingTable.open(place).delete([str(i) for i in range(10)])
+    EvolvingTable.open(place).insert(cases.table(range(10), [(i + 1) % 7 for i in range(10)]))
+    second = trail(EvolvingTable.open(place).publish(tmp_path / "2"))
+    assert second == first
+    assert [first[f"z{i}"][0] for i in (0, 10, 20)] == [1, 1, 0]
+    EvolvingTable.open(place).update(cases.table([0], [5]))
+    assert trail(EvolvingTable.open(place).publish(tmp_path / "3"))["z0"][0] == 2
+
+
+def test_the_ledger_links_persons_over_all_publications(tmp_path):
+    place = tmp_path / "store"
+    EvolvingTable.create(place, cases.policy("veil", 3))
+    for part in range(3):
+        EvolvingTable.open(place).insert(cases.table(range(30 * part, 30 * part + 30), [i % 7 for i in range(30)]))
+        EvolvingTable.open(place).delete([str(30 * part)])
+        EvolvingTable.open(place).insert(cases.table([30 * part], [0]))
+        EvolvingTable.open(place).publish(tmp_path / str(part))
+    with Store.open(place, create=False) as store:
+        ledger = store.ledger(NAME)
+    persons = [set(listed.tolist()) for listed in ledger.persons]
+    assert persons[0] < persons[1] < persons[2]
+    assert [len(listed) for listed in persons] == [30, 60, 90]
+
+
 def test_record_ids_name_single_records_of_one_person(tmp_path):
     place = tmp_path / "store"
     EvolvingTable.create(place, cases.policy("indexed", 3, record="visit"))

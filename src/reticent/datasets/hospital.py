@@ -269,8 +269,8 @@ def _tails() -> NDArray[np.float64]:
     lead = {code: rank for rank, code in enumerate(LEADING)}
     rank = np.array([lead.get(code, len(LEADING) + order[i]) for i, code in enumerate(CODES)])
     share = np.zeros(len(CODES))
-    for chapter in set(CHAPTER_OF):
-        members = np.flatnonzero(np.asarray(CHAPTER_OF) == chapter)
+    for number in set(CHAPTER_OF):
+        members = np.flatnonzero(np.asarray(CHAPTER_OF) == number)
         share[members[np.argsort(rank[members])]] = zipf(len(members), 1.25, 0.8)
     return share
 
