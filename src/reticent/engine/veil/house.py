@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
-from reticent.engine.veil.domain import MISSING, Domain
+from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.steps import Steps
 from reticent.errors import PolicyError
@@ -72,7 +72,7 @@ class House:
                 "reticent prior PAST -p POLICY -o prior.csv.",
             )
         prior = read_strata(policy.path(settings.file), "prior")
-        domain = Domain.of_labels(prior.totals(), policy, sensitive)
+        domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l = policy.l_of(kind)
         return cls(
@@ -146,7 +146,7 @@ def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], np
     counts = np.zeros((len(strata), len(domain)))
     for row, cells in enumerate(strata.values()):
         for value, count in cells.items():
-            counts[row, domain.code(MISSING if value is None else value)] += count
+            counts[row, domain.code(value)] += count
     # Counts need not be whole; the line is laid in integers.
     return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
 
@@ -155,5 +155,5 @@ def _orders(domain: Domain, order: str, counts: npt.NDArray[np.uint64]) -> npt.N
     """The public orders: the same for the same prior, whoever computes them."""
     seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
     if order == "hierarchy":
-        return _core.veil.hierarchy_orders(domain.parents(), count=ORDERS, seed=seed)
+        return _core.veil.hierarchy_orders(domain.levels(), count=ORDERS, seed=seed)
     return _core.veil.random_orders(len(domain), count=ORDERS, seed=seed)

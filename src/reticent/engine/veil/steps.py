@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
-from reticent.engine.veil.domain import MISSING, UNSEEN
+from reticent.engine.veil.domain import UNSEEN
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class Steps:
             return None
         matrix: list[dict[int, int]] = [{} for _ in domain.labels]
         for value, following in read_updates(policy.path(file), column=sensitive).items():
-            at = _code(domain, value)
+            at = domain.code(value)
             for after, probability in following.items():
-                to = _code(domain, after)
+                to = domain.code(after)
                 weight = round(probability * _WHOLE)
                 if UNSEEN not in (at, to) and weight:
                     matrix[at][to] = matrix[at].get(to, 0) + weight
@@ -62,8 +62,3 @@ class Steps:
     def document(self) -> dict[str, Any]:
         """As `veil.json` says it."""
         return {"starts": self.starts.tolist(), "targets": self.targets.tolist(), "weights": self.weights.tolist()}
-
-
-def _code(domain: Domain, value: str | None) -> int:
-    label = MISSING if value is None else value
-    return domain.code(label) if label in domain.labels else UNSEEN

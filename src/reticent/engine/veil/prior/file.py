@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.engine.veil.prior.fields import MISSING
+from reticent.engine.veil.domain import MISSING
 from reticent.policy.hierarchy import ROOT
 
 if TYPE_CHECKING:

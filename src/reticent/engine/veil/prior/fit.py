@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.veil.prior.domain import Domain, domain
+from reticent.engine.veil.prior.domain import choose_domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
 from reticent.engine.veil.prior.measure import Measures, Score, measure
 from reticent.engine.veil.prior.noise import floor, noised, scale
@@ -34,6 +34,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.engine.veil.domain import Domain
     from reticent.policy import Policy
 
     Codes = npt.NDArray[np.integer]
@@ -189,11 +190,11 @@ def _past(
     spent = None if epsilon is None else _DOMAIN * epsilon
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
     least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
-    values_offered = domain(values, counts, policy, sensitive, least=least)
+    values_offered = choose_domain(values, counts, policy, sensitive, least=least)
     fields = published(table, policy, (*policy.quasi, *policy.plain))
     asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
     told = by is not None and all(":" in item for item in by)
-    return _Past(values_offered, fields, asked, values_offered.codes(table.column(sensitive), policy), told, l, epsilon)
+    return _Past(values_offered, fields, asked, values_offered.encode(table.column(sensitive)), told, l, epsilon)
 
 
 def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
