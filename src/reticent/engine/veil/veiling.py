@@ -37,6 +37,12 @@ class Veiled:
     def __len__(self) -> int:
         return len(self.persons)
 
+    def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
+        """Records that say these facts, some of them several times: the same candidates for the same fact."""
+        seen = self.seen
+        facts = Seen(seen.candidates[which], seen.rows[which], seen.events[which], seen.offered[which])
+        return Veiled(published, facts, self.persons[which])
+
 
 class Veiling:
     """A house with its key and what it remembers of persons."""
@@ -53,8 +59,15 @@ class Veiling:
         values = self.house.domain.encode(table.column(self.house.sensitive))
         return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
 
-    def release(self, veiled: Veiled, *, number: int, held: int = 0) -> Release:
-        """A veiled batch as a release; refuses one whose values the prior does not know."""
+    def release(self, veiled: Veiled, *, number: int, held: int = 0, left_out: int = 0) -> Release:
+        """A veiled batch as a release; refuses one whose values the prior does not know.
+
+        Args:
+            veiled: the batch.
+            number: of the publication, from 1.
+            held: records that wait.
+            left_out: records that the policy does not release.
+        """
         house, seen, size = self.house, veiled.seen, len(veiled)
         unseen = float(np.mean(~seen.offered)) if size else 0.0
         if unseen > MOST_UNSEEN:
@@ -72,7 +85,7 @@ class Veiling:
                 "data": data_table(house, veiled.published, seen, shuffled(size, self._rng, f"veil rows {number}"))
             },
             guarantee=guarantee(house),
-            counts=Counts(size + held, size, held, 0),
+            counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
             documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
