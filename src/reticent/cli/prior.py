@@ -57,6 +57,9 @@ def prior(
             rng=np.random.default_rng(seed),
         )
     write_prior(fitted.prior, output)
+    kernel = output.with_name("kernel.csv" if output.name == "prior.csv" else f"{output.stem}.kernel.csv")
+    if fitted.kernel is not None:
+        write_kernel(fitted.kernel.kernel, fitted.domain.labels, kernel)
     for line in report(fitted).splitlines():
         say(f"  {line}")
     columns = ", ".join(fitted.prior.columns)

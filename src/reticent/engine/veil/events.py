@@ -66,6 +66,23 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
     return Events(every, first[order], place[fact_of])
 
 
+def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:
+    """Records of a past, each person's one behind the other in the order of their events, and where persons begin.
+
+    The same event again counts once; without a column of events the order of the table is theirs.
+    """
+    every = np.arange(table.num_rows)
+    settings = policy.persons
+    if settings is None or settings.column not in table.column_names:
+        return every, np.arange(table.num_rows + 1)
+    persons, turns = _codes(table.column(settings.column)), every
+    if settings.events is not None and settings.events in table.column_names:
+        turns = _turns(table.column(settings.events), settings.events)
+    order, _ = _facts(persons, turns)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
+    return order, np.append(starts, len(order))
+
+
 def _codes(column: pa.ChunkedArray) -> Codes:
     words = column.cast(pa.string())
     return np.asarray(pc.index_in(words, value_set=pc.unique(words)).to_numpy(zero_copy_only=False), dtype=np.int64)

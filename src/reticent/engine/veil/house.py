@@ -13,7 +13,7 @@ import numpy as np
 from reticent import _core
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
-from reticent.engine.veil.steps import Steps
+from reticent.engine.veil.steps import steps_of
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import read_strata
@@ -21,6 +21,7 @@ from reticent.policy.prior import read_strata
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.engine.veil.steps import Steps
     from reticent.policy import Policy
     from reticent.policy.prior import Prior
 
@@ -83,7 +84,7 @@ class House:
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
             orders=_orders(domain, settings.order, counts),
-            steps=Steps.of(policy, sensitive, domain),
+            steps=steps_of(policy, sensitive, domain),
             policy=policy,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,16 +37,27 @@ def guarantee(house: House) -> Guarantee:
     return Guarantee({"veil": house.l}, AGAINST, NOT_COVERED)
 
 
-def data_table(house: House, published: pa.Table, seen: Seen, order: npt.NDArray[np.int64]) -> pa.Table:
-    """The published table, its records in the given order."""
+def data_table(
+    house: House, published: pa.Table, seen: Seen, order: npt.NDArray[np.int64], names: pa.Array | None = None
+) -> pa.Table:
+    """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(house.domain.labels, pa.string())
     take = pa.array(order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
     columns |= {"row": pa.array(seen.rows[order], pa.int64()), "event": pa.array(seen.events[order], pa.int64())}
+    if names is not None:
+        columns["person"] = names.take(take)
     for slot in range(house.l):
         codes = pa.array(seen.candidates[order, slot].astype(np.int32))
         columns[f"{house.sensitive}_{slot + 1}"] = labels.take(codes)
     return pa.table(columns)
+
+
+def pseudonyms(persons: npt.NDArray[np.uint64], key: bytes) -> pa.Array:
+    """A name for each person that says nothing but who is the same."""
+    whole, who = np.unique(persons, return_inverse=True)
+    names = [hashlib.blake2b(person.tobytes(), key=key, digest_size=8).hexdigest() for person in whole]
+    return pa.array(names, pa.string()).take(pa.array(who.reshape(-1)))
 
 
 def shuffled(size: int, rng: Rng, purpose: str) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, guarantee, shuffled
+from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
 
@@ -77,13 +77,13 @@ class Veiling:
             )
         epsilon = (self._policy.prior and self._policy.prior.epsilon) or USUAL_EPSILON
         shares = eta(house, seen, self._rng.key(f"veil eta {number}"), epsilon)
+        names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
+        order = shuffled(size, self._rng, f"veil rows {number}")
         return Release(
             kind=self._kind,
             shape="veil",
             method="veil",
-            tables={
-                "data": data_table(house, veiled.published, seen, shuffled(size, self._rng, f"veil rows {number}"))
-            },
+            tables={"data": data_table(house, veiled.published, seen, order, names)},
             guarantee=guarantee(house),
             counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
@@ -91,6 +91,12 @@ class Veiling:
             documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
             seeded=self._rng.seeded,
         )
+
+    @property
+    def _linked(self) -> bool:
+        """Whether records carry a pseudonym; recipients of a series need it to follow persons."""
+        link = self._policy.prior.link if self._policy.prior is not None else None
+        return self._policy.person is not None and (self._kind == "series" if link is None else link)
 
     def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""

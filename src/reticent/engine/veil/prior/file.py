@@ -23,9 +23,11 @@ from reticent.policy.hierarchy import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reticent.engine.veil.prior.kernel import Kernel
     from reticent.engine.veil.prior.prior import Prior
 
 _VALUE, _COUNT = "value", "count"
+_KERNEL = ("value", "stay", "within")
 
 
 def write_prior(prior: Prior, path: Path) -> None:
@@ -39,3 +41,13 @@ def write_prior(prior: Prior, path: Path) -> None:
             nodes = [row.get(name, ROOT).replace(MISSING, "") for name in prior.columns]
             for code in np.flatnonzero(shares):
                 out.writerow([*nodes, prior.labels[code], f"{shares[code] * size:.4g}"])
+
+
+def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
+    """Writes a kernel of few numbers: the stay of each value, and the share of the changes within the parent node."""
+    path.touch(mode=0o600)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(_KERNEL)
+        for label, stay in zip(labels, kernel.stay, strict=True):
+            out.writerow([label.replace(MISSING, ""), f"{stay:.4g}", f"{kernel.within:.4g}"])

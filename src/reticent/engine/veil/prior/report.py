@@ -25,6 +25,7 @@ def report(fitted: FittedPrior) -> str:
         f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
         *_tells(measures),
         *_coarser(fitted),
+        *_kernel(fitted),
     ]
     return "\n".join(lines) + "\n"
 
@@ -64,4 +65,22 @@ def _coarser(fitted: FittedPrior) -> list[str]:
     how = "were left out" if one.dropped else "were published one level coarser"
     return [
         f"If '{one.column}' {how}, she would be right in {one.before.right:.1%} before and {one.after.right:.1%} after."
+    ]
+
+
+def _kernel(fitted: FittedPrior) -> list[str]:
+    found = fitted.kernel
+    if found is None:
+        return []
+    stay, within = found.kernel.stay.mean(), found.kernel.within
+    lines = [f"Kernel of {found.persons} persons: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
+    if found.misfit is not None:
+        lines.append(
+            f"Its misfit on {found.misfit.events} held-out steps: {found.misfit.gain:.3f} nats per event; "
+            f"{found.misfit.unreached:.1%} of the steps cannot be offered."
+        )
+    return lines + [
+        f"After {one.events} events one who knows a finer kernel is right in {one.right:.1%} (standard error {one.error:.1%}), "
+        f"one who knows the published kernel in {one.published:.1%}."
+        for one in found.followed
     ]
