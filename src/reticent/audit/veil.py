@@ -17,7 +17,7 @@ import numpy as np
 
 from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.policy.prior import read_strata
+from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ KEYS = frozenset(
         "eta_epsilon",
         "epsilon",
         "totals",
-        "quoted",
+        "figures",
         "house",
     ]
 )
@@ -132,6 +132,7 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     findings = [
         Finding("the rows are those of the policy's prior", same),
         Finding("the order is the policy's", document.get("order") == settings.order),
+        Finding("the figures are those of the prior's report", document.get("figures") == read_report(policy)),
     ]
     if same:
         codes = {label: code for code, label in enumerate(line.domain)}

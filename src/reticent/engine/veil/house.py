@@ -16,7 +16,7 @@ from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.steps import steps_of
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
-from reticent.policy.prior import read_strata
+from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,6 +46,7 @@ class House:
         stretches: rows x values on a line of length l.
         orders: orders x values.
         steps: how values follow one another; None: later values that differ are not offered.
+        figures: what was measured of the prior when it was made; None: nobody did.
     """
 
     l: int
@@ -56,6 +57,7 @@ class House:
     stretches: npt.NDArray[np.uint64]
     orders: npt.NDArray[np.uint16]
     steps: Steps | None
+    figures: dict[str, Any] | None
     policy: Policy
 
     def __repr__(self) -> str:
@@ -85,6 +87,7 @@ class House:
             stretches=_core.veil.stretches_of_counts(counts, l=l),
             orders=_orders(domain, settings.order, counts),
             steps=steps_of(policy, sensitive, domain),
+            figures=read_report(policy),
             policy=policy,
         )
 
@@ -96,7 +99,14 @@ class House:
     @cached_property
     def digest(self) -> str:
         """The same for the same l, prior, domain, orders and kernel."""
-        return hashlib.sha256(json.dumps(self.document(), sort_keys=True).encode()).hexdigest()
+        pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
+        return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def epsilon(self) -> float | None:
+        """What the prior has cost the persons of the past, as its report or the policy says."""
+        stated = self.policy.prior.epsilon if self.policy.prior else None
+        return stated if self.figures is None else self.figures.get("epsilon")
 
     def document(self) -> dict[str, Any]:
         """What `veil.json` says of the house: all that a recipient or a judge needs, and nothing private."""
@@ -112,7 +122,8 @@ class House:
             "order": settings.order if settings else "random",
             "orders": self.orders.tolist(),
             "kernel": None if self.steps is None else self.steps.document(),
-            "epsilon": settings.epsilon if settings else None,
+            "epsilon": self.epsilon,
+            "figures": self.figures,
         }
 
     def veil(self, key: bytes) -> _core.veil.Veil:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
-USUAL_EPSILON = 1.0
+ETA_EPSILON = 1.0
+"""What the published shares of such truths cost, for each release."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +76,7 @@ class Veiling:
                 f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
                 hint="Make the prior again from data like these, or with a coarser domain.",
             )
-        epsilon = (self._policy.prior and self._policy.prior.epsilon) or USUAL_EPSILON
-        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), epsilon)
+        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
         order = shuffled(size, self._rng, f"veil rows {number}")
         return Release(
@@ -88,7 +88,7 @@ class Veiling:
             counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
-            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
+            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
             seeded=self._rng.seeded,
         )
 
