@@ -4,8 +4,8 @@ The past's persons are shuffled into three parts. The first chooses the strata, 
 reader trained on the second, over the veiled persons of the third. The prior that is handed out is then counted on all
 of them: it is a little better than the one that was measured.
 
-Guarantee (to the persons of the past): of epsilon a tenth goes to the domain, a tenth to the sizes of fixed strata, a fifth
-to the kernel where persons have several records, the rest to the counts; each is a table with one record, or one transition,
+Guarantee (to the persons of the past): of epsilon a tenth goes to the domain, a tenth to the sizes of fixed strata, three
+tenths to the kernel where persons have several records, the rest to the counts; each is a table with one record, or one transition,
 per person (see `noise`).
 
 Not covered: strata that were grown, and the measured figures: they are means and choices over the past sample, without
@@ -56,7 +56,7 @@ _EACH, _AVERAGE = 4, 100
 # Parts of the past: strata and counts of the measured prior; the reader; the rest is held out.
 _PARTS = (0.5, 0.8)
 # Of epsilon: the domain, the sizes of fixed strata, the kernel; the counts take what is left.
-_DOMAIN, _SIZES, _KERNEL = 0.1, 0.1, 0.2
+_DOMAIN, _SIZES, _KERNEL = 0.1, 0.1, 0.3
 # Persons with two events below whom there is no kernel, and held-out ones below whom nothing is said of it.
 _FOLLOWED, _JUDGED = 200, 30
 # Events after which a reader who follows persons is measured.
@@ -306,7 +306,7 @@ def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tup
 def _kernel(
     past: _Past, paths: Paths, values: Codes, parts: Sequence[Codes], prior: Prior, rng: np.random.Generator
 ) -> FittedKernel:
-    """The kernel of all persons; one of the first part is judged on the third by a reader who counted the second."""
+    """The kernel of all persons; one of the first part is judged on the third by a reader who counted all others."""
     parents = past.domain.parents()
 
     def fitted(some: _Past, persons: Codes) -> Kernel:
@@ -315,7 +315,7 @@ def _kernel(
         return fit_kernel(before, after, parents, shares, epsilon=some.kernel_epsilon, rng=rng)
 
     trial = fitted(past.part(parts[0]), parts[0])
-    own = OwnKernel(paths.steps(values, parts[1])[1:], len(past.domain))
+    own = OwnKernel(paths.steps(values, np.concatenate(parts[:2]))[1:], len(past.domain))
     rows = prior.rows(past.fields, past.persons)
     who, before, after = paths.steps(values, parts[2])
     wrong = misfit(trial, prior.shares, own, (rows[who], before, after)) if len(who) >= _JUDGED else None

@@ -3,8 +3,8 @@
 A value stays with its own probability; given a change, the next value lies under the same node of the hierarchy with one
 probability for all, by the prior's shares there; the rest goes by the prior's shares anywhere.
 
-Guarantee (to each person of the past): with one transition per person and noise of scale 2 / epsilon on the two tables
-that share epsilon evenly, the kernel is epsilon-differentially private.
+Guarantee (to each person of the past): with one transition per person and noise of scale 2 / epsilon on each of the two
+tables that share epsilon, the kernel is epsilon-differentially private.
 
 Not covered: what the few numbers leave out; `misfit` measures it on persons who were not counted.
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Transitions that the stay of all values counts for in the stay of one; and T in a reader's own kernel.
 _PULL = 20.0
+# Of epsilon, for the share within the parent: two counts of all persons need little.
+_WITHIN = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,13 +95,13 @@ def fit_kernel(
     """
     if not len(before):
         raise DataError("The past has no person with two records.", hint="Leave the kernel out.")
-    half = None if epsilon is None else epsilon / 2
+    few, many = (None if epsilon is None else epsilon * share for share in (_WITHIN, 1 - _WITHIN))
     stayed = (before == after).astype(np.int64)
     flat = np.bincount(before * 2 + stayed, minlength=2 * len(parents)).reshape(-1, 2)
-    table = np.maximum(noised(flat, half, rng), 0)
+    table = np.maximum(noised(flat, many, rng), 0)
     siblings = np.bincount(parents)[parents] > 1
     moved = (before != after) & siblings[before]
-    sides = np.maximum(noised(np.bincount((parents[before] == parents[after])[moved], minlength=2), half, rng), 0)
+    sides = np.maximum(noised(np.bincount((parents[before] == parents[after])[moved], minlength=2), few, rng), 0)
     overall = (table[:, 1].sum() + 1) / (table.sum() + 2)
     stay = (table[:, 1] + _PULL * overall) / (table.sum(axis=1) + _PULL)
     near = float((sides[1] + 1) / (sides.sum() + 2))
