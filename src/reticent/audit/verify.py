@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reticent.audit import anatomy, generalised, sequence, series, stream, veil
+from reticent.audit import anatomy, generalised, sequence, series, stream, trails, veil
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | Path | Release | pa.Table
 
 Judge = Callable[[Published, "Policy"], Verdict]
-SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
+SequenceJudge = Callable[[Sequence[Published], "Policy", "Ledger | None"], Verdict]
 
 JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
@@ -39,7 +39,7 @@ JUDGES: dict[str, Judge] = {
 }
 """The judge of each kind of release that stands by itself."""
 
-SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
+SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge, trails.judge, series.judge_series]
 """Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
 
 
@@ -56,7 +56,7 @@ def verify(
     Args:
         sources: folders, files of JSON lines, Release values, or tables of whatever origin.
         policy: the roles, hierarchies and requirements to judge by.
-        ledger: who stood in which group, to link persons over the releases of a series.
+        ledger: who stood in which group or line, to link persons over several releases.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
         fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
@@ -70,8 +70,7 @@ def verify(
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
     verdicts += [stream.judge(streams, policy)] if streams else []
-    verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
-    verdicts += [series.judge_series(releases, policy, ledger)]
+    verdicts += [judge(releases, policy, ledger) for judge in SEQUENCE_JUDGES]
     return Verdict(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),

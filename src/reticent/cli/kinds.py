@@ -91,7 +91,8 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
             f"# {prior.name} counts the values of the data that init was given. It shapes the groups, and readers can guess it from them:",
             "# it should come from the past, not from the feed that is to be released. A value that may come but has not yet: count 0.",
             f"privacy: {{l: {l}}}",
-            f"stream: {{method: sealed, prior: {{file: {prior.name}}}}}",
+            f"prior: {{file: {prior.name}}}",
+            "stream: {method: sealed}",
         ),
         files={prior: _csv(counts)},
     )

@@ -32,16 +32,18 @@ def prior(
 
     from reticent.cli.output import emit, say, working
     from reticent.connectors.inputs import read_input
-    from reticent.engine.veil.prior.file import write_prior
+    from reticent.engine.veil.prior.file import kernel_name, write_fit
     from reticent.engine.veil.prior.fit import fit
-    from reticent.engine.veil.prior.report import report
+    from reticent.engine.veil.prior.report import figures, report
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
+    from reticent.policy.prior import report_name
 
     start = time.perf_counter()
     rules = Policy.load(policy)
-    if output.exists():
-        raise ConnectorError(f"{output} exists.", hint="Name a new file.")
+    for path in (output, output.with_name(report_name(output.name)), output.with_name(kernel_name(output.name))):
+        if path.exists():
+            raise ConnectorError(f"{path} exists.", hint="Name a new file.")
     if len(rules.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
     with working("Reading"):
@@ -56,22 +58,17 @@ def prior(
             epsilon=None if public else epsilon,
             rng=np.random.default_rng(seed),
         )
-    write_prior(fitted.prior, output)
+    files = write_fit(fitted, output)
     for line in report(fitted).splitlines():
         say(f"  {line}")
-    columns = ", ".join(fitted.prior.columns)
-    say(f"Written to {output}. In the policy: prior: {{file: {output.name}, by: [{columns}]}}")
+    kernel = f", kernel: {{file: {files[1].name}}}" if fitted.kernel is not None else ""
+    say(f"Written to {' and '.join(map(str, files))}. In the policy: prior: {{file: {output.name}{kernel}}}")
     if json:
         emit(
             {
                 "rows_in": past.num_rows,
-                "values": len(fitted.domain),
-                "rows": len(fitted.prior.strata),
-                "by": list(fitted.prior.columns),
-                "epsilon": fitted.epsilon,
-                "eta": fitted.measures.eta,
-                "informed_reader": fitted.measures.ratio,
-                "largest_useful_l": fitted.measures.useful_l,
+                "files": [str(path) for path in files],
+                **figures(fitted),
                 "seconds": round(time.perf_counter() - start, 4),
             }
         )

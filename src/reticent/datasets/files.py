@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from reticent.datasets import census, feed, series
+from reticent.datasets import census, feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import table_file, write, write_csv, write_text
+from reticent.datasets.writers import prior_csv, table_file, write, write_csv, write_text
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def write_hospital(
 ) -> tuple[Path, ...]:
     """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
     write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
-    return path, _policy(path, "hospital" if visits is None else "visits")
+    return _beside(path, hospital.prior(), "hospital") if visits is None else (path, _policy(path, "visits"))
 
 
 def write_census(
@@ -33,7 +33,7 @@ def write_census(
 ) -> tuple[Path, ...]:
     """Writes a census table in one of its two layouts and its policy; says which files were written."""
     write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
-    return path, _policy(path, layout)
+    return _beside(path, census.prior(layout), layout) if layout == "evolving" else (path, _policy(path, layout))
 
 
 def write_feed(
@@ -64,7 +64,7 @@ def _holds(file: Path, counts: pa.Table) -> bool:
 
 
 def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
-    """Writes release_1.csv and so on, updates.csv and policy.yaml into a folder; says which files were written.
+    """Writes release_1.csv and so on, updates.csv, prior.csv and policy.yaml into a folder; says which files were written.
 
     All releases grow together, one block of persons at a time, so memory does not depend on ``n``.
     """
@@ -78,8 +78,21 @@ def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_r
             if on_rows:
                 on_rows(table.num_rows)
     write_csv([series.updates()], folder / "updates.csv")
+    _write_prior(series.prior(), folder / "prior.csv")
     write_text(policy_yaml("series"), folder / "policy.yaml")
-    return (*paths, folder / "updates.csv", folder / "policy.yaml")
+    return (*paths, folder / "updates.csv", folder / "prior.csv", folder / "policy.yaml")
+
+
+def _beside(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
+    """The prior and the policy that names it, beside the data."""
+    past, policy = data.with_suffix(".prior.csv"), data.with_suffix(".policy.yaml")
+    _write_prior(counts, past)
+    write_text(policy_yaml(kind).replace("prior.csv", past.name), policy)
+    return data, past, policy
+
+
+def _write_prior(counts: pa.Table, path: Path) -> None:
+    write_text(prior_csv(counts), path)
 
 
 def _policy(data: Path, kind: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from contextlib import contextmanager
 from itertools import chain
@@ -54,6 +56,15 @@ def write_csv(batches: Iterable[pa.Table], path: Path) -> int:
     if path.suffix != ".csv":
         raise PolicyError("A CSV file must end in .csv.", hint="Give the file the suffix .csv.")
     return write(batches, path)
+
+
+def prior_csv(counts: pa.Table) -> str:
+    """A prior as the text of its file; labels may hold commas."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(counts.column_names)
+    lines.writerows(zip(*(counts.column(name).to_pylist() for name in counts.column_names), strict=True))
+    return text.getvalue()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class HierarchySpec(Section):
     bottom: float | None = Field(default=None, description="intervals: everything below is one open-ended interval")
     top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
     prefix: int | tuple[int, ...] | None = None
-    dates: tuple[Literal["day", "month", "quarter", "year"], ...] | None = None
+    dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
     file: str | None = None
     icd10: bool | None = None
     tree: dict[str, Any] | None = None

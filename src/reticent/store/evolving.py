@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reticent.store.store import Store
     from reticent.store.transaction import Transaction
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MANY = 500
 # Rows in memory at once while a large change is written.
 _AT_ONCE = 20_000
+_LIVES = "lives"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +32,6 @@ class Row:
     name: str | None
     fixed: bytes
     group: int
-    seat: int
 
 
 def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
@@ -46,7 +46,6 @@ def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
                 "name": r.name,
                 "fixed": r.fixed,
                 "class": r.group,
-                "seat": r.seat,
             }
             for r in some
         ]
@@ -63,14 +62,14 @@ def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
 def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"])
     return [Row(*row) for row in store.read(query.where(t.publisher == publisher).order_by(t.row))]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat).where(t.publisher == publisher)
+    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"]).where(t.publisher == publisher)
     rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
@@ -84,6 +83,22 @@ def top(store: Store, publisher: str) -> int:
     t = schema.evolving_records.c
     (last,) = store.read(sa.select(sa.func.max(t.row)).where(t.publisher == publisher))[0]
     return 0 if last is None else int(last) + 1
+
+
+def remember(tx: Transaction, publisher: str, lives: Mapping[str, bytes]) -> None:
+    """Keeps what is remembered of persons, by key; it stays when their records go."""
+    waiting = iter(lives.items())
+    while some := list(islice(waiting, _AT_ONCE)):
+        rows = [{"publisher": publisher, "space": _LIVES, "key": key, "value": life} for key, life in some]
+        tx.upsert(publisher, schema.kv, rows)
+
+
+def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
+    """What is remembered of some persons."""
+    t = schema.kv.c
+    query = sa.select(t.key, t.value).where(t.publisher == publisher, t.space == _LIVES)
+    parts = (keys[start : start + _MANY] for start in range(0, len(keys), _MANY))
+    return {key: bytes(life) for part in parts for key, life in store.read(query.where(t.key.in_(part)))}
 
 
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:

@@ -91,8 +91,9 @@ kv = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# Live records of an evolving table: `fixed` holds codes and keyed hashes, which change only when the record does; class and
-# seat change when others come and go. One row per record, so that a change costs what it touches and not what is there.
+# Live records of an evolving table: `fixed` holds codes, keyed hashes and what the record shows, which change only when the record
+# does; its class changes when others come and go. One row per record, so that a change costs what it touches and not what is there.
+# `seat` belongs to a method that is no more, and stays for the stores that have it.
 evolving_records = Table(
     "reticent_evolving_records",
     metadata,
@@ -102,7 +103,7 @@ evolving_records = Table(
     Column("name", Text),
     Column("fixed", LargeBinary, nullable=False),
     Column("class", BigInteger, nullable=False),
-    Column("seat", BigInteger, nullable=False),
+    Column("seat", BigInteger, nullable=False, default=0),
 )
 
 Index("reticent_evolving_persons", evolving_records.c.publisher, evolving_records.c.person)

@@ -74,7 +74,7 @@ def test_an_existing_prior_is_not_overwritten(folder, capsys):
 def test_a_policy_whose_section_cannot_work_is_not_sound(folder, capsys):
     (folder / "prior.csv").write_text("value,count\na,9\nb,1\n")
     (folder / "p.yaml").write_text(
-        "version: 1\ncolumns: {age: quasi, ill: sensitive}\nstream: {l: 3, prior: {file: prior.csv}}\n"
+        "version: 1\ncolumns: {age: quasi, ill: sensitive}\nprior: {file: prior.csv}\nstream: {l: 3}\n"
     )
     assert run("policy", "check", "p.yaml") == 4
     assert "cannot be met" in capsys.readouterr().err

@@ -6,7 +6,7 @@ Not covered: a second publication. Whoever subtracts one from the next learns th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +48,7 @@ class ClusterPublisher(EvolvingPublisher):
         scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
         self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
 
-    def _admit(self, rows: Rows) -> tuple[Rows, Change]:
+    def _admit(self, rows: Rows, notes: Any = None) -> tuple[Rows, Change]:  # noqa: ARG002 - the contract
         return self._note(
             self._core.insert(rows, self.records.values(rows), self._tuples(rows), key=self._key("insert"))
         )
@@ -59,12 +59,12 @@ class ClusterPublisher(EvolvingPublisher):
         except RuntimeError as error:
             raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Any) -> tuple[Rows, Change]:
         """Deletion and insertion, as in the paper."""
         moved, change = self._dismiss(rows)
         self.records.codes[rows] = codes
         self.records.classes[rows] = NONE
-        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        self._sign(rows, notes)
         again, later = self._admit(rows)
         return np.union1d(moved, again), change.then(later)
 
