@@ -77,7 +77,13 @@ class House:
         prior = read_strata(policy.path(settings.file), "prior")
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
-        l = policy.l_of(kind)
+        l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
+        if steps is not None and settings.unit is not None:
+            # Their decoys would move alike, and where values part, what differs would be the truth.
+            raise PolicyError(
+                "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
+                hint="Take the kernel (or updates) out: later values that differ are then not offered. Or take the unit out.",
+            )
         return cls(
             l=l,
             sensitive=sensitive,
@@ -86,7 +92,7 @@ class House:
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
             orders=_orders(domain, settings.order, counts),
-            steps=steps_of(policy, sensitive, domain),
+            steps=steps,
             figures=read_report(policy),
             policy=policy,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.engine.veil.events import rounds
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
@@ -58,7 +59,15 @@ class Veiling:
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        if units is persons:
+            return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        # Members of a unit share its point: one of them at a time.
+        seen = Seen.empty(table.num_rows, self.house.l)
+        for some in rounds(units):
+            part = self.people.take(persons[some], units[some], rows[some], values[some], now=now)
+            seen.candidates[some], seen.rows[some] = part.candidates, part.rows
+            seen.events[some], seen.offered[some] = part.events, part.offered
+        return Veiled(published, seen, persons)
 
     def release(self, veiled: Veiled, *, number: int, held: int = 0, left_out: int = 0) -> Release:
         """A veiled batch as a release; refuses one whose values the prior does not know.
