@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from reticent.policy import Policy
@@ -64,6 +66,15 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return Events(every, first[order], place[fact_of])
+
+
+def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
+    """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
+    turns = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    by_turn = order[np.lexsort((order, turns))]
+    yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
 
 
 def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:

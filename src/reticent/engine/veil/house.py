@@ -66,18 +66,43 @@ class House:
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""
-        sensitive = _sensitive(policy)
         settings = policy.prior
         if settings is None or settings.file is None:
             raise PolicyError(
                 "The veil needs a prior: what a reader knows already of the sensitive values.",
-                hint="Write prior: {file: prior.csv} with public statistics, or make it from a past or a disjoint sample: "
-                "reticent prior PAST -p POLICY -o prior.csv.",
+                hint="Write prior: {file: prior.csv} with public statistics, or make it: from a past or a disjoint sample with "
+                "`reticent prior PAST -p POLICY -o prior.csv`, or from the data themselves, at a stated epsilon, with "
+                "`reticent prior DATA -p POLICY -o prior.csv --released`.",
             )
         prior = read_strata(policy.path(settings.file), "prior")
+        strays = [name for name in prior.by if settings.by and name not in settings.by]
+        if strays:
+            raise PolicyError(
+                f"prior.by: {settings.file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
+                hint="Take `by` out of the policy, or make the prior again.",
+            )
+        return cls.of_strata(policy, kind, prior, read_report(policy))
+
+    @classmethod
+    def of_strata(cls, policy: Policy, kind: str, prior: Prior, figures: dict[str, Any] | None) -> House:
+        """The house of a prior that stands in no file: that of a stream whose first records waited.
+
+        Args:
+            policy: everything else.
+            kind: of the releases.
+            prior: counts by stratum.
+            figures: what is known of it, for releases to quote.
+        """
+        sensitive, settings = _sensitive(policy), policy.prior
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
-        l = policy.l_of(kind)
+        l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
+        if steps is not None and settings is not None and settings.unit is not None:
+            # Their decoys would move alike, and where values part, what differs would be the truth.
+            raise PolicyError(
+                "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
+                hint="Take the kernel (or updates) out: later values that differ are then not offered. Or take the unit out.",
+            )
         return cls(
             l=l,
             sensitive=sensitive,
@@ -85,9 +110,9 @@ class House:
             by=prior.by,
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
-            orders=_orders(domain, settings.order, counts),
-            steps=steps_of(policy, sensitive, domain),
-            figures=read_report(policy),
+            orders=_orders(domain, settings.order if settings is not None else "random", counts),
+            steps=steps,
+            figures=figures,
             policy=policy,
         )
 

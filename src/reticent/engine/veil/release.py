@@ -43,7 +43,7 @@ def _quoted(house: House) -> list[str]:
 
 def _better_informed(figures: dict[str, Any]) -> str:
     bound = "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)"
-    if not figures:
+    if "kappa" not in figures:
         return f"{bound}; nobody measured how far readers are ahead of this prior"
     kappa, reader = figures["kappa"], figures["reader"]
     before, after = reader["before"], reader["after"]
@@ -72,15 +72,18 @@ def _over_events(house: House, figures: dict[str, Any]) -> str:
 
 def _past(house: House) -> list[str]:
     epsilon = house.epsilon
-    return (
-        []
-        if epsilon is None
-        else [f"persons of the past whom the prior was counted on: it cost them epsilon = {epsilon:g}"]
+    if epsilon is None:
+        return []
+    if (house.figures or {}).get("source") != "released":
+        return [f"persons of the past whom the prior was counted on: it cost them epsilon = {epsilon:g}"]
+    words = (
+        "a reader who knows all other records: the prior was counted on the released persons themselves, with noise of"
     )
+    return [f"{words} epsilon = {epsilon:g}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"]
 
 
 def _not_offered(figures: dict[str, Any]) -> str:
-    share = f"about {figures['eta']:.1%} on held-out persons, and " if figures else ""
+    share = f"about {figures['eta']:.1%} on held-out persons, and " if "eta" in figures else ""
     return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
 
 

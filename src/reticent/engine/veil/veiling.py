@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.base import Members
+from reticent.engine.veil.events import rounds
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
@@ -63,7 +64,16 @@ class Veiling:
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), self._listed(table, persons))
+        listed = self._listed(table, persons)
+        if units is persons:
+            return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed)
+        # Members of a unit share its point: one of them at a time.
+        seen = Seen.empty(table.num_rows, self.house.l)
+        for some in rounds(units):
+            part = self.people.take(persons[some], units[some], rows[some], values[some], now=now)
+            seen.candidates[some], seen.rows[some] = part.candidates, part.rows
+            seen.events[some], seen.offered[some] = part.events, part.offered
+        return Veiled(published, seen, listed)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""

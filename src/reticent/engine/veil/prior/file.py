@@ -22,6 +22,7 @@ import numpy as np
 from reticent.engine.veil.domain import MISSING
 from reticent.engine.veil.prior.report import figures
 from reticent.policy.hierarchy import ROOT
+from reticent.policy.prior import Prior as Strata
 from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
@@ -35,17 +36,26 @@ _VALUE, _COUNT = "value", "count"
 _KERNEL = ("value", "stay", "within")
 
 
+def strata_of(prior: Prior) -> Strata:
+    """A prior as its file would be read back: counts by stratum, values that a row does not offer left out."""
+    strata: dict[tuple[str, ...], dict[str | None, float]] = {}
+    for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
+        # A missing cell is an empty one, here as in a release.
+        nodes = tuple(row.get(name, ROOT).replace(MISSING, "") for name in prior.columns)
+        counts = {prior.labels[code]: float(f"{shares[code] * size:.4g}") for code in np.flatnonzero(shares)}
+        strata[nodes] = {None if label == MISSING else label: count for label, count in counts.items()}
+    return Strata(prior.columns, strata)
+
+
 def write_prior(prior: Prior, path: Path) -> None:
     """Writes a prior; `reticent.policy.prior` reads it."""
     path.touch(mode=0o600)
+    strata = strata_of(prior)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow([*prior.columns, _VALUE, _COUNT])
-        for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
-            # A missing cell is an empty one, here as in a release.
-            nodes = [row.get(name, ROOT).replace(MISSING, "") for name in prior.columns]
-            for code in np.flatnonzero(shares):
-                out.writerow([*nodes, prior.labels[code], f"{shares[code] * size:.4g}"])
+        out.writerow([*strata.by, _VALUE, _COUNT])
+        for nodes, counts in strata.strata.items():
+            out.writerows([*nodes, label or "", f"{count:.4g}"] for label, count in counts.items())
 
 
 def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:

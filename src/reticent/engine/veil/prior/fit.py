@@ -9,7 +9,7 @@ tenths to the kernel where persons have several records, the rest to the counts;
 per person (see `noise`).
 
 Not covered: strata that were grown, and the measured figures: they are means and choices over the past sample, without
-noise. Where the past is the data to be protected themselves, tell every level (`by=["sex", "age:2"]`) and print nothing.
+noise. Where the past is the data to be protected themselves, `fit_released` keeps to told levels and measures nothing.
 
 Cost: the reader's training takes most of it: half a minute for 100,000 persons and 100 values.
 """
@@ -102,7 +102,7 @@ class FittedPrior:
     Attributes:
         domain: the values that can be offered.
         prior: their shares, row by row.
-        measures: what an informed reader makes of it.
+        measures: what an informed reader makes of it; None where the records are those to be released.
         coarser: what she would make of a coarser publication; None where there is nothing to coarsen.
         kernel: how values follow one another; None where hardly anybody has several records.
         persons: persons of the past.
@@ -111,7 +111,7 @@ class FittedPrior:
 
     domain: Domain
     prior: Prior
-    measures: Measures
+    measures: Measures | None
     coarser: Coarser | None
     kernel: FittedKernel | None
     persons: int
@@ -211,6 +211,43 @@ def fit(
     kernel = _kernel(past, paths, values, parts, measured, rng) if follows else None
     coarser = _coarser(past, measures, parts, rng)
     return FittedPrior(past.domain, prior, measures, coarser, kernel, past.persons, epsilon)
+
+
+def fit_released(
+    table: pa.Table,
+    policy: Policy,
+    sensitive: str,
+    *,
+    l: int,
+    by: Sequence[str] = (),
+    epsilon: float,
+    rng: np.random.Generator,
+) -> FittedPrior:
+    """Counts a prior on the very records that it will veil, or on the first of a stream: everything costs epsilon.
+
+    Guarantee (to these persons): the prior is epsilon-differentially private in their records, so that a weight a becomes at
+    most a e^epsilon / (a e^epsilon + 1 - a). Strata are told, not grown; nothing is measured, since figures would cost, too.
+
+    Not covered: that a value occurs at all: one with a single record is named with a probability below 1 %.
+
+    Args:
+        table: the records; of a person with several the first counts.
+        policy: roles, hierarchies, published levels.
+        sensitive: the sensitive column.
+        l: candidates per person.
+        by: columns to condition on, at their published level or at one that is told, as `age:2`.
+        epsilon: of the noise.
+        rng: of the noise.
+    """
+    firsts = table.take(pa.array(Paths.of(table, policy).firsts))
+    told = [item if ":" in item else f"{item}:{_published_level(policy, item)}" for item in by]
+    past = _past(firsts, policy, sensitive, l, told, epsilon, rng)
+    prior = _count(past, fixed(past.by, _sizes(past, rng), past.least) if told else None, rng)
+    return FittedPrior(past.domain, prior, None, None, None, past.persons, epsilon)
+
+
+def _published_level(policy: Policy, name: str) -> int:
+    return level_of(policy, name) if name in policy.columns else 0
 
 
 def _past(

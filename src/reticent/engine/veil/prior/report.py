@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def report(fitted: FittedPrior) -> str:
     """A few lines for whoever decides whether this prior is good enough."""
+    if fitted.measures is None:
+        return _released(fitted)
     measures = fitted.measures
     noise = "public, no noise" if fitted.epsilon is None else f"noise for epsilon = {fitted.epsilon:g}"
     columns = ", ".join(fitted.prior.columns) or "nothing"
@@ -31,11 +33,22 @@ def report(fitted: FittedPrior) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _released(fitted: FittedPrior) -> str:
+    columns = ", ".join(fitted.prior.columns) or "nothing"
+    return (
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.\n"
+        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.\n"
+    )
+
+
 def figures(fitted: FittedPrior) -> dict[str, Any]:
     """All figures of a fit: means and quantiles over held-out persons, never a maximum."""
     measures, coarser = fitted.measures, fitted.coarser
+    if measures is None:
+        return {"source": "released", "epsilon": fitted.epsilon}
     half, nine, most = measures.kappa
     plain = {
+        "source": "past",
         "l": measures.l,
         "values": len(fitted.domain),
         "rows": len(fitted.prior.strata),
