@@ -8,7 +8,7 @@ import orjson
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.stream.records import native
+from reticent.encode.native import native
 from reticent.errors import StateError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 
 from reticent import _core
+from reticent.encode.native import AS_THEY_ARE, native
 from reticent.errors import DataError, StateError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _TEXT = pa.string()
-_AS_THEY_ARE = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,26 +141,8 @@ class RecordReader:
             quasi=[at[name] for name in self.quasi],
             person=at[self._person] if self._person else None,
             sensitive=at[self._sensitive],
-            ready=all(schema.field(place).type in _AS_THEY_ARE for place in at.values()),
+            ready=all(schema.field(place).type in AS_THEY_ARE for place in at.values()),
         )
-
-
-def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece and in one of the types the core reads."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    kind = column.type
-    if kind is _TEXT or kind in _AS_THEY_ARE:
-        return column
-    if pa.types.is_dictionary(kind):
-        return native(column.dictionary_decode())
-    if pa.types.is_integer(kind):
-        return column.cast(pa.int64(), safe=True)
-    if pa.types.is_floating(kind):
-        return column.cast(pa.float64())
-    return column.cast(pa.string())
 
 
 def _text(column: pa.Array) -> pa.Array:

@@ -44,7 +44,7 @@ class Veiling:
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
         self.house = House.of(policy, kind)
-        self.people = People(self.house.veil(rng.house_key("veil")), self.house.l)
+        self.people = People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
         """The next event of the person of every record."""
