@@ -60,13 +60,13 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
     try:
-        line = _Line(document)
+        line = Line(document)
     except (KeyError, TypeError, ValueError, OverflowError):
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
-    findings += _lines(line, policy, release)
+    findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return Verdict(tuple(findings))
-    findings += _prior(line, document, policy)
+    findings += prior_findings(line, document, policy)
     findings += _records(line, data, policy)
     findings += check_counts(release.counts, data.num_rows, None)
     return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
@@ -78,8 +78,8 @@ _NOTE = (
 )
 
 
-class _Line:
-    """The published numbers, as whole numbers and arrays."""
+class Line:
+    """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.l, self.one = int(document["l"]), int(document["one"])
@@ -103,7 +103,8 @@ class _Line:
         return np.sort(found, axis=1)
 
 
-def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
+def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:
+    """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
     crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
@@ -120,7 +121,7 @@ def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
     ]
 
 
-def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -149,13 +150,13 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     return findings
 
 
-def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
+def _records(line: Line, data: pa.Table, policy: Policy) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
         none_of(
-            "only columns the policy releases", len(stray) + ("person" in data.column_names and not _linked(policy))
+            "only columns the policy releases", len(stray) + ("person" in data.column_names and not linked(policy))
         )
     ]
     if own - set(data.column_names):
@@ -173,11 +174,12 @@ def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
     return findings
 
 
-def _linked(policy: Policy) -> bool:
+def linked(policy: Policy) -> bool:
+    """Whether the policy lets readers follow persons."""
     return policy.prior is not None and policy.prior.link is True
 
 
-def _impossible(line: _Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
+def _impossible(line: Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
         here = listed[(rows == row) & (events == 0)]

@@ -18,12 +18,11 @@ from reticent.encode.native import AS_THEY_ARE, native
 from reticent.errors import DataError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from reticent.engine.stream.values import Values
-    from reticent.policy import Policy
 
 _TEXT = pa.string()
 
@@ -47,33 +46,37 @@ class Records:
 
     def to_bytes(self) -> bytes:
         """A journal entry."""
-        head = orjson.dumps({"rows": len(self), "labels": self.labels})
-        parts = (self.seqs, self.qis, self.persons, self.codes)
-        return b"".join([len(head).to_bytes(4, "little"), head, *(part.tobytes() for part in parts)])
+        return entry({"labels": self.labels}, (self.seqs, self.qis, self.persons, self.codes))
 
     @classmethod
     def all_from(cls, journal: bytes) -> Iterator[Records]:
         """Reads journal entries back, one behind the other."""
-        at = 0
-        while at < len(journal):
-            records, at = cls._from(journal, at)
-            yield records
+        for head, columns in entries(journal, (np.uint64, np.uint64, np.uint64, np.int32)):
+            yield cls(*columns, labels=tuple(head["labels"]))
 
-    @classmethod
-    def _from(cls, journal: bytes, at: int) -> tuple[Records, int]:
+
+def entry(head: dict[str, Any], columns: Sequence[npt.NDArray[Any]]) -> bytes:
+    """A journal entry: columns of one length, and what is said of them."""
+    line = orjson.dumps({"rows": len(columns[0]), **head})
+    return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
+
+
+def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], list[npt.NDArray[Any]]]]:
+    """Reads journal entries back, one behind the other."""
+    at = 0
+    while at < len(journal):
         try:
             start = at + 4
             at = start + int.from_bytes(journal[at:start], "little")
             head = orjson.loads(journal[start:at])
-            parts: list[npt.NDArray[Any]] = []
-            for kind in (np.uint64, np.uint64, np.uint64, np.int32):
+            columns: list[npt.NDArray[Any]] = []
+            for kind in kinds:
                 # Copied, since the core wants aligned columns.
-                parts.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
-                at += parts[-1].nbytes
+                columns.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
+                at += columns[-1].nbytes
         except (ValueError, KeyError, TypeError):
             raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
-        seqs, qis, persons, codes = parts
-        return cls(seqs, qis, persons, codes, tuple(head["labels"])), at
+        yield head, columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +93,10 @@ class _Layout:
 class RecordReader:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(self, policy: Policy, sensitive: str, key: bytes, values: Values) -> None:
-        self.quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
+    def __init__(
+        self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values
+    ) -> None:
+        self.quasi, self._person, self._sensitive = quasi, person, sensitive
         self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
         self._hasher = _core.stream.Hasher(key)
         self._values, self._taught = values, 0
