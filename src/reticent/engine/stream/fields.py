@@ -5,7 +5,7 @@ What was climbed once is remembered, up to a bound: a column of ever new values 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reticent.engine.veil.levels import Levels
     from reticent.policy import Policy
 
+_TEXT = pa.string()
 _MOST = 1 << 16
 _FEW = 16
 # Combinations of values whose rows are kept in a table; more are looked up batch by batch.
@@ -42,14 +43,21 @@ class Fields:
 
     def publish(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
         """The columns that are released otherwise than they came, and the row of every record."""
+        if batch.num_rows <= _FEW:
+            return self._few(batch)
         codes = {name: climb.encode(batch.column(name)) for name, climb in self._climbs.items()}
         columns = {name: self._climbs[name].labels(codes[name]) for name in self._leveled}
         return columns, self._rows(batch.num_rows, [codes[name] for name in self._levels.by])
 
+    def _few(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
+        """As `publish`, record by record: for these arrays of numbers cost more than the climb."""
+        codes = {name: climb.few(batch.column(name)) for name, climb in self._climbs.items()}
+        columns = {name: self._climbs[name].few_labels(codes[name]) for name in self._leveled}
+        by = [codes[name] for name in self._levels.by]
+        records = zip(*by, strict=True) if by else [()] * batch.num_rows
+        return columns, np.array([self._row(record) for record in records], dtype=np.uint32)
+
     def _rows(self, size: int, codes: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.uint32]:
-        if size <= _FEW:
-            records = zip(*(column.tolist() for column in codes), strict=True) if codes else [()] * size
-            return np.array([self._row(record) for record in records], dtype=np.uint32)
         shape = tuple(len(climb) for climb in self._by)
         key = np.zeros(size, dtype=np.int64)
         for column, width in zip(codes, shape, strict=True):
@@ -69,6 +77,10 @@ class Fields:
 
     def _row(self, codes: tuple[int, ...]) -> int:
         return self._levels.row(tuple(climb.nodes[code] for climb, code in zip(self._by, codes, strict=True)))
+
+
+def _text(column: pa.ChunkedArray | pa.Array) -> Any:
+    return column if column.type == _TEXT else column.cast(_TEXT)
 
 
 def _split(key: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -91,6 +103,7 @@ class _Climb:
         self._values = Values([])
         self._labels: list[str | None] = []
         self._array: pa.Array | None = None
+        self._single: dict[int, pa.Array] = {}
         self.nodes: list[frozenset[str]] = []
 
     def __len__(self) -> int:
@@ -100,15 +113,30 @@ class _Climb:
         """Codes of raw values; new ones are climbed."""
         if len(self) > _MOST:
             self._forget()
-        cells = native(column)
-        codes = self._values.encode(cells if pa.types.is_string(cells.type) else cells.cast(pa.string()))
+        codes = self._values.encode(_text(native(column)))
         self._learn(self._values.labels[len(self) :])
         return codes
 
+    def few(self, column: pa.ChunkedArray) -> list[int]:
+        """As `encode`, for a handful of values."""
+        if len(self) > _MOST:
+            self._forget()
+        codes = [self._values.code(value) for value in _text(column).to_pylist()]
+        if len(self._values) > len(self):
+            self._learn(self._values.labels[len(self) :])
+        return codes
+
+    def few_labels(self, codes: list[int]) -> pa.Array:
+        """As `labels`, for a handful of codes."""
+        if len(codes) != 1:
+            return pa.array([self._labels[code] for code in codes], pa.string())
+        code = codes[0]
+        if code not in self._single:
+            self._single[code] = pa.array([self._labels[code]], pa.string())
+        return self._single[code]
+
     def labels(self, codes: npt.NDArray[np.int32]) -> pa.Array:
         """What is published."""
-        if len(codes) <= _FEW:
-            return pa.array([self._labels[code] for code in codes.tolist()], pa.string())
         if self._array is None or len(self._array) < len(self):
             self._array = pa.array(self._labels, pa.string())
         return self._array.take(pa.array(codes))
