@@ -155,9 +155,7 @@ def _records(line: Line, data: pa.Table, policy: Policy) -> list[Finding]:
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
-        none_of(
-            "only columns the policy releases", len(stray) + ("person" in data.column_names and not linked(policy))
-        )
+        none_of("only columns the policy releases", len(stray) + ("person" in data.column_names and not linked(policy)))
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]

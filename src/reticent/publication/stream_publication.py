@@ -16,6 +16,7 @@ from reticent.audit.veil_running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import GuaranteeError, StateError
+from reticent.publication.codebook import codebook
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
 
@@ -93,6 +94,10 @@ class StreamPublication:
         for journal in saved.deltas:
             publication.replay(journal)
         return publication
+
+    def codebook(self) -> bytes:
+        """What recipients need to read the lines."""
+        return codebook(self.policy, self.engine)
 
     def take(self, batch: Batch, seqs: npt.NDArray[np.uint64] | None = None) -> Released:
         """Releases a batch, records at their positions in the input; by default it follows the last one.

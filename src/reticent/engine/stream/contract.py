@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -105,6 +105,8 @@ class StreamPublisher(Publisher):
     kind = "stream"
     carried: tuple[str, ...] = ()
     """Columns that are held and given back as they came."""
+    remembers: ClassVar[bool] = False
+    """Whether a person has to come back to the shard that saw her first."""
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)

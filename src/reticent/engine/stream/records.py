@@ -93,9 +93,7 @@ class _Layout:
 class RecordReader:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(
-        self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values
-    ) -> None:
+    def __init__(self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values) -> None:
         self.quasi, self._person, self._sensitive = quasi, person, sensitive
         self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
         self._hasher = _core.stream.Hasher(key)

@@ -72,6 +72,7 @@ class Veil(StreamPublisher):
     """The default method for streams."""
 
     method = "veil"
+    remembers = True
 
     @classmethod
     def pinned(cls, policy: Policy) -> str:
