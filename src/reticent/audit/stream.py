@@ -116,9 +116,7 @@ class Transcript:
         elif kind == "group" and type(group) is str and isinstance(fields.get("candidates"), list):
             self._group(group, fields["candidates"])
         elif kind == "record" and numbered and "candidates" in fields:
-            self._number(seq)
-            self.veiled = self.veiled or VeiledLines(self._policy, self._document)
-            self.veiled.read(fields)
+            self._veiled(seq, fields)
         elif kind == "codebook":
             document = fields.get("veil")
             self.codebook(document if isinstance(document, dict) else None)
@@ -182,6 +180,11 @@ class Transcript:
         if len(members) >= total:  # nobody may join any more; what remains is 8 bytes of its name
             del self._open[group]
             self._closed.add(hash(group))
+
+    def _veiled(self, seq: Any, line: dict[str, Any]) -> None:
+        self._number(seq)
+        self.veiled = self.veiled or VeiledLines(self._policy, self._document)
+        self.veiled.read(line)
 
     def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
         self._number(seq)

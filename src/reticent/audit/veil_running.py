@@ -61,27 +61,29 @@ class VeilJudge:
             seqs: positions.
             veiled: published columns, rows, events, candidates, names and persons of the records.
         """
-        sizes = {len(seqs), len(veiled.rows), len(veiled.events), len(veiled.candidates), len(veiled.persons)}
-        if self._crooked or len(sizes) > 1 or veiled.candidates.shape[1:] != (self._l,):
-            return self._crooked or ["the batch is not whole"]
-        if (veiled.names is not None) != self._linked or not veiled.published.keys() <= self._quasi:
-            return ["more is published than the policy releases"]
-        if not len(seqs):
-            return []
-        rises = int(seqs[0]) > self._last and (len(seqs) == 1 or bool((seqs[1:] > seqs[:-1]).all()))
-        if not rises:
-            return ["a position occurs twice"]
+        offences = self._crooked or self._unsound(seqs, veiled)
+        if offences or not len(seqs):
+            return offences
         self._last = int(seqs[-1])
-        candidates, rows, events = veiled.candidates, veiled.rows, veiled.events
-        if int(candidates.max()) >= self._values or int(rows.max()) >= self._rows:
-            return ["a candidate or a row that the codebook does not have"]
-        if (candidates[:, 1:] < candidates[:, :-1]).any():
-            return ["candidates are not in canonical order"]
         follow = self._few if len(seqs) < _FEW else self._many
-        offences = follow(candidates, rows, events, veiled.persons)
+        offences = follow(veiled.candidates, veiled.rows, veiled.events, veiled.persons)
         if not offences and veiled.names is not None and _names_differ(veiled.persons, veiled.names):
             return ["a pseudonym is not that of one person"]
         return offences
+
+    def _unsound(self, seqs: U64, veiled: Any) -> list[str]:
+        """What is wrong with the records as they stand, each for itself."""
+        candidates, rows = veiled.candidates, veiled.rows
+        sizes = {len(seqs), len(rows), len(veiled.events), len(candidates), len(veiled.persons)}
+        if len(sizes) > 1 or candidates.shape[1:] != (self._l,):
+            return ["the batch is not whole"]
+        if (veiled.names is not None) != self._linked or not veiled.published.keys() <= self._quasi:
+            return ["more is published than the policy releases"]
+        if len(seqs) and (int(seqs[0]) <= self._last or (seqs[1:] <= seqs[:-1]).any()):
+            return ["a position occurs twice"]
+        if int(candidates.max(initial=0)) >= self._values or int(rows.max(initial=0)) >= self._rows:
+            return ["a candidate or a row that the codebook does not have"]
+        return ["candidates are not in canonical order"] if (candidates[:, 1:] < candidates[:, :-1]).any() else []
 
     def _few(self, candidates: Any, rows: Any, events: Any, persons: U64) -> list[str]:
         """A small batch record by record."""

@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.encode.native import native
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
-from reticent.encode.native import native
 from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, PolicyError, StateError

@@ -52,7 +52,8 @@ class Records:
     def all_from(cls, journal: bytes) -> Iterator[Records]:
         """Reads journal entries back, one behind the other."""
         for head, columns in entries(journal, (np.uint64, np.uint64, np.uint64, np.int32)):
-            yield cls(*columns, labels=tuple(head["labels"]))
+            seqs, qis, persons, codes = columns
+            yield cls(seqs, qis, persons, codes, tuple(head["labels"]))
 
 
 def entry(head: dict[str, Any], columns: Sequence[npt.NDArray[Any]]) -> bytes:

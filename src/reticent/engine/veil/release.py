@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,23 @@ def guarantee(house: House) -> Guarantee:
     return Guarantee({"veil": house.l}, AGAINST, NOT_COVERED)
 
 
-def data_table(house: House, published: pa.Table, seen: Seen, order: npt.NDArray[np.int64]) -> pa.Table:
+class Sights(Protocol):
+    """What of some records is published."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]:
+        """Of the prior."""
+
+    @property
+    def events(self) -> npt.NDArray[np.uint32]:
+        """The number of each among the events of its person."""
+
+    @property
+    def candidates(self) -> npt.NDArray[np.uint16]:
+        """Codes of the domain, in canonical order."""
+
+
+def data_table(house: House, published: pa.Table, seen: Sights, order: npt.NDArray[np.int64]) -> pa.Table:
     """The published table, its records in the given order."""
     labels = pa.array(house.domain.labels, pa.string())
     take = pa.array(order)
