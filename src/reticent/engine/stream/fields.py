@@ -38,8 +38,8 @@ class Fields:
         names = dict.fromkeys([*self._leveled, *levels.by])
         self._climbs = {name: _Climb(name, levels) for name in names}
         self._by = [self._climbs[name] for name in levels.by]
-        self._table: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._shape: tuple[int, ...] = ()
+        self._table: npt.NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
+        self._made_for: list[tuple[int, int]] = []
 
     def publish(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
         """The columns that are released otherwise than they came, and the row of every record."""
@@ -65,8 +65,9 @@ class Fields:
         if np.prod(shape, dtype=float) > _TABLE:
             keys, inverse = np.unique(key, return_inverse=True)
             return np.array([self._row(_split(k, shape)) for k in keys.tolist()], dtype=np.uint32)[inverse]
-        if shape != self._shape:
-            self._shape, self._table = shape, np.full(int(np.prod(shape)), -1, dtype=np.int64)
+        codes_of = [(len(climb), climb.age) for climb in self._by]
+        if codes_of != self._made_for:
+            self._made_for, self._table = codes_of, np.full(int(np.prod(shape)), -1, dtype=np.int64)
         rows = self._table[key]
         strange = rows < 0
         if strange.any():
@@ -97,9 +98,12 @@ class _Climb:
 
     def __init__(self, name: str, levels: Levels) -> None:
         self._name, self._levels = name, levels
+        self.age = 0
+        """How often everything was forgotten: codes of one age mean the same."""
         self._forget()
 
     def _forget(self) -> None:
+        self.age += 1
         self._values = Values([])
         self._labels: list[str | None] = []
         self._array: pa.Array | None = None
