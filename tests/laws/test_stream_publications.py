@@ -29,8 +29,8 @@ def case(request):
     return request.param
 
 
-def written(path, n=N):
-    rows = people(1, n).to_pylist()
+def written(path, case):
+    rows = case.table(1, N).to_pylist()
     rows[7]["patient"] = None
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return str(path)
@@ -66,7 +66,7 @@ def killed(case, folder, name, source, monkeypatch, *, block, batches, after):
 
 
 def test_lines_verify_and_every_position_comes_once(case, tmp_path):
-    shown = release(case, tmp_path, "a", written(tmp_path / "in.ndjson"))
+    shown = release(case, tmp_path, "a", written(tmp_path / "in.ndjson", case))
     verdict = verify(tmp_path / "a.ndjson", case.rules())
     assert verdict.holds, verdict.refuted
     seqs = [line["seq"] for line in map(orjson.loads, shown.splitlines()) if "seq" in line]
@@ -77,7 +77,7 @@ def test_lines_verify_and_every_position_comes_once(case, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_lines(case, tmp_path):
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
     assert release(case, tmp_path, "b", source) == whole
     assert release(case, tmp_path, "c", source, seed=4) != whole
@@ -85,7 +85,7 @@ def test_the_same_seed_gives_the_same_lines(case, tmp_path):
 
 @pytest.mark.parametrize("case", AT_ONCE, ids=lambda case: case.method)
 def test_lines_do_not_depend_on_how_the_input_is_cut(case, tmp_path):
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     assert release(case, tmp_path, "b", source, block=700) == release(case, tmp_path, "a", source)
 
 
@@ -94,7 +94,7 @@ def test_lines_do_not_depend_on_how_the_input_is_cut(case, tmp_path):
 @pytest.mark.parametrize("journal", [0, 1 << 20])
 def test_a_restart_gives_the_same_bytes(case, tmp_path, monkeypatch, journal, after):
     """From snapshot and journal (long), or from snapshots alone (none); killed before and after a commit."""
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
     monkeypatch.setattr(stream_publication, "_JOURNAL", journal)
     for batches in (1, 4):
@@ -107,7 +107,7 @@ def test_a_restart_gives_the_same_bytes(case, tmp_path, monkeypatch, journal, af
 @pytest.mark.parametrize("case", AT_ONCE, ids=lambda case: case.method)
 def test_dying_at_any_commit_loses_and_doubles_nothing(case, tmp_path):
     """Whatever is stored is stored together: there is no moment between the lines and the position."""
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
 
     def dying(store, last):
@@ -134,7 +134,7 @@ def test_dying_at_any_commit_loses_and_doubles_nothing(case, tmp_path):
 
 
 def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
-    rows = [people(1, N).slice(at, 50) for at in range(0, N, 50)]
+    rows = [case.table(1, N).slice(at, 50) for at in range(0, N, 50)]
     with Stream(case.rules(), store=tmp_path / "one.db", seed=3) as stream:
         whole = b"".join(map(stream.push, rows)) + stream.close()
     shown = b""
@@ -152,7 +152,7 @@ def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
 
 def test_a_file_is_pushed_as_it_is_run(tmp_path):
     case = AT_ONCE[0]
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     with Stream(case.rules(), store=tmp_path / "b.db", seed=3) as stream:
         assert stream.push(source) == release(case, tmp_path, "a", source)
         assert [letter.reason for letter in stream.dead_letters()] == ["no person"]
@@ -173,7 +173,7 @@ def test_nothing_that_the_judge_refutes_is_delivered(tmp_path, monkeypatch):
         )
 
     monkeypatch.setattr(DelayFree, "_put", narrow)
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
         release(case, tmp_path, "a", source)
     assert (tmp_path / "a.ndjson").read_bytes() == b""
@@ -198,7 +198,7 @@ def test_a_group_the_judge_has_not_seen_is_not_joined(monkeypatch):
     stranger = Groups(
         np.array([5], dtype=np.uint64), none.astype(np.uint64), none, np.zeros(1, dtype=np.int64), none, none
     )
-    placed = Placed(np.zeros(1, dtype=np.uint64), stranger, ["a"], journal=b"x")
+    placed = Placed(np.zeros(1, dtype=np.uint64), stranger, labels=["a"], journal=b"x")
     monkeypatch.setattr(publication.engine, "place", lambda *_: placed)
     with pytest.raises(GuaranteeError):
         publication.take(publication.reader.table(people(1, 1)))

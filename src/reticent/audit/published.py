@@ -28,6 +28,8 @@ _DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
 _LINES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
+CODEBOOK = ".codebook.json"
+"""Behind the name of a stream's file: what a recipient needs to read it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +76,7 @@ def published(source: str | Path | Release | pa.Table, name: str) -> Published:
         return _from_release(source, name)
     path = Path(source)
     if is_wire(path):
-        return Published(name, "stream", wire=path)
+        return _from_lines(path, name)
     if not path.is_dir():
         raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
     return _from_folder(path, name)
@@ -90,6 +92,19 @@ def is_wire(path: Path) -> bool:
         except (ValueError, RecursionError):
             return True  # a damaged stream is a stream
     return not isinstance(first, dict) or first.get("type") in _LINES
+
+
+def _from_lines(path: Path, name: str) -> Published:
+    """A file of lines, with the codebook beside it where there is one."""
+    try:
+        codebook = json.loads(path.with_name(path.name + CODEBOOK).read_bytes())
+        documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
+        claims = dict(codebook["guarantee"]["claims"])
+    except FileNotFoundError:
+        return Published(name, "stream", wire=path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Published(name, "stream", wire=path, altered=1)
+    return Published(name, "stream", kind="stream", wire=path, documents=documents, claims=claims)
 
 
 def text_table(table: pa.Table) -> pa.Table:

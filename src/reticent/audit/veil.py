@@ -64,11 +64,11 @@ def judge(release: Published, policy: Policy) -> Verdict:
         line = Line(document)
     except (KeyError, TypeError, ValueError, OverflowError):
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
-    findings += _lines(line, policy, release)
+    findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return Verdict(tuple(findings))
-    findings += _prior(line, document, policy)
-    findings += _records(line, data, policy, linked=_linked(policy, release.kind))
+    findings += prior_findings(line, document, policy)
+    findings += _records(line, data, policy, linked=linked(policy, release.kind))
     findings += check_counts(release.counts, data.num_rows, None)
     return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
 
@@ -80,7 +80,7 @@ _NOTE = (
 
 
 class Line:
-    """The published numbers, as whole numbers and arrays."""
+    """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.l, self.one = int(document["l"]), int(document["one"])
@@ -90,10 +90,9 @@ class Line:
         self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
-    def sets(self, row: int) -> set[bytes]:
-        """Every set of candidates that the row can give, packed."""
-        possible = [self._sets(self.stretches[row], order) for order in self.orders]
-        return set(packed(np.concatenate(possible)).tolist())
+    def sets(self, row: int) -> NDArray[np.int64]:
+        """Every set of candidates that the row can give, some of them several times."""
+        return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
 
     def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
         ends = np.cumsum(stretches[order])
@@ -104,7 +103,8 @@ class Line:
         return np.sort(found, axis=1)
 
 
-def _lines(line: Line, policy: Policy, release: Published) -> list[Finding]:
+def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:
+    """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
     crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
@@ -121,7 +121,7 @@ def _lines(line: Line, policy: Policy, release: Published) -> list[Finding]:
     ]
 
 
-def _prior(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -175,7 +175,8 @@ def _records(line: Line, data: pa.Table, policy: Policy, *, linked: bool) -> lis
     return findings
 
 
-def _linked(policy: Policy, kind: str) -> bool:
+def linked(policy: Policy, kind: str = "stream") -> bool:
+    """Whether the policy lets readers follow persons; a series does unless it is told not to."""
     link = policy.prior.link if policy.prior is not None else None
     return policy.person is not None and (kind == "series" if link is None else link)
 
@@ -183,7 +184,7 @@ def _linked(policy: Policy, kind: str) -> bool:
 def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        possible = line.sets(int(row))
+        possible = set(packed(line.sets(int(row))).tolist())
         here = packed(listed[(rows == row) & (events == 0)])
         offences += sum(codes not in possible for codes in here.tolist())
     return offences

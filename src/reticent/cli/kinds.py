@@ -88,11 +88,11 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
     return Kind(
         (_command("stream", data, "-p", output, "--store", "private.db", "--to", "released.ndjson"),),
         (
-            f"# {prior.name} counts the values of the data that init was given. It shapes the groups, and readers can guess it from them:",
-            "# it should come from the past, not from the feed that is to be released. A value that may come but has not yet: count 0.",
+            f"# {prior.name} counts the values of the data that init was given: what a reader knows already. It is published, so it must",
+            "# come from the past, not from the feed that is to be released. Make a better one, by published columns: reticent prior PAST.",
             f"privacy: {{l: {l}}}",
             f"prior: {{file: {prior.name}}}",
-            "stream: {method: sealed}",
+            "stream: {method: veil}",
         ),
         files={prior: _csv(counts)},
     )
@@ -109,11 +109,8 @@ def _counts(data: str, column: str) -> dict[str | None, int]:
 
 
 def _possible(counts: dict[str | None, int], column: str) -> int:
-    """The largest l up to ten that the most frequent value allows, with room for the widening of a prior."""
-    from reticent.engine.stream.design import Prior, widened
-
-    wide = widened(Prior(counts, "past"), "other")
-    l = min(_L, sum(wide.values()) // max(wide.values()), sum(counts.values()) // max(counts.values()))
+    """The largest l up to ten that the most frequent value allows."""
+    l = min(_L, sum(counts.values()) // max(counts.values()))
     if l < 2:
         raise PolicyError(
             f"One value of '{column}' makes up more than half of the records: it cannot be hidden among others.",

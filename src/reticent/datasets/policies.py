@@ -71,18 +71,19 @@ columns:
   admitted:        plain          # a stream without delay shows the time anyway
   patient_id:      identifier
   household:       identifier     # who lives together falls ill together
-  age:             {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  age:             {role: quasi, level: 1, hierarchy: {intervals: [[5, 15, 30, 45, 60, 75, 85], [15, 45, 75]]}}
   sex:             quasi
   region:          quasi
-  postcode:        {role: quasi, hierarchy: {prefix: 5}}
+  postcode:        {role: quasi, level: 3, hierarchy: {prefix: 5}}     # the veil publishes two digits of five
   admission_route: quasi
   diagnosis:       sensitive
 
 privacy: {l: 10}
 
-# How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
-prior: {file: prior.csv}
-stream: {method: sealed}
+# Each diagnosis stands among ten. What readers know already: how often each one is, by sex and age, and how they follow one
+# another when a person comes back.
+prior:  {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}, unit: household}
+stream: {method: veil}
 """
 
 _EVOLVING = """\
@@ -180,17 +181,17 @@ hl7: adt                          # the ready mapping of PID, PV1 and DG1
 
 columns:
   patient_id:    identifier
-  birth_date:    {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  birth_date:    {role: quasi, level: 4, hierarchy: {dates: [day, month, quarter, year]}}
   sex:           quasi
-  postcode:      {role: quasi, hierarchy: {prefix: 5}}
+  postcode:      {role: quasi, level: 3, hierarchy: {prefix: 5}}
   patient_class: quasi
   admitted:      plain            # a stream without delay shows the time anyway
   diagnosis:     sensitive
 
 privacy: {l: 10}
 
-prior: {file: prior.csv}
-stream: {method: sealed}
+prior:  {file: prior.csv, by: [sex], kernel: {file: kernel.csv}}     # what readers know already
+stream: {method: veil}
 """
 
 _POLICIES = {

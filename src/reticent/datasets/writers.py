@@ -58,15 +58,6 @@ def write_csv(batches: Iterable[pa.Table], path: Path) -> int:
     return write(batches, path)
 
 
-def prior_csv(counts: pa.Table) -> str:
-    """A prior as the text of its file; labels may hold commas."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(counts.column_names)
-    lines.writerows(zip(*(counts.column(name).to_pylist() for name in counts.column_names), strict=True))
-    return text.getvalue()
-
-
 @contextmanager
 def private_file(path: Path) -> Iterator[IO[bytes]]:
     """Gives a file for its owner alone that appears when it is complete."""
@@ -89,3 +80,12 @@ def make_folder(folder: Path) -> None:
         raise ConnectorError(
             f"{folder} cannot be made: {os.strerror(error.errno or 0)}.", hint="Choose a folder that may be written."
         ) from None
+
+
+def csv_text(table: pa.Table) -> str:
+    """A small table as CSV, its cells quoted where they have to be."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return text.getvalue()

@@ -21,7 +21,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "local"): "reticent.engine.table.local:Local",
     ("table", "mondrian"): "reticent.engine.table.mondrian:Mondrian",
     ("table", "supervised"): "reticent.engine.table.supervision:Supervised",
-    ("stream", "sealed"): "reticent.engine.stream.sealed:Sealed",
+    ("stream", "veil"): "reticent.engine.stream.veil:Veil",
     ("stream", "delay-free"): "reticent.engine.stream.delay_free:DelayFree",
     ("stream", "castle"): "reticent.engine.stream.castle:Castle",
     ("evolving", "veil"): "reticent.engine.evolving.veil:Veil",

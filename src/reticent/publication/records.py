@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.stream.records import native
+from reticent.encode.native import native
 from reticent.errors import DataError
 
 if TYPE_CHECKING:

@@ -212,6 +212,7 @@ class Stream:
             watch: sees the run go by.
         """
         self._start = time.perf_counter()
+        sink.describe(self.publication.codebook())
         self._resend(sink)
         known = source.regular or (replayed and self.position.offset > 0)
         if known:

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import prior_csv
+from reticent.datasets.writers import csv_text
 from reticent.service.live import PushStep
 from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
@@ -68,11 +68,11 @@ def fill(hub: Hub, rows: int) -> None:
     """The demonstration's sources; does nothing where they are there already."""
     if STREAM in hub.streams:
         return
-    prior, updates = csv(feed.prior(_SEED)).decode(), csv(series.updates()).decode()
-    files = {"updates.csv": updates, "prior.csv": prior_csv(series.prior())}
-    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior}))
+    prior, kernel, updates = map(csv_text, (feed.strata(), feed.kernel(), series.updates()))
+    files = {"updates.csv": updates, "prior.csv": csv_text(series.prior())}
+    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior, "kernel.csv": kernel}))
     hub.create("series", SERIES, parse(policy_yaml("series"), files))
-    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital"), {"prior.csv": prior_csv(hospital.prior())}))
+    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital"), {"prior.csv": csv_text(hospital.prior())}))
     table = hospital.generate(rows, _SEED)
     keep(hub, csv(table), TABLE)
     half = rows // 2

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from reticent.audit.published import CODEBOOK
+from reticent.connectors.files.atomic import write_text
 from reticent.errors import ConnectorError, StateError
 
 
@@ -23,6 +25,17 @@ class FileSink:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _failed(str(path), error) from None
+
+    def describe(self, codebook: bytes) -> None:
+        """Writes the codebook beside the file, wholly or not at all."""
+        place = self._path.with_name(self._path.name + CODEBOOK)
+        if place.is_file():
+            known = place.read_bytes()
+            if known == codebook:
+                return
+            if not known.startswith(b'{"type":"codebook"'):
+                raise taken(place)
+        write_text(place, codebook.decode())
 
     def resume(self, sent: int, waiting: int) -> None:
         """Cuts off what was written and never confirmed; it is stored, so more than that is not ours to cut."""
@@ -64,6 +77,9 @@ def taken(path: Path) -> ConnectorError:
 
 class StandardOutput:
     """Standard output; after a crash the last batch may come twice, byte for byte the same."""
+
+    def describe(self, codebook: bytes) -> None:
+        """Nothing stands beside a pipe."""
 
     def resume(self, sent: int, waiting: int) -> None:
         """A pipe cannot be cut back."""

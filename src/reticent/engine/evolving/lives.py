@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from reticent.engine.veil.events import rounds
 from reticent.engine.veil.people import Seen
 from reticent.errors import DataError, StateError
 
@@ -137,16 +138,6 @@ def seen(memories: npt.NDArray[np.uint8]) -> Seen:
 
 def _rounds(records: Arrivals) -> Iterator[Places]:
     """Parts in which every person, and every unit, stands once; a person's records in their order."""
-    for some in turns(records.persons):
-        for part in turns(records.units[some]):
+    for some in rounds(records.persons):
+        for part in rounds(records.units[some]):
             yield some[part]
-
-
-def turns(ids: npt.NDArray[np.uint64]) -> Iterator[Places]:
-    """The first places of all ids, then the second ones, and so on, each time in the order of the input."""
-    order = np.argsort(ids, kind="stable")
-    fresh = np.concatenate([[True], np.diff(ids[order]) != 0]) if len(ids) else np.zeros(0, dtype=bool)
-    starts = np.flatnonzero(fresh)
-    turn = np.arange(len(order)) - starts[np.cumsum(fresh) - 1] if len(ids) else np.zeros(0, dtype=np.int64)
-    for number in range(int(turn.max(initial=-1)) + 1):
-        yield np.sort(order[turn == number])

@@ -22,11 +22,12 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.encode.native import native
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
-from reticent.engine.stream.records import RecordReader, native
+from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
@@ -59,7 +60,9 @@ class Castle(StreamPublisher):
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
         self._values = Values([])
-        self._reader = RecordReader(policy, self._sensitive, rng.key("stream records"), self._values)
+        self._reader = RecordReader(
+            policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
+        )
         self._numeric: tuple[str, ...] | None = None
         self._words: dict[str, Dictionary] = {}
         self._ladders: dict[str, Ladder] = {}

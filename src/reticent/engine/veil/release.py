@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -87,8 +87,24 @@ def _not_offered(figures: dict[str, Any]) -> str:
     return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
 
 
+class Sights(Protocol):
+    """What of some records is published."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]:
+        """Of the prior."""
+
+    @property
+    def events(self) -> npt.NDArray[np.uint32]:
+        """The number of each among the events of its person."""
+
+    @property
+    def candidates(self) -> npt.NDArray[np.uint16]:
+        """Codes of the domain, in canonical order."""
+
+
 def data_table(
-    house: House, published: pa.Table, seen: Seen, order: npt.NDArray[np.int64], names: pa.Array | None = None
+    house: House, published: pa.Table, seen: Sights, order: npt.NDArray[np.int64], names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(house.domain.labels, pa.string())

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.base import Members
-from reticent.engine.veil.events import rounds
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
@@ -46,9 +45,7 @@ class Veiled:
 
     def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
         """Records that say these facts, some of them several times: the same candidates for the same fact."""
-        seen = self.seen
-        facts = Seen(seen.candidates[which], seen.rows[which], seen.events[which], seen.offered[which])
-        return Veiled(published, facts, self.persons[which])
+        return Veiled(published, self.seen.at(which), self.persons[which])
 
 
 class Veiling:
@@ -57,7 +54,7 @@ class Veiling:
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
         self.house = House.of(policy, kind)
-        self.people = People(self.house.veil(rng.house_key("veil")), self.house.l)
+        self.people = People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
         """The next event of the person of every record."""
@@ -65,15 +62,7 @@ class Veiling:
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
         listed = self._listed(table, persons)
-        if units is persons:
-            return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed)
-        # Members of a unit share its point: one of them at a time.
-        seen = Seen.empty(table.num_rows, self.house.l)
-        for some in rounds(units):
-            part = self.people.take(persons[some], units[some], rows[some], values[some], now=now)
-            seen.candidates[some], seen.rows[some] = part.candidates, part.rows
-            seen.events[some], seen.offered[some] = part.events, part.offered
-        return Veiled(published, seen, listed)
+        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from reticent.policy.section import Section
 
@@ -15,19 +16,9 @@ class StreamSettings(Section):
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
     moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
-    method: Literal["sealed", "delay-free", "castle"] = "sealed"
+    method: Literal["veil", "delay-free", "castle"] = "veil"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
-    # sealed
-    copies: int = Field(default=1, ge=1, le=64, description="slots per group divided by l")
-    provision: float | None = Field(
-        default=None, ge=0, description="open groups ahead of need, by this many deviations"
-    )
-    other: str = Field(default="other", min_length=1, description="published in place of values the design lacks")
-    epochs: Literal["auto", "fixed"] = Field(default="auto", description="redesign when the stream drifts, or never")
-    window: int = Field(default=10_000, ge=100, description="records between two looks at the drift")
-    drift: float = Field(default=1.5, gt=1, description="rise of the forced-open rate that counts as drift")
-    persons: int = Field(default=1_000_000, ge=1, description="persons expected per epoch; more is safe but less exact")
     # delay-free
     pool: Literal["matched", "empirical", "uniform"] = "matched"
     generation: Literal["distinct", "literal"] = "distinct"
@@ -37,3 +28,14 @@ class StreamSettings(Section):
     beta: int = Field(default=50, ge=1, description="clusters that may be open at a time")
     mu: int = Field(default=100, ge=1, description="published clusters whose loss sets the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _no_groups(cls, value: Any) -> Any:
+        if value == "sealed":
+            text = (
+                "'sealed' is no longer there: readers who knew better than its design saw through its groups; write "
+                "method: veil, with person: and prior: {file: prior.csv}, which `reticent prior` makes from the past."
+            )
+            raise PydanticCustomError("sealed", "{text}", {"text": text})
+        return value
