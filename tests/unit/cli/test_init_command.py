@@ -125,3 +125,11 @@ def test_a_method_that_the_kind_does_not_know_is_refused(folder, capsys):
     write_hospital(folder / "data.csv", 200, seed=1)
     assert run("init", "data.csv", "--for", "series", "--method", "veils", "-o", "p.yaml") == 2
     assert "veil" in capsys.readouterr().err
+
+
+def test_a_veil_without_a_prior_is_not_sound(folder, capsys):
+    text = "version: 1\nperson: id\ncolumns: {id: identifier, age: quasi, ill: sensitive}\n"
+    for section in ("table: {method: veil}", "series: {method: veil}"):
+        (folder / "p.yaml").write_text(text + section + "\n")
+        assert run("policy", "check", "p.yaml") == 2
+        assert "reticent prior" in capsys.readouterr().err

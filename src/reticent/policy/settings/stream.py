@@ -37,3 +37,8 @@ class StreamSettings(Section):
     beta: int = Field(default=50, ge=1, description="clusters that may be open at a time")
     mu: int = Field(default=100, ge=1, description="published clusters whose loss sets the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")
+
+    @property
+    def keeps(self) -> str:
+        """CASTLE generalises; all others publish quasi-identifiers as they are."""
+        return "kl" if self.method == "castle" else "l"
