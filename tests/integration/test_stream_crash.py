@@ -31,7 +31,7 @@ columns:
   admission_route: quasi
   diagnosis: sensitive
 privacy: {l: 10}
-prior: {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}, unit: household}
+prior: {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}}
 stream: {method: veil}
 """
 

@@ -82,7 +82,7 @@ privacy: {l: 10}
 
 # Each diagnosis stands among ten. What readers know already: how often each one is, by sex and age, and how they follow one
 # another when a person comes back.
-prior:  {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}, unit: household}
+prior:  {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}}
 stream: {method: veil}
 """
 

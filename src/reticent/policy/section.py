@@ -18,6 +18,11 @@ class Section(BaseModel):
     moved: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with what is written at the top level of the policy instead."""
 
+    @property
+    def keeps(self) -> str:
+        """Which of k, l and t of `privacy` releases of this section keep: quasi-identifiers that stay as they are keep no k."""
+        return "l"
+
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:

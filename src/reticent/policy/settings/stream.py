@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from reticent.policy.section import Section
+from reticent.policy.settings.gone import refuse_sealed
 
 
 class StreamSettings(Section):
@@ -16,7 +16,7 @@ class StreamSettings(Section):
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
     moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
-    method: Literal["veil", "delay-free", "castle"] = "veil"
+    method: Annotated[Literal["veil", "delay-free", "castle"], refuse_sealed] = "veil"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
     # delay-free
@@ -29,13 +29,7 @@ class StreamSettings(Section):
     mu: int = Field(default=100, ge=1, description="published clusters whose loss sets the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")
 
-    @field_validator("method", mode="before")
-    @classmethod
-    def _no_groups(cls, value: Any) -> Any:
-        if value == "sealed":
-            text = (
-                "'sealed' is no longer there: readers who knew better than its design saw through its groups; write "
-                "method: veil, with person: and prior: {file: prior.csv}, which `reticent prior` makes from the past."
-            )
-            raise PydanticCustomError("sealed", "{text}", {"text": text})
-        return value
+    @property
+    def keeps(self) -> str:
+        """CASTLE generalises; all others publish quasi-identifiers as they are."""
+        return "kl" if self.method == "castle" else "l"

@@ -208,7 +208,7 @@ def fit(
             hint="Give a coarser hierarchy, fewer or coarser columns to condition on, more of the past, or a larger epsilon.",
         )
     values = past.domain.encode(table.column(sensitive))
-    kernel = _kernel(past, paths, values, parts, measured, rng) if follows else None
+    kernel = _kernel(past, paths, values, parts, (measured, prior), rng) if follows else None
     coarser = _coarser(past, measures, parts, rng)
     return FittedPrior(past.domain, prior, measures, coarser, kernel, past.persons, epsilon)
 
@@ -341,17 +341,23 @@ def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tup
 
 
 def _kernel(
-    past: _Past, paths: Paths, values: Codes, parts: Sequence[Codes], prior: Prior, rng: np.random.Generator
+    past: _Past,
+    paths: Paths,
+    values: Codes,
+    parts: Sequence[Codes],
+    priors: tuple[Prior, Prior],
+    rng: np.random.Generator,
 ) -> FittedKernel:
     """The kernel of all persons; one of the first part is judged on the third by a reader who counted all others."""
     parents = past.domain.parents()
 
-    def fitted(some: _Past, persons: Codes) -> Kernel:
+    def fitted(some: _Past, persons: Codes, prior: Prior) -> Kernel:
         shares = prior.sizes @ prior.shares / prior.sizes.sum()
         before, after = paths.one_step(values, persons, rng)
         return fit_kernel(before, after, parents, shares, epsilon=some.kernel_epsilon, rng=rng)
 
-    trial = fitted(past.part(parts[0]), parts[0])
+    prior, whole = priors
+    trial = fitted(past.part(parts[0]), parts[0], prior)
     own = OwnKernel(paths.steps(values, np.concatenate(parts[:2]))[1:], len(past.domain))
     rows = prior.rows(past.fields, past.persons)
     who, before, after = paths.steps(values, parts[2])
@@ -363,7 +369,8 @@ def _kernel(
         if len(persons) >= _JUDGED:
             followed.append(follow(prior, trial, own, rows[persons], truths, l=past.l, rng=rng))
     everybody = np.arange(past.persons)
-    return FittedKernel(fitted(past, everybody), int((paths.lengths > 1).sum()), wrong, tuple(followed))
+    # What is handed out rests on the prior that is handed out: the trial's noise is in no account.
+    return FittedKernel(fitted(past, everybody, whole), int((paths.lengths > 1).sum()), wrong, tuple(followed))
 
 
 def _coarser(past: _Past, measures: Measures, parts: Sequence[Codes], rng: np.random.Generator) -> Coarser | None:
