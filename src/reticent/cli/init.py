@@ -31,7 +31,7 @@ def init(
     """Look at the data, guess roles, and write a policy to correct.
 
     Hierarchies are guessed too, and each guess is explained.
-    With --for stream it also counts the past into a prior, with --for series it proposes how values may change.
+    With --for stream it also counts the past into a prior; --for evolving and --for series say how to make one.
     """
     import shlex
 
@@ -62,7 +62,7 @@ def init(
     for g in guesses:
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
     say(f"Written to {' and '.join(map(str, reversed(files)))}. Read and correct, then:")
-    for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
+    for command in (*plan.before, shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
         say(f"  {command}")
     if json:
         emit(
@@ -90,8 +90,6 @@ def render(guesses: list[Guess], person: str | None, section: str | None = None,
     lines.append("columns:")
     for g in guesses:
         more = "" if g.hierarchy is None else f", hierarchy: {json.dumps(g.hierarchy)}"
-        if g.role == "sensitive" and plan is not None and plan.updates:
-            more += ", updates: any"
         what = f"{{role: {g.role}{more}}}" if more else g.role
         lines.append(f"  {json.dumps(g.column)}: {what}   # {g.why}")
     if plan is not None and plan.lines:

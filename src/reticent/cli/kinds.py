@@ -21,11 +21,11 @@ _L = 10
 
 @dataclass(frozen=True)
 class Kind:
-    """Lines for the policy, files beside it, and what to type next."""
+    """Lines for the policy, files beside it, and what to type next: what the policy needs before it can be checked, and then."""
 
     then: tuple[str, ...]
     lines: tuple[str, ...] = ()
-    updates: bool = False
+    before: tuple[str, ...] = ()
     files: dict[Path, str] = field(default_factory=dict)
 
 
@@ -51,8 +51,21 @@ def kind_for(name: str, data: str, output: Path, guesses: list[Guess], person: s
     return {"evolving": _evolving, "series": _series, "stream": _stream}[name](data, output, sensitive)
 
 
+_PAST = (
+    "# What a reader knows already. It must not come from the data that are to be released: take public statistics (value,count),",
+    "# or make it from a past or a disjoint sample with the command below.",
+)
+
+
+def _prior(output: Path) -> tuple[str, str]:
+    """The name of the file of the prior, and the command that makes it."""
+    prior = output.with_suffix(".prior.csv")
+    return prior.name, _command("prior", "PAST.csv", "-p", output, "-o", prior)
+
+
 def _evolving(data: str, output: Path, sensitive: str) -> Kind:
     l = _possible(_counts(data, sensitive), sensitive)
+    prior, fit = _prior(output)
     return Kind(
         (
             _command("evolve", "init", "private.db", "-p", output),
@@ -61,23 +74,28 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
         ),
         (
             f"privacy: {{l: {l}}}",
-            f"evolving: {{method: sealed}}   # {l} values stay possible for everybody, over all publications together",
+            *_PAST,
+            f"prior: {{file: {prior}}}",
+            f"evolving: {{method: veil}}   # everybody stands among {l} candidates, over all publications together",
         ),
+        before=(fit,),
     )
 
 
 def _series(data: str, output: Path, sensitive: str) -> Kind:
-    m = min(4, _possible(_counts(data, sensitive), sensitive))
+    l = _possible(_counts(data, sensitive), sensitive)
+    prior, fit = _prior(output)
     return Kind(
         (_command("republish", data, "-p", output, "--store", "private.db", "-o", "release-1"),),
         (
-            "# updates: any says that readers know nothing of how values change. If they know that some changes never happen,",
-            "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
-            "# or {tree: 1} for values under the same parent of the column's hierarchy.",
-            f"privacy: {{l: {m}}}",
-            "series: {method: m-distinct, max_risk: 0.5}",
+            f"privacy: {{l: {l}}}",
+            *_PAST,
+            "# kernel: {file: kernel.csv} beside it says what values become from release to release (value,next,probability); without it",
+            "# everybody shows the first candidates for ever, and a value that changed is not among them.",
+            f"prior: {{file: {prior}}}",
+            f"series: {{method: veil}}   # everybody stands among {l} candidates, over all releases together",
         ),
-        updates=True,
+        before=(fit,),
     )
 
 

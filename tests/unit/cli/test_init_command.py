@@ -25,6 +25,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["table", "evolving", "series", "stream"])
 def test_the_printed_commands_work(folder, capsys, kind):
     write_hospital(folder / "my patients.csv", 600, seed=1)
+    write_hospital(folder / "PAST.csv", 3000, seed=2)
     assert run("init", "my patients.csv", "--for", kind, "-o", "policy.yaml") == 0
     printed = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  reticent ")]
     assert len(printed) >= 2
