@@ -111,10 +111,16 @@ def _kinds(policy: Policy) -> list[str]:
     words = {
         "table": f"table: {policy.table.method}",
         "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
-        "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
+        "series": f"series: {series.method}, " + _series(policy),
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
     return [text + _kept(policy, kind) for kind, text in words.items() if kind in policy.model_fields_set]
+
+
+def _series(policy: Policy) -> str:
+    if policy.series.method == "veil":
+        return f"l = {policy.l_of('series')}"
+    return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 
 def _kept(policy: Policy, kind: str) -> str:

@@ -62,6 +62,7 @@ l = {recursive = [4, 3]}
 t = 0.2
 suppression = 0.02
 [evolving]
+method = "indexed"
 l = 10
 [stream]
 l = 10
