@@ -144,6 +144,9 @@ def _rounds(records: Arrivals) -> Iterator[Places]:
 
 def turns(ids: npt.NDArray[np.uint64]) -> Iterator[Places]:
     """The first places of all ids, then the second ones, and so on, each time in the order of the input."""
+    if len(ids) == 1:
+        yield np.zeros(1, dtype=np.int64)
+        return
     order = np.argsort(ids, kind="stable")
     fresh = np.concatenate([[True], np.diff(ids[order]) != 0]) if len(ids) else np.zeros(0, dtype=bool)
     starts = np.flatnonzero(fresh)
