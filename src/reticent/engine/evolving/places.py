@@ -38,7 +38,7 @@ class Places:
             rows = self._levels.publish(batch)[1]
             self._rows.update(zip(keys, rows.tolist(), strict=True))
             for name, fits in self._fits.items():
-                fits |= cells[name]
+                fits.update(cells[name])
         return np.array([self._rows[key] for key in keys], dtype=np.uint32)
 
     def _keys(self, batch: pa.Table) -> list[tuple[Any, ...]]:
