@@ -67,7 +67,7 @@ def _general(policy: Path) -> str:
 def _evolving(folder: Path, rows: int) -> None:
     _title(2, "A table that changes")
     say(
-        "The first nine tenths today, the rest tomorrow, some patients removed; no reader can subtract one release from the other."
+        "The first nine tenths today, the rest tomorrow, some patients removed. Each diagnosis stands among ten candidates, the same in every version."
     )
     from reticent.connectors.files import read_table, write_table
 
@@ -87,12 +87,12 @@ def _evolving(folder: Path, rows: int) -> None:
     _run("evolve", "insert", store, folder / "tomorrow.csv")
     _run("evolve", "delete", store, folder / "gone.csv")
     _run("evolve", "publish", store, "-o", folder / "version-2")
-    _run("verify", folder / "version-1", folder / "version-2", "-p", policy)
+    _run("verify", folder / "version-1", folder / "version-2", "-p", policy, "--ledger", store)
 
 
 def _series(folder: Path, rows: int) -> None:
     _title(3, "The same patients, again and again")
-    say("Their illnesses progress between the releases, and a reader knows how illnesses progress.")
+    say("Their illnesses progress between the releases, a reader knows how, and the candidates progress likewise.")
     place = folder / "series"
     _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", place)
     policy, store = place / "policy.yaml", folder / "series.db"

@@ -57,10 +57,11 @@ def init(
         raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
     guesses = guess(read_input_head(data, SAMPLE))
     person = guess_person(guesses)
-    if method_of(kind, method) == VEIL:
+    chosen = method_of(kind, method)
+    if chosen == VEIL:
         plan = veil_kind(kind, data, output, guesses, person, section_for(data))
     else:
-        plan = kind_for(kind, data, output, guesses, person)
+        plan = kind_for(kind, chosen, data, output, guesses, person)
     files = plan.files | {output: render(guesses, person, section_for(data), plan)}
     for path in files:
         if path.exists():

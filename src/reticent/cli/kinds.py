@@ -1,4 +1,4 @@
-"""What `reticent init` adds for each kind of release: its section, the files it names, and the command that comes next."""
+"""What `reticent init` adds for a kind of release: sections of the policy, files beside it, and the next commands."""
 
 from __future__ import annotations
 
@@ -31,16 +31,39 @@ class Kind:
     files: dict[Path, str] = field(default_factory=dict)
 
 
-def kind_for(name: str, data: str, output: Path, guesses: list[Guess], person: str | None) -> Kind:
-    """The kind of release that was asked for, as far as the data tells.
+def kind_for(name: str, method: str | None, data: str, output: Path, guesses: list[Guess], person: str | None) -> Kind:
+    """The kind of release that was asked for, by a method other than the veil, as far as the data tells.
 
     Raises:
         DataError: the data lacks what the kind cannot do without.
     """
     if name == "table":
-        return Kind((command("anonymize", data, "-p", output, "-o", "release"),))
+        return Kind(commands(name, data, output))
     sensitive = required(name, guesses, person)
-    return {"evolving": _evolving, "series": _series, "stream": _stream}[name](data, output, sensitive)
+    counts = _counts(data, sensitive)
+    lines, files = [f"privacy: {{l: {_possible(counts, sensitive)}}}", f"{name}: {{method: {method}}}"], {}
+    if name == "stream":
+        prior = output.with_suffix(".prior.csv")
+        files = {prior: _csv(counts)}
+        lines[:0] = [f"# {prior.name} counts the values of the data that init was given: it should come from the past."]
+        lines.append(f"prior: {{file: {prior.name}}}")
+    return Kind(commands(name, data, output), tuple(lines), updates=name == "series", files=files)
+
+
+def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tuple[str, ...]:
+    """What to type next; `keyed`: the table's method keeps a key."""
+    store, release = "private.db", "release-1"
+    kept = ("--store", store) if keyed else ()
+    return {
+        "table": (command("anonymize", data, "-p", output, *kept, "-o", "release"),),
+        "evolving": (
+            command("evolve", "init", store, "-p", output),
+            command("evolve", "insert", store, data),
+            command("evolve", "publish", store, "-o", release),
+        ),
+        "series": (command("republish", data, "-p", output, "--store", store, "-o", release),),
+        "stream": (command("stream", data, "-p", output, "--store", store, "--to", "released.ndjson"),),
+    }[kind]
 
 
 def required(name: str, guesses: list[Guess], person: str | None) -> str:
@@ -51,59 +74,12 @@ def required(name: str, guesses: list[Guess], person: str | None) -> str:
             f"No column looks sensitive, and {name} releases protect one.",
             hint="Run init without --for, give one column the role sensitive, and see docs/policy.md for the section.",
         )
-    if person is None and name not in ("table", "stream"):
+    if person is None and name != "table":
         raise DataError(
             f"No column names the person, and {name} releases must know who is who.",
             hint="Add a column such as patient_id to the data.",
         )
     return sensitive
-
-
-def _evolving(data: str, output: Path, sensitive: str) -> Kind:
-    l = _possible(_counts(data, sensitive), sensitive)
-    return Kind(
-        (
-            command("evolve", "init", "private.db", "-p", output),
-            command("evolve", "insert", "private.db", data),
-            command("evolve", "publish", "private.db", "-o", "release-1"),
-        ),
-        (
-            f"privacy: {{l: {l}}}",
-            f"evolving: {{method: sealed}}   # {l} values stay possible for everybody, over all publications together",
-        ),
-    )
-
-
-def _series(data: str, output: Path, sensitive: str) -> Kind:
-    m = min(4, _possible(_counts(data, sensitive), sensitive))
-    return Kind(
-        (command("republish", data, "-p", output, "--store", "private.db", "-o", "release-1"),),
-        (
-            "# updates: any says that readers know nothing of how values change. If they know that some changes never happen,",
-            "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
-            "# or {tree: 1} for values under the same parent of the column's hierarchy.",
-            f"privacy: {{l: {m}}}",
-            "series: {method: m-distinct, max_risk: 0.5}",
-        ),
-        updates=True,
-    )
-
-
-def _stream(data: str, output: Path, sensitive: str) -> Kind:
-    counts = _counts(data, sensitive)
-    prior = output.with_suffix(".prior.csv")
-    l = _possible(counts, sensitive)
-    return Kind(
-        (command("stream", data, "-p", output, "--store", "private.db", "--to", "released.ndjson"),),
-        (
-            f"# {prior.name} counts the values of the data that init was given: what a reader knows already. It is published, so it must",
-            "# come from the past, not from the feed that is to be released. Make a better one, by published columns: reticent prior PAST.",
-            f"privacy: {{l: {l}}}",
-            f"prior: {{file: {prior.name}}}",
-            "stream: {method: veil}",
-        ),
-        files={prior: _csv(counts)},
-    )
 
 
 def command(*words: object) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 import yaml
 
-from reticent.cli.kinds import Kind, command, required
+from reticent.cli.kinds import Kind, commands, required
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.file import write_fit
@@ -70,7 +70,7 @@ def veil_kind(
     l = possible_l(persons, pc.count_distinct(table.column(sensitive), mode="all").as_py())
     prior = output.with_suffix(".prior.csv")
     return Kind(
-        _commands(kind, data, output),
+        commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior)),
         levels=levels,
         records="first" if kind == "table" and persons < table.num_rows else None,
@@ -92,20 +92,6 @@ def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:
     with TemporaryDirectory() as folder:
         written = write_fit(fitted, Path(folder) / prior.name)
         return {prior.with_name(path.name): path.read_text(encoding="utf-8") for path in written}
-
-
-def _commands(kind: str, data: str, output: Path) -> tuple[str, ...]:
-    store, release = "private.db", "release-1"
-    return {
-        "table": (command("anonymize", data, "-p", output, "--store", store, "-o", "release"),),
-        "evolving": (
-            command("evolve", "init", store, "-p", output),
-            command("evolve", "insert", store, data),
-            command("evolve", "publish", store, "-o", release),
-        ),
-        "series": (command("republish", data, "-p", output, "--store", store, "-o", release),),
-        "stream": (command("stream", data, "-p", output, "--store", store, "--to", "released.ndjson"),),
-    }[kind]
 
 
 def possible_l(persons: int, values: int) -> int:

@@ -108,7 +108,7 @@ def _kinds(policy: Policy) -> list[str]:
     words = {
         "table": f"table: {policy.table.method}",
         "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
-        "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
+        "series": f"series: {series.method}, " + _series(policy),
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
     veiled = {kind: _veil(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
@@ -124,6 +124,12 @@ def _veil(policy: Policy, kind: str) -> str:
     moving = (prior is not None and prior.kernel is not None) or any(one is not None and one.file for one in updates)
     kernel = "with a kernel" if moving else "without a kernel: later values that differ are not offered"
     return f"{kind}: veil, l = {policy.l_of(kind)}, {source} ({measured}), {kernel}"
+
+
+def _series(policy: Policy) -> str:
+    if policy.series.method == "veil":
+        return f"l = {policy.l_of('series')}"
+    return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 
 def _kept(policy: Policy, kind: str) -> str:

@@ -27,7 +27,6 @@ _OTHERS = {
     "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
     "publications": "for {} publication only: whoever subtracts one from the next learns values of single persons",
     "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
-    "sealed": "a person stands among the same {} classes of values in every release",
 }
 
 

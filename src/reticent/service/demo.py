@@ -69,10 +69,12 @@ def fill(hub: Hub, rows: int) -> None:
     if STREAM in hub.streams:
         return
     prior, kernel, updates = map(csv_text, (feed.strata(), feed.kernel(), series.updates()))
-    files = {"updates.csv": updates, "prior.csv": csv_text(series.prior())}
     hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior, "kernel.csv": kernel}))
-    hub.create("series", SERIES, parse(policy_yaml("series"), files))
-    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital"), {"prior.csv": csv_text(hospital.prior())}))
+    # A store has one house: two veils over the same persons would tell on each other.
+    groups = policy_yaml("series").replace("series: {method: veil}", "series: {method: m-distinct}")
+    hub.create("series", SERIES, parse(groups, {"updates.csv": updates, "prior.csv": csv_text(series.prior())}))
+    classes = policy_yaml("hospital").replace("evolving: {method: veil}", "evolving: {method: indexed}")
+    hub.create("evolving", EVOLVING, parse(classes, {"prior.csv": csv_text(hospital.prior())}))
     table = hospital.generate(rows, _SEED)
     keep(hub, csv(table), TABLE)
     half = rows // 2

@@ -3,15 +3,18 @@ from __future__ import annotations
 import json
 import resource
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
 
+from reticent.connectors.files import read_table
 from reticent.datasets import census, feed, files, hospital, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_csv, write_text
+from reticent.engine.veil.house import House
 from reticent.errors import ConnectorError, PolicyError
 from reticent.policy import Policy
 
@@ -40,9 +43,30 @@ def test_unknown_policy_is_refused():
 
 def test_hospital_beside_its_policy(tmp_path):
     written = files.write_hospital(tmp_path / "a.csv", 100, seed=1)
-    assert [path.name for path in written] == ["a.csv", "a.policy.yaml"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml"]
-    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("diagnosis",)
+    assert [path.name for path in written] == ["a.csv", "a.prior.csv", "a.policy.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml", "a.prior.csv"]
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    assert policy.sensitive == ("diagnosis",)
+    assert policy.prior.file == "a.prior.csv"
+
+
+@pytest.mark.parametrize("kind", ["hospital", "census"])
+def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
+    """Shares of a large draw, by stratum of the prior, are those of the prior."""
+    getattr(files, f"write_{kind}")(tmp_path / "a.csv", 40_000, seed=1)
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    house = House.of(policy, "evolving")
+    table = read_table(tmp_path / "a.csv")
+    _, rows = house.levels.publish(table)
+    values = house.domain.encode(table.column(house.sensitive))
+    assert (values >= 0).all()
+    shares = house.stretches / house.stretches.sum(axis=1, keepdims=True)
+    seen = np.zeros(shares.shape)
+    np.add.at(seen, (rows, values), 1)
+    expected = shares * seen.sum(axis=1, keepdims=True)
+    big = expected >= 8
+    misfit = ((seen - expected) ** 2 / np.maximum(expected, 1e-9))[big].mean()
+    assert 0.8 < misfit < 1.3
 
 
 @pytest.mark.parametrize("layout", census.LAYOUTS)
@@ -72,7 +96,7 @@ def test_two_feeds_in_one_folder_keep_their_priors(tmp_path):
 def test_series_as_a_folder(tmp_path):
     files.write_series(tmp_path / "s", 200, seed=1, releases=3)
     names = sorted(path.name for path in (tmp_path / "s").iterdir())
-    assert names == ["policy.yaml", "release_1.csv", "release_2.csv", "release_3.csv", "updates.csv"]
+    assert names == ["policy.yaml", "prior.csv", "release_1.csv", "release_2.csv", "release_3.csv", "updates.csv"]
     assert (
         (tmp_path / "s" / "updates.csv").read_text().startswith("value,next,probability\nmild asthma,mild asthma,0.7\n")
     )

@@ -22,7 +22,7 @@ columns:
   ward: plain
 privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
-evolving: {method: sealed, l: 10}
+evolving: {method: indexed, l: 10}
 series: {method: "m-distinct*", max_risk: 0.25}
 stream: {method: sealed, l: 10}
 """
@@ -62,6 +62,7 @@ l = {recursive = [4, 3]}
 t = 0.2
 suppression = 0.02
 [evolving]
+method = "indexed"
 l = 10
 [stream]
 l = 10
@@ -199,8 +200,8 @@ def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, sectio
             "evolving: enc, l = 3; keeps l of privacy; k and t of privacy are not kept by evolving enc",
         ),
         (
-            {"series": {"method": "sealed"}},
-            "series: sealed, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series sealed",
+            {"series": {"method": "m-invariance"}},
+            "series: m-invariance, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series m-invariance",
         ),
         (
             {"stream": {"method": "delay-free"}},
@@ -267,3 +268,10 @@ def test_aliases_are_refused_before_they_unfold(tmp_path):
 def test_absurd_numbers_are_refused(word, number):
     with pytest.raises(PolicyError, match="at most"):
         Policy.from_dict({"version": 1, "columns": {"ill": "sensitive"}, "privacy": {word: number}})
+
+
+@pytest.mark.parametrize("section", ["evolving", "series", "stream"])
+def test_sealed_is_refused_with_what_to_write_instead(tmp_path, section):
+    text = GOOD.partition("evolving:")[0] + f"{section}: {{method: sealed}}\n"
+    with pytest.raises(PolicyError, match=r"line 13: .*method: veil.*prior: \{file: prior.csv\}.*person.*store"):
+        Policy.load(write(tmp_path, text))

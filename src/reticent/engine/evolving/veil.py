@@ -26,6 +26,7 @@ from reticent.engine.base import Members, check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
+from reticent.engine.evolving.places import Places
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import hashes_of
 from reticent.engine.veil.release import guarantee
@@ -66,6 +67,7 @@ class Veil(EvolvingPublisher):
         house = self._veiling.house
         self.lives = Lives(house.veil(rng.house_key("veil")), house.l)
         super().__init__(policy, rng=rng)
+        self._places = Places(house.levels, policy, house.by)
         self._members = Members.nobody()
         self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
 
@@ -76,11 +78,10 @@ class Veil(EvolvingPublisher):
 
     def insert(self, batch: pa.Table) -> Change:
         """Adds records; of persons with several, those that `person.records` of the policy names."""
-        batch = check_batch(batch, self.policy)
         which = self.policy.persons.records if self.policy.persons else "all"
         if which == "all":
             return super().insert(batch)
-        batch = _one_each(self._in_order(batch), self._person, which)
+        batch = _one_each(self._in_order(check_batch(batch, self.policy)), self._person, which)
         here = pa.array([bool(self.records.of_person(p)) for p in self._names(batch)], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(batch.filter(here)))
@@ -117,11 +118,10 @@ class Veil(EvolvingPublisher):
         house = self._veiling.house
         persons = hashes_of(batch.column(self._person), self.rng, self._person)
         unit = self.policy.prior.unit if self.policy.prior else None
-        _, rows = house.levels.publish(batch)
         return Arrivals(
             persons,
             persons if unit is None else hashes_of(batch.column(unit), self.rng, unit),
-            rows,
+            self._places.of(batch),
             house.domain.encode(batch.column(self.sensitive)),
             self._orders(batch),
         )
