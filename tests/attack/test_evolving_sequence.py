@@ -1,4 +1,4 @@
-"""Subtract one publication from the next: it works on the methods of the paper, and fails on sealed."""
+"""Subtract one publication from the next: it works on the methods of the paper."""
 
 import evolving_cases as cases
 import numpy as np
@@ -8,8 +8,6 @@ import pytest
 from reticent.audit import verify
 from reticent.audit.published import published
 from reticent.audit.sequence import Attack, Publication, linked
-from reticent.engine.evolving.sealed import Sealed
-from reticent.engine.rng import Rng
 from reticent.errors import GuaranteeError
 
 
@@ -23,18 +21,6 @@ def attack(run, *, facts):
         found.add(Publication.read(qit, st, who))
         releases.append(release)
     return found, releases, engine, truth
-
-
-@pytest.mark.parametrize("facts", [True, False], ids=["ledger", "public"])
-def test_sealed_leaves_everyone_l_candidates_over_20_publications(facts):
-    l = 10
-    run = cases.churn("sealed", n=1500, l=l, domain=40, publications=20, seed=11)
-    found, releases, engine, _ = attack(run, facts=facts)
-    counts = found.candidates().values()
-    assert len(counts) >= 1500 + 19 * 150 - engine.counts.held - 200
-    assert min(counts) == l
-    verdict = verify(releases[:4], engine.policy)
-    assert verdict.holds, [f.claim for f in verdict.refuted]
 
 
 def test_enc_gives_single_persons_away():
@@ -80,58 +66,6 @@ def test_a_second_publication_must_be_asked_for(method):
     with pytest.raises(GuaranteeError, match="one publication only"):
         engine.cut()
     assert engine.cut(again=True)
-
-
-class Forgetful(Sealed):
-    """A planted bug: draws every class anew before each publication, as if restarted with another key."""
-
-    def _settle(self):
-        rows = self.records.rows()
-        if self.epochs:
-            self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key(f"fact {self.step}"))
-            self.records.classes[rows] = self._draw(rows)
-            self.records.seats[rows] = -1
-        return super()._settle()
-
-
-def test_a_sealed_that_forgets_its_classes_is_caught():
-    engine = Forgetful(cases.policy("sealed", 5), rng=Rng.from_seed(1))
-    values = cases.skewed(np.random.default_rng(2), 400, 20).tolist()
-    engine.insert(cases.table(range(400), values))
-    releases = [engine.cut()[0] for _ in range(3)]
-    verdict = verify(releases, engine.policy)
-    assert not verdict.holds
-    assert [f.claim for f in verdict.refuted] == ["no person has fewer than l candidates, given all publications"]
-
-
-def test_who_returns_gets_the_same_class():
-    engine = cases.build("sealed", 5)
-    values = cases.skewed(np.random.default_rng(2), 400, 20).tolist()
-    everyone = cases.table(range(400), values)
-    engine.insert(everyone)
-    releases = [engine.cut()[0]]
-    for start in (0, 100, 200):
-        some = everyone.slice(start, 150)
-        engine.delete(some.column("id"))
-        releases += engine.cut()
-        engine.insert(some)
-        releases += engine.cut()
-    assert verify(releases, engine.policy).holds
-
-
-def test_updates_of_the_quasi_identifiers_keep_the_class_and_updates_of_the_value_are_stated():
-    engine = cases.build("sealed", 3)
-    values = [i % 6 for i in range(60)]
-    engine.insert(cases.table(range(60), values))
-    engine.cut()
-    before = engine.records.classes.copy(), engine.records.seats.copy()
-    moved = cases.table(range(60), values, zips=[i + 500 for i in range(60)])
-    assert engine.update(moved).touched == 0
-    assert (engine.records.classes == before[0]).all()
-    assert (engine.records.seats == before[1]).all()
-    engine.update(cases.table(range(5), [(v + 1) % 6 for v in values[:5]]))
-    (release,) = engine.cut()
-    assert release.explain["revised"] == 5
 
 
 def test_the_attack_ignores_groups_with_spare_seats():
