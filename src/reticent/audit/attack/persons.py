@@ -77,14 +77,14 @@ class Link:
     @cached_property
     def person_of(self) -> Codes:
         """Per record a person who may stand behind it, those who may in turn; the first of all where nobody may."""
-        last = np.zeros(self.allowed.shape[0], dtype=np.int64)
         known = np.flatnonzero(self.person >= 0)
-        last[self.person[known]] = known
-        by_label = csr_array(self.allowed.T)
+        shape = (self.allowed.shape[0], len(self.person))
+        members = csr_array((np.ones(len(known)), (self.person[known], known)), shape)
+        by_label = csr_array(csr_array(self.allowed.T) @ members)
         many = np.diff(by_label.indptr)[self.record]
         turn = np.arange(len(self.record)) % np.maximum(many, 1)
         at = np.minimum(by_label.indptr[self.record] + turn, max(len(by_label.indices) - 1, 0))
-        return np.where(many > 0, last[by_label.indices[at]], 0)
+        return np.where(many > 0, by_label.indices[at], 0)
 
     def records(self, persons: Codes) -> Codes:
         """All records that may be theirs."""

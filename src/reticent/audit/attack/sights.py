@@ -154,7 +154,7 @@ class Grouped:
         free = np.maximum(counts.sum(axis=1) - np.bincount(at, minlength=len(names)), 0)[:, None]
         members = csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(names), len(at)))
         average = np.broadcast_to(belief.mean(axis=0), counts.shape)
-        scale = counts.copy()
+        scale = (counts > 0).astype(np.float64)
         for _ in range(_ROUNDS):
             mine, seats = normal(belief * scale[at]), normal(average * scale)
             total = members @ mine + free * seats
