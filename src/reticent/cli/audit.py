@@ -26,7 +26,7 @@ def audit(
         str | None, typer.Option(help="A table of the population, or its number of people.", show_default=False)
     ] = None,
     external: Annotated[
-        str | None, typer.Option(help="A table that an attacker might hold.", show_default=False)
+        str | None, typer.Option(help="A table that an attacker might hold or learn from.", show_default=False)
     ] = None,
     ledger: Annotated[
         str | None, typer.Option(help="The store whose ledger tells who stood where.", show_default=False)

@@ -30,12 +30,12 @@ from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import Records
 from reticent.errors import GuaranteeError
 from reticent.release import Guarantee
+from reticent.release.wording import not_covered
 
 AGAINST = "a reader who knows everyone's quasi-identifiers but not how groups come about"
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a reader who knows the algorithm: joining or opening a group tells of the value",
     "a person who comes back with the same value",
-    "whether a person is in the stream",
 )
 
 
