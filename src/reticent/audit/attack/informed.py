@@ -47,12 +47,14 @@ class Reading:
 
     Attributes:
         concession: the share of right guesses that the release concedes to such a reader; None where it says nothing.
+        singled: how often she expects to be right if she knew which record is whose.
     """
 
     before: Vector
     after: Vector
     truth: Codes
     concession: float | None
+    singled: float
 
     def right(self, belief: Vector) -> NDArray[np.bool_]:
         """Whose best guess is the truth."""
@@ -114,20 +116,25 @@ def read(
     if len(teachers) < FEW or not len(persons):
         return None
     names = [name for name in seen.fields.column_names if name in table.column_names]
-    mind = _Mind(seen, match, marks(table, names, policy, raw=not isinstance(seen, Veiled)))
+    fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
+    mind = _Mind(seen, match, fields, _alike(seen, table, policy))
     lessons = certain(truth[teachers], len(seen.values))
-    knowledge = learn(mind.marks[teachers], lessons, mind.before(match.record_of[teachers]), rng)
-    belief, after, concession = mind.read(persons, knowledge)
-    return Reading(belief, after, truth[persons], concession)
+    knowledge = learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng)
+    return mind.read(persons, knowledge, truth[persons])
 
 
 @dataclass(frozen=True, repr=False)
 class _Mind:
-    """What she knows of persons, and makes of their records."""
+    """What she knows of persons, and makes of their records.
+
+    Attributes:
+        alike: per person a record in the same row of the prior; -1 where there is none.
+    """
 
     seen: Sights
     match: Link
     marks: Any
+    alike: Codes
 
     def before(self, records: Codes) -> Vector:
         """What the release says of a record without its candidates; nothing is impossible, and -1 is anybody."""
@@ -135,15 +142,26 @@ class _Mind:
         before = np.where(records[:, None] >= 0, self.seen.prior(np.maximum(records, 0)), anybody)
         return np.asarray(np.maximum(before, 1e-4 / before.shape[1]))
 
-    def read(self, persons: Codes, knowledge: Knowledge) -> tuple[Vector, Vector, float | None]:
-        """Her belief of the persons without and with their records, and what the release concedes to her."""
+    def read(self, persons: Codes, knowledge: Knowledge, truth: Codes) -> Reading:
+        """Her belief of the persons without and with their records."""
         match, records = self.match, self.seen.whole(self.match.records(persons))
-        belief = knowledge.belief(self.marks[persons], self.before(match.record_of[persons]))
+        belief = knowledge.belief(self.marks[persons], self.before(self.alike[persons]))
         theirs = knowledge.belief(self.marks[match.person_of[records]], self.before(records))
         posterior = self.seen.posterior(theirs, records)
         # A person's own fields may be known finer than those of her class: what the record adds is carried over.
         factor = np.divide(posterior, theirs, out=np.zeros_like(posterior), where=theirs > 0)
-        return belief, normal(belief * match.mean(factor, records, persons)), conceded_to(self.seen, theirs, records)
+        after = normal(belief * match.mean(factor, records, persons))
+        return Reading(
+            belief, after, truth, conceded_to(self.seen, theirs, records), float(posterior.max(axis=1).mean())
+        )
+
+
+def _alike(seen: Sights, table: pa.Table, policy: Policy) -> Codes:
+    """Records that the prior says the same of: those who teach her need not be in the release."""
+    if not isinstance(seen, Veiled) or not seen.by:
+        return np.zeros(table.num_rows, dtype=np.int64)
+    rows = link(seen, table, policy, by=seen.by)
+    return np.full(table.num_rows, -1) if rows is None else rows.record_of
 
 
 def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:
@@ -155,6 +173,7 @@ def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: boo
     figures = figures_of(reading, seen)
     learnt = "an outside table" if outside else "other persons of the same input"
     gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
+    singled = f"If she knew which record is whose, she would expect to be right in {reading.singled:.1%}."
     return Outcome(
         attack="informed",
         question=QUESTION,
@@ -166,7 +185,7 @@ def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: boo
         sure=int((top > CERTAIN).sum()),
         bins=binned(top),
         worst=worst_of(top, evidence.key),
-        notes=(f"Her model is learnt from {learnt}.", gain, *flagged(reading, seen)),
+        notes=(f"Her model is learnt from {learnt}.", gain, singled, *flagged(reading, seen)),
         figures=figures,
     )
 
@@ -183,6 +202,7 @@ def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
         "ratio": round(float(after.mean() / max(chance, before.mean())), 3),
         "above_half": round(float((top > HALF).mean()), 4),
         "above_nine_tenths": round(float((top > NINE).mean()), 4),
+        "expected_if_records_are_known": round(reading.singled, 4),
         "strata": _strata(reading.before.max(axis=1), before, after, top),
     }
 

@@ -101,7 +101,9 @@ class Link:
         return np.asarray(np.divide(total, many, out=np.zeros_like(total), where=many > 0)[at])
 
 
-def link(seen: Sights, table: pa.Table, policy: Policy, many: int = 20_000) -> Link | None:
+def link(
+    seen: Sights, table: pa.Table, policy: Policy, many: int = 20_000, *, by: tuple[str, ...] | None = None
+) -> Link | None:
     """Match persons with records by position where the release tells it, else by all published fields they share.
 
     Args:
@@ -109,11 +111,13 @@ def link(seen: Sights, table: pa.Table, policy: Policy, many: int = 20_000) -> L
         table: the persons.
         policy: roles and hierarchies.
         many: persons at most where labels of several levels make matching dear.
+        by: the fields to match by, instead of all.
     """
     size = table.num_rows
-    if seen.place is not None and len(seen.place) and int(seen.place.max()) < size:
+    if by is None and seen.place is not None and len(seen.place) and int(seen.place.max()) < size:
         return Link(np.arange(size), seen.place, csr_array(eye_array(size)))
-    names = [name for name in seen.fields.column_names if name in table.column_names]
+    fields = seen.fields.column_names if by is None else by
+    names = [name for name in fields if name in table.column_names]
     if not names:
         return None
     covers = {name: _cover(table[name], seen.fields[name], policy, name) for name in names}

@@ -42,6 +42,7 @@ class Veiled:
         fields: published columns but the candidates, as text.
         values: the domain.
         shares: the published prior, rows x values.
+        by: the fields that the prior depends on.
         rows: the row of every record.
         candidates: records x l codes.
         house: digest of the house; sets of one house are one draw.
@@ -53,6 +54,7 @@ class Veiled:
     fields: pa.Table
     values: tuple[str | None, ...]
     shares: Vector
+    by: tuple[str, ...]
     rows: Codes
     candidates: Codes
     house: str
@@ -221,6 +223,7 @@ def _veiled(release: Published) -> Veiled | None:
         fields=data.drop_columns([n for n in (*names, *_OWN) if n in data.column_names]),
         values=domain,
         shares=stretches / stretches.sum(axis=1, keepdims=True),
+        by=tuple(str(name) for name in document["by"]),
         rows=_whole(data["row"]),
         candidates=listed,
         house=str(document.get("house", "")),
