@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.attack.informed import figures_of, read
-from reticent.audit.attack.sights import Grouped, Sights, sights
+from reticent.audit.attack.sights import Grouped, Sights, normal, sights
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher
@@ -107,7 +107,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        worlds = _worlds(9_000 if quick else 60_000, folder)
+        worlds = _worlds(9_000 if quick else 100_000, folder)
         for title, world in worlds.items():
             if "exact" not in title:
                 figures[title] = _methods(world, folder) | {
@@ -115,7 +115,12 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
                 }
                 print(title, figures[title], flush=True)  # it takes minutes
         figures["levels on hospital data"] = _levels(worlds, folder)
-        figures["counts"] = {title: _counts(world, folder) for title, world in worlds.items() if "exact" not in title}
+        print("levels", figures["levels on hospital data"], flush=True)
+        large = _worlds(30_000 if quick else 300_000, folder)
+        if "adult" in large:
+            large["adult, l = 3"] = replace(large["adult"], l=3)
+        asked = {title: world for title, world in large.items() if "exact" not in title}
+        figures["counts"] = {title: _counts(world, folder) for title, world in asked.items()}
     return figures
 
 
@@ -351,11 +356,11 @@ def _shares(world: World, release: Release) -> dict[str, float]:
     assert isinstance(seen, Grouped)
     truth = _truth(seen, world, world.released)
     asked = _questions(seen.fields, truth, len(seen.values), truth >= 0)
-    stated = seen.stated(np.arange(len(seen)))
     misses, total, questions = 0.0, 0.0, 0
     for name, (code, labels) in asked.groups.items():
-        sums = np.zeros((int(code.max()) + 1, stated.shape[1]))
-        np.add.at(sums, code, stated)
+        members = np.zeros((int(code.max()) + 1, seen.offers.size))
+        np.add.at(members, (code, seen.group), 1)
+        sums = members @ normal(seen.counts(np.arange(seen.offers.size)))
         error = np.abs(sums - asked.truth[name])[np.ix_(labels, asked.values)]
         misses, questions = misses + float(error.sum()), questions + error.size
         total += float(asked.truth[name][np.ix_(labels, asked.values)].sum())
