@@ -128,7 +128,7 @@ def _worlds(size: int, folder: Path) -> dict[str, World]:
     worlds = {
         "hospital": _hospital(size, folder, exact=False),
         "hospital, exact fields": _hospital(size, folder, exact=True),
-        "feed": _feed(size, folder),
+        "feed": _feed(size * 3 // 2, folder),
     }
     place = adult.folder("adult.data")
     return ({} if place is None else {"adult": _adult(place, size)}) | worlds

@@ -44,11 +44,10 @@ def definetti(evidence: Evidence) -> Outcome | None:
     if match is None or not (match.sizes > 0).any():
         return None
     chosen = np.sort(evidence.rng.permutation(len(seen))[:RECORDS])
-    records = seen.whole(chosen)
+    records = seen.readable(chosen, evidence.rng)
     belief = learnt(seen, records, policy, evidence.rng)
     posterior = seen.posterior(belief, records)
-    inside = np.isin(match.record_of, records)
-    persons = np.flatnonzero(inside)
+    persons = np.flatnonzero(match.reached(records))
     after = match.mean(posterior, records, persons)
     truth = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())

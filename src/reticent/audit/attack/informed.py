@@ -117,10 +117,13 @@ def read(
         return None
     names = [name for name in seen.fields.column_names if name in table.column_names]
     fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
-    mind = _Mind(seen, match, fields, _alike(seen, table, policy))
     lessons = certain(truth[teachers], len(seen.values))
-    knowledge = learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng)
-    return mind.read(persons, knowledge, truth[persons])
+    minds = [_Mind(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
+    tried = [learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng) for mind in minds]
+    best = int(np.argmin([knowledge.loss for knowledge in tried]))
+    records = seen.readable(match.records(persons), rng)
+    persons = persons[match.reached(records)[persons]]
+    return minds[best].read(persons, records, tried[best], truth[persons])
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +131,7 @@ class _Mind:
     """What she knows of persons, and makes of their records.
 
     Attributes:
-        alike: per person a record in the same row of the prior; -1 where there is none.
+        alike: per person a record in the same row of the prior; -1 where there is none, or where she makes nothing of rows.
     """
 
     seen: Sights
@@ -138,13 +141,15 @@ class _Mind:
 
     def before(self, records: Codes) -> Vector:
         """What the release says of a record without its candidates; nothing is impossible, and -1 is anybody."""
+        if (self.alike < 0).all():
+            records = np.full(len(records), -1)
         anybody = self.seen.prior(np.arange(min(len(self.seen), LEARN))).mean(axis=0)
         before = np.where(records[:, None] >= 0, self.seen.prior(np.maximum(records, 0)), anybody)
         return np.asarray(np.maximum(before, 1e-4 / before.shape[1]))
 
-    def read(self, persons: Codes, knowledge: Knowledge, truth: Codes) -> Reading:
+    def read(self, persons: Codes, records: Codes, knowledge: Knowledge, truth: Codes) -> Reading:
         """Her belief of the persons without and with their records."""
-        match, records = self.match, self.seen.whole(self.match.records(persons))
+        match = self.match
         belief = knowledge.belief(self.marks[persons], self.before(self.alike[persons]))
         theirs = knowledge.belief(self.marks[match.person_of[records]], self.before(records))
         posterior = self.seen.posterior(theirs, records)
@@ -156,12 +161,11 @@ class _Mind:
         )
 
 
-def _alike(seen: Sights, table: pa.Table, policy: Policy) -> Codes:
-    """Records that the prior says the same of: those who teach her need not be in the release."""
-    if not isinstance(seen, Veiled) or not seen.by:
-        return np.zeros(table.num_rows, dtype=np.int64)
-    rows = link(seen, table, policy, by=seen.by)
-    return np.full(table.num_rows, -1) if rows is None else rows.record_of
+def _bases(seen: Sights, table: pa.Table, policy: Policy) -> list[Codes]:
+    """What she may build on: the prior for everybody, or that of a person's row; those who teach her need not be in the release."""
+    bases = [np.full(table.num_rows, -1)]
+    rows = link(seen, table, policy, by=seen.by) if isinstance(seen, Veiled) and seen.by else None
+    return bases if rows is None else [*bases, rows.record_of]
 
 
 def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:

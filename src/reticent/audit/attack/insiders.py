@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
@@ -110,10 +111,10 @@ def _read(seen: Sights, truth: Codes, known: NDArray[np.bool_], targets: Codes, 
 
 def _subtracted(seen: Grouped, truth: Codes, known: NDArray[np.bool_], targets: Codes) -> Vector:
     """What is left of the target's group when all who are known are gone."""
-    taken = np.zeros((seen.offers.size, len(seen.values)))
-    np.add.at(taken, (seen.group[known], truth[known]), 1)
+    ones = np.ones(int(known.sum()))
+    taken = csr_array((ones, (seen.group[known], truth[known])), (seen.offers.size, len(seen.values)))
     at = seen.group[targets]
-    return normal(np.maximum(seen.counts(at) - taken[at], 0))
+    return normal(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
 
 
 def _tilt(seen: Veiled, truth: Codes, known: NDArray[np.bool_]) -> Vector:

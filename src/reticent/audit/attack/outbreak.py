@@ -9,7 +9,8 @@ Differences from the paper: ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +51,12 @@ class Rise:
     code: int
     before: float
     now: float
-    cases: NDArray[np.bool_]
+    cases: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def ratio(self) -> float:
+        """By how much its share rose."""
+        return self.now / self.before if self.before > 0 else math.inf
 
     @property
     def kappa(self) -> float:
@@ -105,20 +111,20 @@ def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> R
     before = _before(seen, evidence)
     if before is None:
         return None
-    rises = []
-    for raw, name in enumerate(names):
-        own = int(published[np.flatnonzero(code == raw)[0]])
-        share = before.get(seen.values[own] if own >= 0 else name, before.get(name, 0.0))
-        stranger = name not in before and (own < 0 or seen.values[own] == _OTHER)
-        now = float(number[raw] / len(code))
-        rises.append(
-            (
-                np.inf if stranger else now / max(share, 1e-9),
-                Rise(name, own, 0.0 if stranger else share, now, code == raw),
-            )
-        )
-    often = [(ratio, rise) for ratio, rise in rises if rise.cases.sum() >= FEW and ratio > RISE]
-    return max(often, key=lambda pair: (pair[0], pair[1].now))[1] if often else None
+    first = np.unique(code, return_index=True)[1]
+    rises = [
+        _rise(name, seen.values[own] if own >= 0 else None, int(own), before, float(many / len(code)))
+        for name, own, many in zip(names, published[first], number, strict=True)
+        if many >= FEW
+    ]
+    often = [rise for rise in rises if rise.ratio > RISE]
+    top = max(often, key=lambda rise: (rise.ratio, rise.now), default=None)
+    return None if top is None else replace(top, cases=code == names.index(top.name))
+
+
+def _rise(name: str | None, label: str | None, own: int, before: dict[str | None, float], now: float) -> Rise:
+    stranger = name not in before and (own < 0 or label == _OTHER)
+    return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
 
 
 def _before(seen: Sights, evidence: Evidence) -> dict[str | None, float] | None:

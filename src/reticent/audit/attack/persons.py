@@ -91,6 +91,11 @@ class Link:
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
+    def reached(self, records: Codes) -> NDArray[np.bool_]:
+        """Persons one of whose records is among these."""
+        shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
+        return np.where(self.person >= 0, (self.allowed @ shown)[self.person] > 0, False)  # noqa: FBT003 - an array
+
     def mean(self, posterior: Vector, records: Codes, persons: Codes) -> Vector:
         """Persons x values: the mean of what is thought of the records that may be theirs."""
         labels = csr_array((np.ones(len(records)), (self.record[records], np.arange(len(records)))))

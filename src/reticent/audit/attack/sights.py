@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
+MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
 _ROUNDS = 12
 _OWN = ("group", "seq", "row", "event", "person")
 
@@ -94,9 +95,9 @@ class Veiled:
         """What a reader thinks who believed this before she saw the sets."""
         return normal(belief * self.weight(records))
 
-    def whole(self, records: Codes) -> Codes:
-        """Each record stands alone."""
-        return records
+    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+        """So many of the records as can be read at once."""
+        return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,16 +147,16 @@ class Grouped:
         return normal(self.counts(self.group[records]))
 
     def posterior(self, belief: Vector, records: Codes) -> Vector:
-        """Beliefs fitted to the counts of each group by proportional fitting; the records must be whole groups.
+        """Beliefs fitted to the counts of each group by proportional fitting; the records are groups, or parts of large ones.
 
         The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
-        Seats that nobody has taken are a member of average belief.
+        Seats that nobody has taken, and members who are not among the records, are members of their group's average belief.
         """
         names, at = np.unique(self.group[records], return_inverse=True)
         counts = self.counts(names)
         free = np.maximum(counts.sum(axis=1) - np.bincount(at, minlength=len(names)), 0)[:, None]
         members = csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(names), len(at)))
-        average = np.broadcast_to(belief.mean(axis=0), counts.shape)
+        average = members @ belief / np.maximum(members.sum(axis=1), 1)[:, None]
         scale = (counts > 0).astype(np.float64)
         for _ in range(_ROUNDS):
             mine, seats = normal(belief * scale[at]), normal(average * scale)
@@ -163,9 +164,15 @@ class Grouped:
             scale *= np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
         return normal(belief * scale[at])
 
-    def whole(self, records: Codes) -> Codes:
-        """The records with everybody in their groups."""
-        return np.flatnonzero(np.isin(self.group, self.group[records]))
+    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+        """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
+        names = rng.permutation(np.unique(self.group[records]))
+        sizes = np.minimum(np.bincount(self.group, minlength=self.offers.size)[names], LARGE)
+        chosen = names[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST, side="right")))]
+        members = rng.permutation(np.flatnonzero(np.isin(self.group, chosen)))
+        members = members[np.argsort(self.group[members], kind="stable")]
+        first = np.searchsorted(self.group[members], self.group[members])
+        return np.sort(members[np.arange(len(members)) - first < LARGE])
 
 
 Sights = Veiled | Grouped
