@@ -110,9 +110,10 @@ def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effor
     with tempfile.TemporaryDirectory() as folder:
         lines = [f"{name},{round(share * 100_000)}\n" for name, share in zip(names, shares, strict=True)]
         (Path(folder) / "prior.csv").write_text("value,count\n" + "".join(lines))
-        stream = {"method": method, "l": L, "prior": {"file": "prior.csv"}, **more}
+        rules = {"version": 1, "person": "id", "prior": {"file": "prior.csv"}}
         columns = {"id": "identifier", "age": "quasi", "ill": "sensitive"}
-        policy = Policy.from_dict({"version": 1, "person": "id", "columns": columns, "stream": stream}, base=folder)
+        stream = {"method": method, "l": L, **more}
+        policy = Policy.from_dict(rules | {"columns": columns, "stream": stream}, base=folder)
         people = [str(i) for i in range(TUPLES)]
         ill = [names[v] for v in np.random.default_rng(seed).choice(DOMAIN, TUPLES, p=shares)]
         table = pa.table({"id": people, "age": people, "ill": ill})

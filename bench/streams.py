@@ -171,8 +171,8 @@ def _codes(n: int) -> dict[str, Any]:
 
 
 def _policy(folder: Path, **settings: Any) -> Policy:
-    rules = {"version": 1, "person": "patient_id", "columns": COLUMNS}
-    return Policy.from_dict(rules | {"stream": {"l": L, "prior": {"file": "prior.csv"}, **settings}}, base=folder)
+    rules = {"version": 1, "person": "patient_id", "columns": COLUMNS, "prior": {"file": "prior.csv"}}
+    return Policy.from_dict(rules | {"stream": {"l": L, **settings}}, base=folder)
 
 
 def _write_prior(folder: Path) -> None:
@@ -324,8 +324,8 @@ def _adult(folder: Path, *, quick: bool) -> dict[str, Any] | str:
     figures: dict[str, Any] = {}
     for method, ls in (("delay-free", (5, 10, 15, 20, 25)), ("sealed", (5, 9, 10))):
         for l in ls:
-            settings = {"method": method, "l": l, "prior": {"file": "adult_prior.csv"}}
-            policy = Policy.from_dict({"version": 1, "columns": roles, "stream": settings}, base=folder)
+            rules = {"version": 1, "columns": roles, "prior": {"file": "adult_prior.csv"}}
+            policy = Policy.from_dict(rules | {"stream": {"method": method, "l": l}}, base=folder)
             try:
                 publisher = publisher_class("stream", method)(policy, rng=Rng.from_seed(1))
             except GuaranteeError as error:

@@ -29,7 +29,8 @@ columns:
   postcode: {role: quasi, hierarchy: {prefix: 5}}
   admission_route: quasi
   diagnosis: sensitive
-stream: {method: sealed, l: 10, prior: {file: prior.csv}, persons: 2000, window: 1000}
+stream: {method: sealed, l: 10, persons: 2000, window: 1000}
+prior: {file: prior.csv}
 """
 
 

@@ -8,7 +8,8 @@ RULES = {
     "version": 1,
     "person": "who",
     "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
-    "stream": {"method": "delay-free", "l": 2, "epochs": "fixed", "prior": {"file": "prior.csv"}},
+    "stream": {"method": "delay-free", "l": 2, "epochs": "fixed"},
+    "prior": {"file": "prior.csv"},
 }
 PRIOR = "value,count\na,5\nb,5\nc,4\n"
 # Cells as they are written, each in a sound record of its own.

@@ -69,7 +69,7 @@ def test_a_policy_that_cannot_be_met_publishes_nothing(client):
 PLACES = {
     "hierarchy": {"columns": {"sex": {"role": "quasi", "hierarchy": {"file": "NAME"}}}},
     "key": {"columns": {"admission_date": {"role": "quasi", "identifier": {"shift": 9, "key": "NAME"}}}},
-    **{kind: {kind: {"prior": {"file": "NAME"}}} for kind in ("evolving", "series", "stream")},
+    "prior": {"prior": {"file": "NAME"}},
 }
 
 

@@ -24,7 +24,8 @@ def policy(folder: Path, **stream: object) -> Policy:
                 "ward": "plain",
                 "illness": "sensitive",
             },
-            "stream": {"method": "sealed", "l": 4, "prior": {"file": "prior.csv"}, "persons": 1000, **stream},
+            "prior": {"file": "prior.csv"},
+            "stream": {"method": "sealed", "l": 4, "persons": 1000, **stream},
         },
         base=folder,
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.policy.prior import read_strata
+from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ KEYS = frozenset(
         "eta_epsilon",
         "epsilon",
         "totals",
-        "quoted",
+        "figures",
         "house",
     ]
 )
@@ -67,7 +67,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return Verdict(tuple(findings))
     findings += _prior(line, document, policy)
-    findings += _records(line, data, policy)
+    findings += _records(line, data, policy, linked=_linked(policy, release.kind))
     findings += check_counts(release.counts, data.num_rows, None)
     return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
 
@@ -132,6 +132,7 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     findings = [
         Finding("the rows are those of the policy's prior", same),
         Finding("the order is the policy's", document.get("order") == settings.order),
+        Finding("the figures are those of the prior's report", document.get("figures") == read_report(policy)),
     ]
     if same:
         codes = {label: code for code, label in enumerate(line.domain)}
@@ -149,14 +150,15 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     return findings
 
 
-def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
+def _records(line: _Line, data: pa.Table, policy: Policy, *, linked: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
-        none_of(
-            "only columns the policy releases", len(stray) + ("person" in data.column_names and not _linked(policy))
-        )
+        none_of("only columns the policy releases", len(stray)),
+        Finding(
+            "persons have pseudonyms if, and only if, the policy links them", ("person" in data.column_names) == linked
+        ),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -173,8 +175,9 @@ def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
     return findings
 
 
-def _linked(policy: Policy) -> bool:
-    return policy.prior is not None and policy.prior.link is True
+def _linked(policy: Policy, kind: str) -> bool:
+    link = policy.prior.link if policy.prior is not None else None
+    return policy.person is not None and (kind == "series" if link is None else link)
 
 
 def _impossible(line: _Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:

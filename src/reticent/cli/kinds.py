@@ -26,6 +26,8 @@ class Kind:
     then: tuple[str, ...]
     lines: tuple[str, ...] = ()
     updates: bool = False
+    levels: dict[str, int] = field(default_factory=dict)
+    records: str | None = None
     files: dict[Path, str] = field(default_factory=dict)
 
 
@@ -36,28 +38,34 @@ def kind_for(name: str, data: str, output: Path, guesses: list[Guess], person: s
         DataError: the data lacks what the kind cannot do without.
     """
     if name == "table":
-        return Kind((_command("anonymize", data, "-p", output, "-o", "release"),))
+        return Kind((command("anonymize", data, "-p", output, "-o", "release"),))
+    sensitive = required(name, guesses, person)
+    return {"evolving": _evolving, "series": _series, "stream": _stream}[name](data, output, sensitive)
+
+
+def required(name: str, guesses: list[Guess], person: str | None) -> str:
+    """The sensitive column; refuses data that lack what a kind cannot do without."""
     sensitive = next((g.column for g in guesses if g.role == "sensitive"), None)
     if sensitive is None:
         raise DataError(
             f"No column looks sensitive, and {name} releases protect one.",
             hint="Run init without --for, give one column the role sensitive, and see docs/policy.md for the section.",
         )
-    if person is None and name != "stream":
+    if person is None and name not in ("table", "stream"):
         raise DataError(
             f"No column names the person, and {name} releases must know who is who.",
             hint="Add a column such as patient_id to the data.",
         )
-    return {"evolving": _evolving, "series": _series, "stream": _stream}[name](data, output, sensitive)
+    return sensitive
 
 
 def _evolving(data: str, output: Path, sensitive: str) -> Kind:
     l = _possible(_counts(data, sensitive), sensitive)
     return Kind(
         (
-            _command("evolve", "init", "private.db", "-p", output),
-            _command("evolve", "insert", "private.db", data),
-            _command("evolve", "publish", "private.db", "-o", "release-1"),
+            command("evolve", "init", "private.db", "-p", output),
+            command("evolve", "insert", "private.db", data),
+            command("evolve", "publish", "private.db", "-o", "release-1"),
         ),
         (
             f"privacy: {{l: {l}}}",
@@ -69,7 +77,7 @@ def _evolving(data: str, output: Path, sensitive: str) -> Kind:
 def _series(data: str, output: Path, sensitive: str) -> Kind:
     m = min(4, _possible(_counts(data, sensitive), sensitive))
     return Kind(
-        (_command("republish", data, "-p", output, "--store", "private.db", "-o", "release-1"),),
+        (command("republish", data, "-p", output, "--store", "private.db", "-o", "release-1"),),
         (
             "# updates: any says that readers know nothing of how values change. If they know that some changes never happen,",
             "# say so, or they can rule candidates out: updates: {file: updates.csv} with value,next,probability per line,",
@@ -86,18 +94,20 @@ def _stream(data: str, output: Path, sensitive: str) -> Kind:
     prior = output.with_suffix(".prior.csv")
     l = _possible(counts, sensitive)
     return Kind(
-        (_command("stream", data, "-p", output, "--store", "private.db", "--to", "released.ndjson"),),
+        (command("stream", data, "-p", output, "--store", "private.db", "--to", "released.ndjson"),),
         (
             f"# {prior.name} counts the values of the data that init was given. It shapes the groups, and readers can guess it from them:",
             "# it should come from the past, not from the feed that is to be released. A value that may come but has not yet: count 0.",
             f"privacy: {{l: {l}}}",
-            f"stream: {{method: sealed, prior: {{file: {prior.name}}}}}",
+            f"prior: {{file: {prior.name}}}",
+            "stream: {method: sealed}",
         ),
         files={prior: _csv(counts)},
     )
 
 
-def _command(*words: object) -> str:
+def command(*words: object) -> str:
+    """A command of ours, as a shell takes it."""
     return shlex.join(["reticent", *map(str, words)])
 
 

@@ -75,7 +75,8 @@ columns:
 privacy: {l: 10}
 
 # How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
-stream: {method: sealed, prior: {file: prior.csv}}
+prior: {file: prior.csv}
+stream: {method: sealed}
 """
 
 _EVOLVING = """\
@@ -181,7 +182,8 @@ columns:
 
 privacy: {l: 10}
 
-stream: {method: sealed, prior: {file: prior.csv}}
+prior: {file: prior.csv}
+stream: {method: sealed}
 """
 
 _POLICIES = {

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 from reticent.errors import PolicyError
+from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,12 +43,11 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
             yield NamedFile(f"columns.{name}.identifier", column.identifier.key_file, secret=True)
     if policy.prior is not None and policy.prior.file is not None:
         yield NamedFile("prior", policy.prior.file)
+        report = report_name(policy.prior.file)
+        if policy.path(report).is_file():  # it lies beside the prior, or nobody measured it
+            yield NamedFile("prior.report", report)
     if policy.prior is not None and policy.prior.kernel is not None:
         yield NamedFile("prior.kernel", policy.prior.kernel.file)
-    for kind in ("evolving", "series", "stream"):
-        prior = getattr(policy, kind).prior
-        if prior is not None:
-            yield NamedFile(f"{kind}.prior", prior.file)
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
+from reticent.policy.prior import read_report
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
-
-# What a release can keep of k, l and t: by kind, and by method where one differs from its kind. Classes of the other kinds
-# publish quasi-identifiers as they are, so k does not hold there, and they are bound by a prior instead of t.
-_KEPT = {"table": "klt", "anatomy": "l", "evolving": "l", "series": "l", "stream": "l", "castle": "kl"}
 
 
 def check(policy: Policy) -> list[str]:
@@ -114,13 +111,25 @@ def _kinds(policy: Policy) -> list[str]:
         "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
-    return [text + _kept(policy, kind) for kind, text in words.items() if kind in policy.model_fields_set]
+    veiled = {kind: _veil(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
+    return [text + _kept(policy, kind) for kind, text in (words | veiled).items() if kind in policy.model_fields_set]
+
+
+def _veil(policy: Policy, kind: str) -> str:
+    """What the veil of a kind rests on; its engine refuses what it cannot do without."""
+    prior = policy.prior
+    source = "no prior" if prior is None or prior.file is None else f"prior from {prior.file}"
+    measured = "measured" if read_report(policy) else "not measured"
+    updates = [column.updates for column in policy.columns.values() if column.role == "sensitive"]
+    moving = (prior is not None and prior.kernel is not None) or any(one is not None and one.file for one in updates)
+    kernel = "with a kernel" if moving else "without a kernel: later values that differ are not offered"
+    return f"{kind}: veil, l = {policy.l_of(kind)}, {source} ({measured}), {kernel}"
 
 
 def _kept(policy: Policy, kind: str) -> str:
     privacy, method = policy.privacy, getattr(policy, kind).method
     written = [name for name in ("k", "l", "t") if getattr(privacy, name) is not None]
-    held = [name for name in written if name in _KEPT.get(method, _KEPT[kind])]
+    held = [name for name in written if name in getattr(policy, kind).keeps]
     lost = [name for name in written if name not in held]
     return (f"; keeps {_and(held)} of privacy" if held else "") + (
         f"; {_and(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""

@@ -68,8 +68,7 @@ class Stream:
         path = folder / f"{self.name}.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("value", "count"), *self.past.items()])
-        stream = {"prior": {"file": path.name}} | settings
-        rules = {"version": 1, "columns": columns, "stream": stream}
+        rules = {"version": 1, "columns": columns, "prior": {"file": path.name}, "stream": settings}
         return Policy.from_dict(rules | ({"privacy": {"k": k}} if k else {}), base=folder)
 
 

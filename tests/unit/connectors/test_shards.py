@@ -142,7 +142,7 @@ def test_a_policy_travels_with_its_files(tmp_path):
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
     assert opened.hash == Carried.pack(opened).open().hash
-    outside = policy.model_copy(update={"stream": policy.stream.model_copy(update={"prior": {"file": "../x.csv"}})})
+    outside = policy.model_copy(update={"prior": policy.prior.model_copy(update={"file": "../x.csv"})})
     with pytest.raises(PolicyError):
         Carried.pack(
             type(policy).from_dict(

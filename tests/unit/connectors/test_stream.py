@@ -23,7 +23,8 @@ RULES = {
     "version": 1,
     "person": "who",
     "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
-    "stream": {"l": 2, "prior": {"file": "prior.csv"}},
+    "prior": {"file": "prior.csv"},
+    "stream": {"l": 2},
 }
 
 
@@ -167,8 +168,8 @@ def test_ndjson_numbers_stay_numbers(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "source", "text"),
     [
-        ({"stream": {"l": 9, "prior": {"file": "prior.csv"}}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
-        ({"stream": {"l": 2}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"stream": {"l": 9}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"prior": None}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
         ({}, "in.csv", "who,age,town,note\np,1,t,x\n"),
         ({}, "in.hl7", "MSH|^~\\&|A\r"),
         ({}, "nowhere.csv", None),
@@ -224,7 +225,7 @@ def test_a_replayed_pipe_is_skipped(policy, tmp_path):
 
 
 def test_castle_holds_back_and_closes(tmp_path):
-    rules = RULES | {"privacy": {"k": 3}, "stream": {"method": "castle", "delta": 20}}
+    rules = RULES | {"privacy": {"k": 3}, "prior": None, "stream": {"method": "castle", "delta": 20}}
     policy = Policy.from_dict(rules, base=tmp_path)
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(200)) + "\n")
     done = release(policy, tmp_path, tmp_path / "in.csv", block=500)

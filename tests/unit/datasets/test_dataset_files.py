@@ -55,7 +55,7 @@ def test_feed_with_prior(tmp_path):
     written = files.write_feed(tmp_path / "a.csv", 100, seed=1)
     assert [path.name for path in written] == ["a.csv", "prior.csv", "a.policy.yaml"]
     assert (tmp_path / "prior.csv").read_text().startswith("value,count\n")
-    assert Policy.load(tmp_path / "a.policy.yaml").stream.prior.file == "prior.csv"
+    assert Policy.load(tmp_path / "a.policy.yaml").prior.file == "prior.csv"
     with pytest.raises(PolicyError):
         files.write_feed(tmp_path / "prior.csv", 1)
 
@@ -66,7 +66,7 @@ def test_two_feeds_in_one_folder_keep_their_priors(tmp_path):
     assert [path.name for path in files.write_feed(tmp_path / "b.csv", 100, seed=2)][1] == "b.prior.csv"
     assert [path.name for path in files.write_feed(tmp_path / "c.csv", 50, seed=1)][1] == "prior.csv"
     assert (tmp_path / "prior.csv").read_bytes() == first
-    assert Policy.load(tmp_path / "b.policy.yaml").stream.prior.file == "b.prior.csv"
+    assert Policy.load(tmp_path / "b.policy.yaml").prior.file == "b.prior.csv"
 
 
 def test_series_as_a_folder(tmp_path):

@@ -207,6 +207,10 @@ def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, sectio
             "stream: delay-free, l = 3; keeps l of privacy; k and t of privacy are not kept by stream delay-free",
         ),
         (
+            {"series": {"method": "veil"}},
+            "series: veil, l = 3, no prior (not measured), without a kernel: later values that differ are not offered; keeps l of privacy; k and t of privacy are not kept by series veil",
+        ),
+        (
             {"stream": {"method": "castle"}},
             "stream: castle; keeps k and l of privacy; t of privacy is not kept by stream castle",
         ),

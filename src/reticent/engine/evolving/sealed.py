@@ -76,7 +76,7 @@ class Sealed(EvolvingPublisher):
         self.revised = 0
 
     def _admit(self, rows: Rows) -> tuple[Rows, Change]:
-        if not self.epochs and self.policy.evolving.prior is not None:
+        if not self.epochs and self._file is not None:
             self._open(self._prior())
         drawn = self._draw(rows)
         self.records.classes[rows] = drawn
@@ -123,10 +123,14 @@ class Sealed(EvolvingPublisher):
         self.epochs.append(prior)
         self.classes.extend(made)
 
+    @property
+    def _file(self) -> str | None:
+        return self.policy.prior.file if self.policy.prior is not None else None
+
     def _prior(self) -> dict[int, int]:
         """The prior of the policy: past counts per value; a value listed with 0 counts as seen once."""
-        assert self.policy.evolving.prior is not None  # noqa: S101 - asked before
-        counts = read_prior(self.policy.path(self.policy.evolving.prior.file), "evolving.prior")
+        assert self._file is not None  # noqa: S101 - asked before
+        counts = read_prior(self.policy.path(self._file), "prior")
         codes = self.records.words[self.sensitive].encode(pa.array(list(counts), pa.string()))
         return {int(code): max(1, count) for code, count in zip(codes, counts.values(), strict=True)}
 
@@ -194,9 +198,7 @@ class Sealed(EvolvingPublisher):
         return self.named(change)
 
     def _source(self) -> str:
-        return (
-            "file of the policy" if self.policy.evolving.prior is not None else "the records of the first publication"
-        )
+        return "the records of the first publication" if self._file is None else "file of the policy"
 
     def _held(self) -> int:
         return self._waiting

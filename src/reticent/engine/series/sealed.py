@@ -173,8 +173,8 @@ class SealedSeries(SeriesPublisher):
 
     def _first_prior(self, people: People, updates: Updates) -> dict[str, int]:
         """From the policy's file, or how often each value occurs in the first release; one more for every value known."""
-        if self.policy.series.prior is not None:
-            counts = read_prior(self.policy.path(self.policy.series.prior.file), "series.prior")
+        if self.policy.prior is not None and self.policy.prior.file is not None:
+            counts = read_prior(self.policy.path(self.policy.prior.file), "prior")
             return {value or "": count for value, count in counts.items()}
         seen = np.bincount(people.values, minlength=len(updates))
         return {str(value): int(n) + 1 for value, n in zip(updates.values, seen, strict=True) if value is not None}

@@ -50,8 +50,8 @@ class Plan:
 def starting_prior(policy: Policy) -> Prior:
     """The prior a stream starts with; refuses a policy that names neither the past nor the domain."""
     column = sensitive_column(policy)
-    if policy.stream.prior is not None:
-        return Prior(read_prior(policy.path(policy.stream.prior.file), "stream.prior"), "past")
+    if policy.prior is not None and policy.prior.file is not None:
+        return Prior(read_prior(policy.path(policy.prior.file), "prior"), "past")
     spec = policy.columns[column].hierarchy
     if spec is not None and spec.file is not None:
         return Prior(dict.fromkeys(read_tree(policy.path(spec.file), column=column).paths, 1), "domain")
@@ -59,7 +59,7 @@ def starting_prior(policy: Policy) -> Prior:
         return Prior(dict.fromkeys(tree_from_dict(spec.tree, column=column).paths, 1), "domain")
     raise PolicyError(
         f"A stream needs to know which values '{column}' can have before the first record comes.",
-        hint="Write stream: {prior: {file: prior.csv}} with value,count of the past (0 is allowed), or give the column "
+        hint="Write prior: {file: prior.csv} with value,count of the past (0 is allowed), or give the column "
         "a hierarchy from a file.",
     )
 

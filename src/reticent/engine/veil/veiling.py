@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.engine.veil.events import rounds
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, guarantee, shuffled
+from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
-USUAL_EPSILON = 1.0
+ETA_EPSILON = 1.0
+"""What the published shares of such truths cost, for each release."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +38,12 @@ class Veiled:
 
     def __len__(self) -> int:
         return len(self.persons)
+
+    def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
+        """Records that say these facts, some of them several times: the same candidates for the same fact."""
+        seen = self.seen
+        facts = Seen(seen.candidates[which], seen.rows[which], seen.events[which], seen.offered[which])
+        return Veiled(published, facts, self.persons[which])
 
 
 class Veiling:
@@ -51,10 +59,25 @@ class Veiling:
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        if units is persons:
+            return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        # Members of a unit share its point: one of them at a time.
+        seen = Seen.empty(table.num_rows, self.house.l)
+        for some in rounds(units):
+            part = self.people.take(persons[some], units[some], rows[some], values[some], now=now)
+            seen.candidates[some], seen.rows[some] = part.candidates, part.rows
+            seen.events[some], seen.offered[some] = part.events, part.offered
+        return Veiled(published, seen, persons)
 
-    def release(self, veiled: Veiled, *, number: int, held: int = 0) -> Release:
-        """A veiled batch as a release; refuses one whose values the prior does not know."""
+    def release(self, veiled: Veiled, *, number: int, held: int = 0, left_out: int = 0) -> Release:
+        """A veiled batch as a release; refuses one whose values the prior does not know.
+
+        Args:
+            veiled: the batch.
+            number: of the publication, from 1.
+            held: records that wait.
+            left_out: records that the policy does not release.
+        """
         house, seen, size = self.house, veiled.seen, len(veiled)
         unseen = float(np.mean(~seen.offered)) if size else 0.0
         if unseen > MOST_UNSEEN:
@@ -62,22 +85,27 @@ class Veiling:
                 f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
                 hint="Make the prior again from data like these, or with a coarser domain.",
             )
-        epsilon = (self._policy.prior and self._policy.prior.epsilon) or USUAL_EPSILON
-        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), epsilon)
+        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
+        names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
+        order = shuffled(size, self._rng, f"veil rows {number}")
         return Release(
             kind=self._kind,
             shape="veil",
             method="veil",
-            tables={
-                "data": data_table(house, veiled.published, seen, shuffled(size, self._rng, f"veil rows {number}"))
-            },
+            tables={"data": data_table(house, veiled.published, seen, order, names)},
             guarantee=guarantee(house),
-            counts=Counts(size + held, size, held, 0),
+            counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
-            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
+            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
             seeded=self._rng.seeded,
         )
+
+    @property
+    def _linked(self) -> bool:
+        """Whether records carry a pseudonym; recipients of a series need it to follow persons."""
+        link = self._policy.prior.link if self._policy.prior is not None else None
+        return self._policy.person is not None and (self._kind == "series" if link is None else link)
 
     def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""

@@ -6,15 +6,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import Section
 
 
 class EvolvingSettings(Section):
     """How an evolving table is maintained and published."""
 
     renamed: ClassVar[dict[str, str]] = {"strategy": "method", "model": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
     method: Literal["sealed", "indexed", "enc", "encc", "eac", "red"] = "sealed"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     record: str | None = Field(default=None, description="identifier column that names one record; default: the person")
-    prior: FileRef | None = Field(default=None, description="design prior of sealed; default: the first load")

@@ -6,13 +6,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import Section
 
 
 class SeriesSettings(Section):
     """How a series of releases of the same persons is made."""
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
     method: Literal["veil", "sealed", "m-distinct", "m-distinct*", "m-invariance"] = "m-distinct"
     m: int | None = Field(
@@ -33,7 +34,6 @@ class SeriesSettings(Section):
         default=True,
         description="first groups of m-distinct take values that can never become one another, where possible",
     )
-    prior: FileRef | None = Field(default=None, description="sealed: value,count of the past")
 
     @property
     def limit(self) -> float:

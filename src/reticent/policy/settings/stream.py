@@ -6,17 +6,17 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import Section
 
 
 class StreamSettings(Section):
     """How a feed is released."""
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
     method: Literal["sealed", "delay-free", "castle"] = "sealed"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
-    prior: FileRef | None = Field(default=None, description="value,count of the past; a count of 0 is allowed")
     retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
     # sealed
     copies: int = Field(default=1, ge=1, le=64, description="slots per group divided by l")
@@ -37,3 +37,8 @@ class StreamSettings(Section):
     beta: int = Field(default=50, ge=1, description="clusters that may be open at a time")
     mu: int = Field(default=100, ge=1, description="published clusters whose loss sets the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")
+
+    @property
+    def keeps(self) -> str:
+        """CASTLE generalises; all others publish quasi-identifiers as they are."""
+        return "kl" if self.method == "castle" else "l"

@@ -19,11 +19,12 @@ COLUMNS = {"who": "identifier", "age": "quasi", "ill": "sensitive"}
 
 
 def policy(tmp_path, counts=None, **settings):
+    rules = {"version": 1, "person": "who", "columns": COLUMNS}
     if counts is not None:
         lines = "".join(f"{value},{count}\n" for value, count in counts.items())
         (tmp_path / "prior.csv").write_text("value,count\n" + lines)
-        settings["prior"] = {"file": "prior.csv"}
-    return Policy.from_dict({"version": 1, "person": "who", "columns": COLUMNS, "stream": settings}, base=tmp_path)
+        rules["prior"] = {"file": "prior.csv"}
+    return Policy.from_dict(rules | {"stream": settings}, base=tmp_path)
 
 
 def batch(values, start=0):
@@ -41,9 +42,10 @@ def test_an_impossible_l_is_refused_with_the_largest_that_is_possible(tmp_path):
 
 @pytest.mark.parametrize("text", ["value,count\n", "a,b\n", "a,-1\n", "a,1,2\n", "a,0\n"])
 def test_a_prior_that_is_none_is_refused(tmp_path, text):
+    rules = policy(tmp_path, {"a": 1}, l=2)
     (tmp_path / "prior.csv").write_text(text)
     with pytest.raises(PolicyError, match="prior"):
-        Sealed(policy(tmp_path, l=2, prior={"file": "prior.csv"}), rng=Rng.from_seed(1))
+        Sealed(rules, rng=Rng.from_seed(1))
 
 
 def test_without_a_prior_or_a_domain_the_stream_is_refused(tmp_path):
