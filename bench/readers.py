@@ -207,7 +207,7 @@ def _delay_free(world: World, folder: Path) -> Release:
     file = folder / f"stream-{len(list(folder.iterdir()))}.csv"
     rows = "".join(f'"{value or ""}",{count}\n' for value, count in past.items())
     file.write_text("value,count\n" + rows, encoding="utf-8")
-    policy = world.policy(stream={"method": "delay-free", "l": world.l, "prior": {"file": str(file)}})
+    policy = world.policy(prior={"file": str(file)}, stream={"method": "delay-free", "l": world.l})
     engine = publisher(policy, "stream", "delay-free", rng=Rng.from_seed(5))
     parts = [*engine.push(world.released), *engine.close()]
     tables = {

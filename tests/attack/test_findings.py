@@ -36,8 +36,7 @@ def struck(table, share, value, seed=5):
 
 
 def rules(folder, past, l=L):
-    section = {"stream": {"method": "delay-free", "l": l, "prior": {"file": "prior.csv"}}}
-    return naive.policy(folder, past, l, by=False, **section)
+    return naive.policy(folder, past, l, by=False)
 
 
 def sealed(table, past, l=L):

@@ -1,5 +1,7 @@
 """Readers who know how values depend on published fields, compare publications, or notice who is missing: on naive releases and on the veil."""
 
+import json
+
 import naive
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,8 @@ from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.informed import informed
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.presence import presence
+from reticent.audit.attack.sights import sights
+from reticent.audit.published import Published, published
 from reticent.policy import Policy
 
 L = 5
@@ -67,7 +71,7 @@ def test_a_prior_without_fields_holds_within_the_kappa_it_is_wrong_by(now, plain
 
 
 def quoting(release, right):
-    document = release.documents["veil"] | {"quoted": {"right": right}}
+    document = release.documents["veil"] | {"figures": {"l": L, "reader": {"after": {"right": right}}}}
     object.__setattr__(release, "documents", {"veil": document})
     return release
 
@@ -149,3 +153,28 @@ def test_absence_tells_where_persons_are_held_back_for_their_value(past, now, ru
 def test_kappa_moves_a_weight_as_stated():
     assert kappa_bound(0.1, 1) == pytest.approx(0.1)
     assert kappa_bound(0.1, 9) == pytest.approx(0.5)
+
+
+def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rules):
+    release = naive.veiled(now, rules)
+    rows = release.tables["data"].to_pylist()
+    wire = tmp_path / "out.ndjson"
+    lines = [
+        {
+            "type": "record",
+            "seq": int(row["ticket"][1:]),
+            "qi": {"sex": row["sex"], "age": row["age"]},
+            "plain": {"ticket": row["ticket"]},
+            "row": row["row"],
+            "event": row["event"],
+            "candidates": [row[f"ill_{slot}"] for slot in range(1, L + 1)],
+        }
+        for row in rows
+    ]
+    wire.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    stream = Published("out", "stream", wire=wire, documents=release.documents)
+    seen, table = sights(stream, rules), sights(published(release, ""), rules)
+    assert (seen.candidates == table.candidates).all()
+    assert (seen.rows == table.rows).all()
+    assert seen.fields.column("age").equals(table.fields.column("age"))
+    assert seen.place[0] == int(rows[0]["ticket"][1:])

@@ -7,18 +7,21 @@ members share the values of their group among them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.transcript import wire_table
 from reticent.audit.attack.view import stream_view, view
+from reticent.audit.published import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -202,7 +205,9 @@ def latest(evidence: Evidence) -> Sights | None:
     return sights(evidence.releases[-1], evidence.policy)
 
 
-def _stream(release: Published) -> Grouped | None:
+def _stream(release: Published) -> Sights | None:
+    if "veil" in release.documents and release.wire is not None:
+        return _veiled_lines(release.wire, release.documents["veil"])
     shown = stream_view([release])
     if shown is None:
         return None
@@ -217,10 +222,31 @@ def _stream(release: Published) -> Grouped | None:
     return Grouped(fields, shown.group, shown.offers, shown.place, opens)
 
 
+def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
+    """A stream of veiled records, with the codebook that stands beside it."""
+    with wire.open("rb") as file:
+        lines = [line for line in map(orjson.loads, filter(bytes.strip, file)) if line.get("candidates")]
+    if not lines:
+        return None
+    shown = [{**line["qi"], **(line.get("plain") or {})} for line in lines]
+    columns = {name: pa.array([text(row.get(name)) for row in shown], pa.string()) for name in shown[0]}
+    columns |= {
+        f"{document['sensitive']}_{slot + 1}": pa.array([line["candidates"][slot] for line in lines])
+        for slot in range(int(document["l"]))
+    }
+    columns |= {
+        name: pa.array([line[name] for line in lines]) for name in ("row", "event", "person") if name in lines[0]
+    }
+    seen = _of_table(pa.table(columns), document)
+    return replace(seen, place=np.array([line["seq"] for line in lines], dtype=np.int64))
+
+
 def _veiled(release: Published) -> Veiled | None:
     data, document = release.tables.get("data"), release.documents.get("veil")
-    if data is None or document is None or not data.num_rows:
-        return None
+    return None if data is None or document is None or not data.num_rows else _of_table(data, document)
+
+
+def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
     domain = tuple(str(label) for label in document["domain"])
     codes = {label: code for code, label in enumerate(domain)}
     names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
@@ -241,9 +267,12 @@ def _veiled(release: Published) -> Veiled | None:
 
 
 def _quoted(document: Mapping[str, Any]) -> float | None:
-    quoted = document.get("quoted")
-    right = quoted.get("right") if isinstance(quoted, dict) else None
-    return float(right) if isinstance(right, int | float) else None
+    """Of the reader whom the prior was measured with, if that was at this l."""
+    try:
+        figures = document["figures"]
+        return float(figures["reader"]["after"]["right"]) if figures["l"] == document["l"] else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _whole(column: pa.ChunkedArray) -> Codes:
