@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
-_STEPS = 25
+_STEPS = 20
 _ASIDE = 5  # one in so many persons chooses the ridge
 _BINS = 20
 _TINY = 1e-300
@@ -115,8 +115,9 @@ def learn(seen: csr_array, explains: Vector, before: Vector, rng: np.random.Gene
     for ridge in _RIDGES:
         weights = teach.fit(weights, ridge)
         loss = judge.loss(weights)
-        if loss < score:
-            best, score = weights, loss
+        if loss >= score:  # what is learnt from here on is the accidents of the sample
+            break
+        best, score = weights, loss
     return Knowledge(best, score)
 
 
