@@ -58,11 +58,11 @@ def offered_other(release):
 
 
 def test_finding_1_a_new_value_is_exposed_in_groups(tmp_path, past, now):
-    table = struck(now, 0.06, NEW)
+    table = struck(now, 0.09, NEW)
     release = sealed(table, past)
     outcome = outbreak(naive.evidence([release], rules(tmp_path, past), table))
     assert outcome.figures["new"]
-    assert 0.2 < outcome.accuracy < 0.9
+    assert 0.3 < outcome.accuracy < 0.9
     truth = table["ill"].to_pylist()
     alone = [truth[members[0]] for members in offered_other(release).values() if len(members) == 1]
     assert len(alone) > 20
@@ -70,13 +70,13 @@ def test_finding_1_a_new_value_is_exposed_in_groups(tmp_path, past, now):
 
 
 def test_finding_1_a_new_value_is_not_offered_under_the_veil_and_no_set_tells(tmp_path, past, now):
-    table = struck(now, 0.06, NEW)
+    table = struck(now, 0.09, NEW)
     policy = rules(tmp_path, past)
     release = naive.veiled(table, policy)
     outcome = outbreak(naive.evidence([release], policy, table))
     assert outcome.figures["new"]
     assert outcome.tried == N
-    assert outcome.claim == pytest.approx(0.06, abs=0.01)
+    assert outcome.claim == pytest.approx(0.09, abs=0.01)
     assert not outcome.refuted
     data, truth = release.tables["data"], table["ill"].to_pylist()
     new = np.array([truth[int(ticket[1:])] == NEW for ticket in data["ticket"].to_pylist()])
