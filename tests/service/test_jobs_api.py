@@ -14,13 +14,13 @@ from serving import InThread, csv, until_done
 
 from reticent.datasets import hospital, series
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import prior_csv
+from reticent.datasets.writers import csv_text
 from reticent.release import Release
 from reticent.service import jobs as jobs_module
 from reticent.service.documents import OWNER
 
 CSV = {"Content-Type": "text/csv"}
-PRIOR = {"prior.csv": prior_csv(hospital.prior())}
+PRIOR = {"prior.csv": csv_text(hospital.prior())}
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_an_evolving_table_is_changed_and_published(client):
 
 
 def test_a_series_is_published_once_per_key(client):
-    files = {"updates.csv": csv(series.updates()).decode(), "prior.csv": prior_csv(series.prior())}
+    files = {"updates.csv": csv(series.updates()).decode(), "prior.csv": csv_text(series.prior())}
     # A store has one house, and the evolving table of this one has begun it.
     policy = yaml.safe_load(policy_yaml("series")) | {"series": {"method": "m-distinct"}}
     client.post("/series", json={"name": "se", "policy": policy, "files": files}).raise_for_status()

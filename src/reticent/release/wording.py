@@ -29,6 +29,21 @@ _OTHERS = {
     "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
 }
 
+READERS = {
+    "informed": "a reader who knows how likely each value is for a person with these published fields (age, sex, ward): she is right "
+    "more often than the claim says; `reticent audit --original` measures how often",
+    "insiders": "a reader who knows sensitive values of other persons in the same group or class",
+    "linked records": "several records of one person, or of persons whose values depend on one another",
+    "publications": "the same persons in other publications, read together with this one",
+    "presence": "whether a person is in the data, and what presence, return or absence says of the value",
+}
+"""Readers against whom no method claims anything unless it says so."""
+
+
+def not_covered(*own: str) -> tuple[str, ...]:
+    """What a method leaves open: what is its own, then the readers that all of them leave open."""
+    return (*own, *READERS.values())
+
 
 def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
     """Each claim as a sentence."""

@@ -42,6 +42,7 @@ class Material:
         external: a table that an attacker might hold.
         ledger: who stood in which group.
         threshold: risk above which a record counts as exposed.
+        target: what the classifier learns; the sensitive value if None.
         seed: makes the auditor's own random choices repeatable.
     """
 
@@ -50,6 +51,7 @@ class Material:
     external: pa.Table | None = None
     ledger: Ledger | None = None
     threshold: float = 0.09
+    target: str | None = None
     seed: int | None = None
 
 
@@ -131,7 +133,7 @@ def audit(
     evidence = Evidence(releases, policy, original, external, material.ledger, key=_key(material.seed), rng=rng)
     outcomes, skipped = _attack(evidence, progress)
     progress("Weighing the utility")
-    useful = utility(releases, original, policy, rng)
+    useful = utility(releases, original, policy, rng, material.target)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     words = _words(sources[-1])
     return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)

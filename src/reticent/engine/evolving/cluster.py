@@ -18,6 +18,7 @@ from reticent.engine.evolving.records import NONE
 from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.uint32]
 
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a second publication: safe for one publication only",
-    "whether a person is in the table",
     "values more frequent than 1/l inside a class",
-    "a reader who knows sensitive values of other persons in the same class",
 )
 
 

@@ -32,6 +32,7 @@ from reticent.engine.stream.values import Values
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 AGAINST = "a reader who knows everyone's quasi-identifiers but not the order of arrival"
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a reader who knows the order of arrival or how clusters come about",
     "a person who comes back in another cluster",
 )

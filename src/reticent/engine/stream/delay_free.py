@@ -36,6 +36,7 @@ from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
 from reticent.errors import GuaranteeError, StateError
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 AGAINST = "a reader who knows everyone's quasi-identifiers but not how groups come about"
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a reader who knows the algorithm: joining or opening a group tells of the value",
     "a person who comes back with the same value",
-    "whether a person is in the stream",
 )
 # The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
 # evidence changes nothing that matters.

@@ -29,6 +29,7 @@ from reticent.engine.identifiers import beyond
 from reticent.engine.table.base import TablePublisher
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,11 +37,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-NOT_COVERED = (
-    "whether a person is in the table",
-    "a reader who knows sensitive values of other persons in the same group",
-    "a second release of the same persons",
-)
+NOT_COVERED = not_covered("singling out by published quasi-identifiers")
 
 
 class Anatomy(TablePublisher):

@@ -13,6 +13,7 @@ from reticent import _core
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.encoded_table import claims
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
 from reticent.utility.metrics import Metrics, measure
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
     from reticent.engine.table.levels import Levels
 
 AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-NOT_COVERED = (
-    "several records of one person in the same class (records are counted, not persons)",
-    "a reader who knows sensitive values of other persons in the same class",
-    "a second release of the same persons",
-)
+NOT_COVERED = not_covered("several records of one person in the same class (records are counted, not persons)")
 
 
 @dataclass(frozen=True, repr=False)
