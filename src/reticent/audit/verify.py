@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reticent.audit import anatomy, generalised, sequence, series, stream, veil
+from reticent.audit import anatomy, generalised, persons, sequence, series, stream, veil
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -46,6 +46,7 @@ def verify(
     ledger: Ledger | None = None,
     kind: str | None = None,
     fresh: int | None = None,
+    original: persons.Input | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
@@ -54,6 +55,7 @@ def verify(
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group, to link persons over the releases of a series.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
+        original: the input of a table, to recompute what the release alone cannot show: the claims of persons.
         fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
     Returns:
@@ -65,6 +67,12 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
+    if original is not None and releases:
+        # What the input shows is no longer unchecked.
+        verdicts = [
+            replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
+        ]
+        verdicts.append(persons.judge(releases[-1], policy, original))
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
     verdicts += [series.judge_series(releases, policy, ledger)]

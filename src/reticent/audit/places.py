@@ -1,0 +1,159 @@
+"""Finds the rows of an input again in a release: by their values, as far as these tell.
+
+A row may stand where its quasi-identifiers fit and its sensitive value is offered. Rows with the fewest such places choose
+first, and take the narrowest; rows that find none must be the suppressed ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit.attack.cover import cover
+from reticent.audit.groups import codes, numbered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+_CELLS = 1 << 26
+
+
+def find_places(
+    release: Published, policy: Policy, table: pa.Table, counted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice."""
+    source = table.take(pa.array(counted))
+    rows = release.tables["qit" if release.shape == "anatomy" else "data"]
+    quasi = [name for name in policy.quasi if name in rows.column_names]
+    if release.shape == "anatomy":
+        stalls, offers = _anatomy(release, rows, quasi, policy)
+        words = [policy.sensitive[0]]
+    else:
+        words = [name for name in (*policy.sensitive, *policy.plain) if name in rows.column_names]
+        stalls = numbered(rows, quasi)
+        offers = None
+    fits = _fits(source, rows, quasi, stalls, policy)
+    return _seat(source, rows, stalls[0], fits, words, offers, counted, policy)
+
+
+def _anatomy(
+    release: Published, qit: pa.Table, quasi: list[str], policy: Policy
+) -> tuple[tuple[NDArray[np.int64], int], dict[tuple[str, str], int]]:
+    names = [*quasi, *(name for name in policy.plain if name in qit.column_names), "group"]
+    st = release.tables["st"]
+    cells = zip(st["group"].to_pylist(), st["value"].to_pylist(), st["count"].to_pylist(), strict=True)
+    return numbered(qit, names), {(group, value or ""): int(count) for group, value, count in cells}
+
+
+def _fits(
+    source: pa.Table, rows: pa.Table, quasi: list[str], stalls: tuple[NDArray[np.int64], int], policy: Policy
+) -> list[NDArray[np.int64]]:
+    """Per combination of quasi-identifiers in the input, the classes that may hold it; then by row of the input."""
+    stall, size = stalls
+    first = np.zeros(size, dtype=np.int64)
+    first[stall[::-1]] = np.arange(len(stall))[::-1]
+    kinds, count = numbered(source, quasi)
+    head = np.zeros(count, dtype=np.int64)
+    head[kinds[::-1]] = np.arange(len(kinds))[::-1]
+    parts = []
+    for name in quasi:
+        (value, values), (label, labels) = codes(source[name]), codes(rows[name])
+        parts.append((value[head], cover(values, labels, policy, name).tocsr(), label[first]))
+    step = max(1, _CELLS // max(1, size))
+    places: list[NDArray[np.int64]] = []
+    for start in range(0, count, step):
+        fit = np.ones((min(step, count - start), size), dtype=np.bool_)
+        for value, allowed, label in parts:
+            fit &= allowed[value[start : start + step]].toarray()[:, label]
+        places += [np.flatnonzero(row) for row in fit]
+    width = np.zeros(size, dtype=np.int64)
+    for place in places:
+        width[place] += 1
+    places = [place[np.argsort(width[place], kind="stable")] for place in places]
+    return [places[kind] for kind in kinds]
+
+
+def _seat(
+    source: pa.Table,
+    rows: pa.Table,
+    stall: NDArray[np.int64],
+    fits: list[NDArray[np.int64]],
+    words: list[str],
+    offers: dict[tuple[str, str], int] | None,
+    counted: NDArray[np.int64],
+    policy: Policy,
+) -> tuple[NDArray[np.int64], int]:
+    texts = list(zip(*(source[name].to_pylist() for name in words), strict=True)) or [()] * source.num_rows
+    if offers is None:
+        shown = list(zip(*(rows[name].to_pylist() for name in words), strict=True)) or [()] * rows.num_rows
+        open_: dict[tuple[int, tuple[str | None, ...]], list[int]] = {}
+        for place, key in enumerate(zip(stall.tolist(), shown, strict=True)):
+            open_.setdefault(key, []).append(place)
+        return _take(texts, fits, open_, rows.num_rows, counted)
+    return _take_anatomy(source, rows, stall, fits, (offers, texts), counted, policy)
+
+
+def _take(
+    texts: list[tuple[str | None, ...]],
+    fits: list[NDArray[np.int64]],
+    open_: dict[tuple[int, tuple[str | None, ...]], list[int]],
+    size: int,
+    counted: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int]:
+    choices = [[s for s in fits[row].tolist() if (s, texts[row]) in open_] for row in range(len(texts))]
+    seats = np.full(size, -1, dtype=np.int64)
+    wishes: dict[tuple[int, tuple[str | None, ...]], int] = {}
+    for row, stalls in enumerate(choices):
+        for stall in stalls:
+            key = (stall, texts[row])
+            wishes[key] = wishes.get(key, 0) + 1
+    room = {key: len(places) for key, places in open_.items()}
+    doubt = sum(
+        len(stalls) > 1 or any(wishes[s, texts[row]] > room[s, texts[row]] for s in stalls)
+        for row, stalls in enumerate(choices)
+    )
+    for row in sorted(range(len(choices)), key=lambda row: len(choices[row])):
+        for stall in choices[row]:
+            if open_[stall, texts[row]]:
+                seats[open_[stall, texts[row]].pop()] = counted[row]
+                break
+    return seats, doubt
+
+
+def _take_anatomy(
+    source: pa.Table,
+    rows: pa.Table,
+    stall: NDArray[np.int64],
+    fits: list[NDArray[np.int64]],
+    values: tuple[dict[tuple[str, str], int], list[tuple[str | None, ...]]],
+    counted: NDArray[np.int64],
+    policy: Policy,
+) -> tuple[NDArray[np.int64], int]:
+    offers, texts = values
+    plain = [name for name in policy.plain if name in rows.column_names]
+    shown = list(zip(*(rows[name].to_pylist() for name in plain), strict=True)) or [()] * rows.num_rows
+    own = list(zip(*(source[name].to_pylist() for name in plain), strict=True)) or [()] * source.num_rows
+    groups = rows["group"].to_pylist()
+    open_: dict[int, list[int]] = {}
+    for place, number in enumerate(stall.tolist()):
+        open_.setdefault(number, []).append(place)
+    seats, doubt, left = np.full(rows.num_rows, -1, dtype=np.int64), 0, dict(offers)
+    choices = []
+    for row, stalls in enumerate(fits):
+        alike = [s for s in stalls.tolist() if shown[open_[s][0]] == own[row]]
+        choices.append([s for s in alike if (groups[open_[s][0]], texts[row][0] or "") in offers])
+        doubt += len(choices[-1]) > 1 or len(alike) > 1
+    homes = {number: groups[places[0]] for number, places in open_.items()}
+    for row in sorted(range(len(choices)), key=lambda row: len(choices[row])):
+        for number in choices[row]:
+            key = (homes[number], texts[row][0] or "")
+            if open_[number] and left.get(key, 0) > 0:
+                left[key] -= 1
+                seats[open_[number].pop()] = counted[row]
+                break
+    return seats, doubt
