@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, unchecked
 from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.order import check_order
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
+from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 
@@ -53,6 +55,9 @@ def judge(release: Published, policy: Policy) -> Verdict:
     ]
     members, groups, broken = _groups(qit, st)
     findings += broken
+    findings.append(check_spellings(groups.values, "table 'st'"))
+    if release.kind in ("table", ""):
+        findings += check_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):

@@ -21,6 +21,7 @@ import numpy as np
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.legal import illegal
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
+from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ def judge(release: Published, policy: Policy) -> Verdict:
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
+    findings += [
+        check_spellings(codes(data[name])[1], f"column '{name}'")
+        for name in policy.sensitive
+        if name in data.column_names
+    ]
     for column in policy.sensitive if deep else ():
         if column in data.column_names:
             groups = histograms(rows, size, data[column])

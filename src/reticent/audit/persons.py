@@ -73,7 +73,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     claims = _claims(release, policy, table.take(pa.array(places)), table.take(pa.array(counted)))
     if doubt and any(not finding.holds for finding in claims):
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
-    return Verdict(tuple([*findings, *claims]))
+    return Verdict((*findings, *claims))
 
 
 def records_that_count(table: pa.Table, policy: Policy) -> NDArray[np.int64]:
@@ -177,8 +177,8 @@ def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Tabl
     for requirement in demanded(policy, persons=True):
         if requirement.model == "k" and release.shape != "anatomy":
             findings.append(check_size(heads, requirement, ""))
-        for name in policy.sensitive if requirement.model != "k" else ():
-            findings.append(_deep(requirement, policy, name, (rows, size, person), source, table))
+        names = policy.sensitive if requirement.model != "k" else ()
+        findings += [_deep(requirement, policy, name, (rows, size, person), source, table) for name in names]
     return findings + [_linked(policy, rows, person, source[name], name) for name in _guarded(policy)]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _CELLS = 1 << 26
+Seat = tuple[int, tuple[str | None, ...]]
 
 
 def find_places(
@@ -32,13 +33,20 @@ def find_places(
     quasi = [name for name in policy.quasi if name in rows.column_names]
     if release.shape == "anatomy":
         stalls, offers = _anatomy(release, rows, quasi, policy)
-        words = [policy.sensitive[0]]
-    else:
-        words = [name for name in (*policy.sensitive, *policy.plain) if name in rows.column_names]
-        stalls = numbered(rows, quasi)
-        offers = None
+        fits = _fits(source, rows, quasi, stalls, policy)
+        texts: list[tuple[str | None, ...]] = [(value,) for value in source[policy.sensitive[0]].to_pylist()]
+        return _take_anatomy(source, rows, stalls[0], fits, (offers, texts), counted, policy)
+    stalls = numbered(rows, quasi)
+    words = [name for name in (*policy.sensitive, *policy.plain) if name in rows.column_names]
+    open_: dict[Seat, list[int]] = {}
+    for place, key in enumerate(zip(stalls[0].tolist(), _tuples(rows, words), strict=True)):
+        open_.setdefault(key, []).append(place)
     fits = _fits(source, rows, quasi, stalls, policy)
-    return _seat(source, rows, stalls[0], fits, words, offers, counted, policy)
+    return _take(_tuples(source, words), fits, open_, rows.num_rows, counted)
+
+
+def _tuples(table: pa.Table, names: list[str]) -> list[tuple[str | None, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True)) or [()] * table.num_rows
 
 
 def _anatomy(
@@ -78,36 +86,16 @@ def _fits(
     return [places[kind] for kind in kinds]
 
 
-def _seat(
-    source: pa.Table,
-    rows: pa.Table,
-    stall: NDArray[np.int64],
-    fits: list[NDArray[np.int64]],
-    words: list[str],
-    offers: dict[tuple[str, str], int] | None,
-    counted: NDArray[np.int64],
-    policy: Policy,
-) -> tuple[NDArray[np.int64], int]:
-    texts = list(zip(*(source[name].to_pylist() for name in words), strict=True)) or [()] * source.num_rows
-    if offers is None:
-        shown = list(zip(*(rows[name].to_pylist() for name in words), strict=True)) or [()] * rows.num_rows
-        open_: dict[tuple[int, tuple[str | None, ...]], list[int]] = {}
-        for place, key in enumerate(zip(stall.tolist(), shown, strict=True)):
-            open_.setdefault(key, []).append(place)
-        return _take(texts, fits, open_, rows.num_rows, counted)
-    return _take_anatomy(source, rows, stall, fits, (offers, texts), counted, policy)
-
-
 def _take(
     texts: list[tuple[str | None, ...]],
     fits: list[NDArray[np.int64]],
-    open_: dict[tuple[int, tuple[str | None, ...]], list[int]],
+    open_: dict[Seat, list[int]],
     size: int,
     counted: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
     choices = [[s for s in fits[row].tolist() if (s, texts[row]) in open_] for row in range(len(texts))]
     seats = np.full(size, -1, dtype=np.int64)
-    wishes: dict[tuple[int, tuple[str | None, ...]], int] = {}
+    wishes: dict[Seat, int] = {}
     for row, stalls in enumerate(choices):
         for stall in stalls:
             key = (stall, texts[row])
@@ -136,8 +124,7 @@ def _take_anatomy(
 ) -> tuple[NDArray[np.int64], int]:
     offers, texts = values
     plain = [name for name in policy.plain if name in rows.column_names]
-    shown = list(zip(*(rows[name].to_pylist() for name in plain), strict=True)) or [()] * rows.num_rows
-    own = list(zip(*(source[name].to_pylist() for name in plain), strict=True)) or [()] * source.num_rows
+    shown, own = _tuples(rows, plain), _tuples(source, plain)
     groups = rows["group"].to_pylist()
     open_: dict[int, list[int]] = {}
     for place, number in enumerate(stall.tolist()):

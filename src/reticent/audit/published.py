@@ -42,6 +42,8 @@ class Published:
         wire: a stream as a file of JSON lines, instead of tables.
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
+        strays: names in the folder that its manifest does not list.
+        keys: entries of the manifest.
     """
 
     name: str
@@ -57,6 +59,8 @@ class Published:
     explain: Mapping[str, Any] = field(default_factory=dict)
     policy_hash: str | None = None
     altered: int = 0
+    strays: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"
@@ -132,6 +136,8 @@ def _from_folder(path: Path, name: str) -> Published:
         explain=_mapping(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
+        strays=_strays(path, digests) if digests else (),
+        keys=tuple(str(key) for key in manifest),
     )
 
 
@@ -145,6 +151,12 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
     return manifest
+
+
+def _strays(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of all that lies in the folder and is no file of the manifest."""
+    known = {"release.json", *(Path(file).name for file in digests)}
+    return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
 
 
 def _documents(path: Path) -> dict[str, Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reticent.audit import anatomy, generalised, persons, sequence, series, stream, veil
+from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -91,7 +92,8 @@ def _one(release: Published, policy: Policy) -> Verdict:
         verdict = Verdict((Finding("the shape of the release is known", holds=False),))
     else:
         verdict = judge(release, policy)
-    findings = [none_of("files are as they were released", release.altered), *verdict.findings]
+    findings = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]
+    findings += verdict.findings
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
+
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Guarantee, Release

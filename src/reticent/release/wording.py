@@ -35,7 +35,10 @@ def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
     """Each claim as a sentence."""
     sentences = []
     if "k" in claims:
-        sentences.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
+        k, of = claims["k"], "records"
+        if isinstance(k, dict):
+            k, of = k.get("persons"), "persons"
+        sentences.append(f"every published combination of quasi-identifiers stands for at least {k} {of}")
     sentences += [_L[kind].format(number) for kind, number in _entries(claims, "l", "distinct") if kind in _L]
     sentences += [
         f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
@@ -46,7 +49,11 @@ def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
 
 def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[str, Any]]:
     claim = claims.get(model, {})
-    return list(claim.items()) if isinstance(claim, dict) else [(usual, claim)]
+    if not isinstance(claim, dict):
+        return [(usual, claim)]
+    own = {kind: number for kind, number in claim.items() if kind != "persons"}
+    # The same words: a person is what is counted where the policy names one.
+    return list((claim.get("persons", {}) | own).items())
 
 
 def _other(name: str, value: Any) -> str:

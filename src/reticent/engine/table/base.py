@@ -11,6 +11,7 @@ import pyarrow as pa
 from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import spelled
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError
 from reticent.release import Counts, Guarantee
@@ -74,6 +75,7 @@ class TablePublisher(Publisher):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
         table = pa.concat_tables(self._held, promote_options="permissive")
         refuse_linking(table, self.policy)
+        table = spelled(table, self.policy)
         release = self._release(table)
         self._original = None if self._places is None else Original(table, self._places)
         self._done, self._held = release.counts, []
