@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from reticent.audit import verify as judge
+from reticent.audit.persons import Input
 from reticent.connectors.inputs import read_input
 from reticent.engine import publisher
+from reticent.engine.identifiers import prepare
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, StateError
 from reticent.policy import Policy
@@ -62,15 +64,24 @@ def anonymize(
         return table.publish(_table(data, rules), rules, method=method, seed=seed, store=opened).release
 
 
-def verify(releases: Published | Sequence[Published], policy: Policy | Place, *, store: Place | None = None) -> Verdict:
-    """Recomputes every claim from the releases alone.
+def verify(
+    releases: Published | Sequence[Published],
+    policy: Policy | Place,
+    *,
+    store: Place | None = None,
+    original: Data | None = None,
+) -> Verdict:
+    """Recomputes every claim from the releases alone; with the original also what they cannot show.
 
     Args:
         releases: folders, files of JSON lines or `Release` values; several in the order they were published.
         policy: a policy, or the path of its file.
         store: the store of the publication, whose ledger tells who stood in which group.
+        original: the private input of a table's release: shows whether the claims of persons hold.
     """
-    return judge(releases, _policy(policy), ledger=None if store is None else ledger_of(store))
+    rules = _policy(policy)
+    source = None if original is None else Input(prepare(_table(original, rules), rules))
+    return judge(releases, rules, ledger=None if store is None else ledger_of(store), original=source)
 
 
 def audit(

@@ -24,9 +24,8 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from reticent.audit.attack.cover import cover
 from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.places import find_places
+from reticent.audit.places import find_places, fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -61,7 +60,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     table = text_table(original.table)
     absent = [column for column in policy.columns if column not in table.column_names]
     if absent:
-        return Verdict((none_of("the input has the policy's columns", len(absent)),))
+        return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     counted = records_that_count(table, policy)
     places, doubt = original.places, 0
     if places is None:
@@ -133,6 +132,8 @@ def _origin(
     wrong[np.setdiff1d(np.arange(len(places)), np.unique(places, return_index=True)[1])] = True
     source = table.take(pa.array(places))
     for name in rows.column_names:
+        if name in policy.columns and policy.columns[name].identifier is not None:
+            continue  # a pseudonym or a shifted date: the key tells, not the value
         if name in policy.quasi:
             wrong |= ~_covered(source[name], rows[name], policy, name)
         elif name in policy.columns and name not in policy.identifiers:
@@ -145,7 +146,7 @@ def _origin(
 
 def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.bool_]:
     (value, values_), (label, labels_) = codes(values), codes(labels)
-    allowed = cover(values_, labels_, policy, name)
+    allowed = fits(values_, labels_, policy, name)
     return np.asarray(allowed[value, label]).reshape(-1).astype(np.bool_)
 
 

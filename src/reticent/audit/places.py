@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array
 
 from reticent.audit.attack.cover import cover
 from reticent.audit.groups import codes, numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
@@ -30,19 +33,29 @@ def find_places(
     """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice."""
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
-    quasi = [name for name in policy.quasi if name in rows.column_names]
+    quasi = [n for n in policy.quasi if n in rows.column_names and policy.columns[n].identifier is None]
     if release.shape == "anatomy":
         stalls, offers = _anatomy(release, rows, quasi, policy)
-        fits = _fits(source, rows, quasi, stalls, policy)
+        places = _fits(source, rows, quasi, stalls, policy)
         texts: list[tuple[str | None, ...]] = [(value,) for value in source[policy.sensitive[0]].to_pylist()]
-        return _take_anatomy(source, rows, stalls[0], fits, (offers, texts), counted, policy)
+        return _take_anatomy(source, rows, stalls[0], places, (offers, texts), counted, policy)
     stalls = numbered(rows, quasi)
     words = [name for name in (*policy.sensitive, *policy.plain) if name in rows.column_names]
+    words = [name for name in words if policy.columns[name].identifier is None]
     open_: dict[Seat, list[int]] = {}
     for place, key in enumerate(zip(stalls[0].tolist(), _tuples(rows, words), strict=True)):
         open_.setdefault(key, []).append(place)
-    fits = _fits(source, rows, quasi, stalls, policy)
-    return _take(_tuples(source, words), fits, open_, rows.num_rows, counted)
+    places = _fits(source, rows, quasi, stalls, policy)
+    return _take(_tuples(source, words), places, open_, rows.num_rows, counted)
+
+
+def fits(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, name: str) -> csr_array:
+    """Whether label j may stand for value i: by the hierarchy, a range, or a published set of values."""
+    sets = [(place, f", {label[1:-1]}, ") for place, label in enumerate(labels) if label and label[0] == "{"]
+    pairs = [(row, place) for place, text in sets for row, value in enumerate(values) if f", {value}, " in text]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    members = csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
+    return csr_array(cover(values, labels, policy, name) + members)
 
 
 def _tuples(table: pa.Table, names: list[str]) -> list[tuple[str | None, ...]]:
@@ -71,7 +84,7 @@ def _fits(
     parts = []
     for name in quasi:
         (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-        parts.append((value[head], cover(values, labels, policy, name).tocsr(), label[first]))
+        parts.append((value[head], fits(values, labels, policy, name), label[first]))
     step = max(1, _CELLS // max(1, size))
     places: list[NDArray[np.int64]] = []
     for start in range(0, count, step):
@@ -123,7 +136,7 @@ def _take_anatomy(
     policy: Policy,
 ) -> tuple[NDArray[np.int64], int]:
     offers, texts = values
-    plain = [name for name in policy.plain if name in rows.column_names]
+    plain = [n for n in policy.plain if n in rows.column_names and policy.columns[n].identifier is None]
     shown, own = _tuples(rows, plain), _tuples(source, plain)
     groups = rows["group"].to_pylist()
     open_: dict[int, list[int]] = {}

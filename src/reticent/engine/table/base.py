@@ -14,6 +14,7 @@ from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import spelled
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError
+from reticent.policy.guess import repeated_identifier
 from reticent.release import Counts, Guarantee
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class TablePublisher(Publisher):
         table = pa.concat_tables(self._held, promote_options="permissive")
         refuse_linking(table, self.policy)
         table = spelled(table, self.policy)
-        release = self._release(table)
+        release = told_of_persons(self._release(table), table, self.policy)
         self._original = None if self._places is None else Original(table, self._places)
         self._done, self._held = release.counts, []
         self._guarantee, self._metrics = release.guarantee, release.metrics
@@ -115,3 +116,17 @@ class TablePublisher(Publisher):
         publisher._held = list(tables.values())
         publisher._done = None if header["done"] is None else Counts(*header["done"])
         return publisher
+
+
+def told_of_persons(release: Release, table: pa.Table, policy: Policy) -> Release:
+    """The release with a loud word on persons that the policy does not name, where a column shows that they repeat."""
+    again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
+    if again is None:
+        return release
+    name, further = again
+    guarantee = release.guarantee
+    word = (
+        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {table.num_rows:,} records repeat the column '{name}' and are counted as "
+        f"persons of their own; write person: {name} in the policy"
+    )
+    return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))
