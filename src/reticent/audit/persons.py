@@ -66,6 +66,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if places is None:
         places, doubt = find_places(release, policy, table, counted)
     findings = _accounts(release, table, counted)
+    if places is None:
+        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += _origin(release, rows, policy, table, counted, places)
     if any(not finding.holds for finding in findings) or policy.person is None:
         return Verdict(tuple(findings))

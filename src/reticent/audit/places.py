@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from reticent.audit.attack.cover import cover
 from reticent.audit.groups import codes, numbered
@@ -24,13 +25,17 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _CELLS = 1 << 26
+_EDGES = 1 << 23
 Seat = tuple[int, tuple[str | None, ...]]
 
 
 def find_places(
     release: Published, policy: Policy, table: pa.Table, counted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], int]:
-    """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice."""
+) -> tuple[NDArray[np.int64] | None, int]:
+    """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice.
+
+    None where the rows of the input are too much alike to be told apart.
+    """
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
     quasi = [n for n in policy.quasi if n in rows.column_names and policy.columns[n].identifier is None]
@@ -134,7 +139,7 @@ def _take_anatomy(
     values: tuple[dict[tuple[str, str], int], list[tuple[str | None, ...]]],
     counted: NDArray[np.int64],
     policy: Policy,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[NDArray[np.int64] | None, int]:
     offers, texts = values
     plain = [n for n in policy.plain if n in rows.column_names and policy.columns[n].identifier is None]
     shown, own = _tuples(rows, plain), _tuples(source, plain)
@@ -142,18 +147,16 @@ def _take_anatomy(
     open_: dict[int, list[int]] = {}
     for place, number in enumerate(stall.tolist()):
         open_.setdefault(number, []).append(place)
-    seats, doubt, left = np.full(rows.num_rows, -1, dtype=np.int64), 0, dict(offers)
-    choices = []
+    left, right, doubt = [], [], 0
     for row, stalls in enumerate(fits):
         alike = [s for s in stalls.tolist() if shown[open_[s][0]] == own[row]]
-        choices.append([s for s in alike if (groups[open_[s][0]], texts[row][0] or "") in offers])
-        doubt += len(choices[-1]) > 1 or len(alike) > 1
-    homes = {number: groups[places[0]] for number, places in open_.items()}
-    for row in sorted(range(len(choices)), key=lambda row: len(choices[row])):
-        for number in choices[row]:
-            key = (homes[number], texts[row][0] or "")
-            if open_[number] and left.get(key, 0) > 0:
-                left[key] -= 1
-                seats[open_[number].pop()] = counted[row]
-                break
-    return seats, doubt
+        seats = [place for s in alike if (groups[open_[s][0]], texts[row][0] or "") in offers for place in open_[s]]
+        left += [row] * len(seats)
+        right += seats
+        doubt += len(alike) > 1 or len(seats) > 1
+        if len(left) > _EDGES:
+            return None, len(fits)
+    # A seat that nobody can be given is no row of the input; who sits where among equals stays open.
+    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(rows.num_rows, len(fits)))
+    taken = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
+    return np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt

@@ -218,7 +218,7 @@ def test_models_of_persons_are_their_definitions(claim, classes):
 
 
 def engine_says(claim, table):
-    rules = policy(**({"l": 1} | claim))
+    rules = policy(**claim)
     held = table
     encoded = EncodedTable.from_table(rules, held)
     classes = np.asarray(held["born"].to_numpy(), dtype=np.int64)
@@ -244,6 +244,6 @@ def judge_says(claim, table, size):
         part = pa.array(np.flatnonzero(rows == group))
         some = table.take(part)
         groups = judge.weighted(np.zeros(len(some), dtype=np.int64), 1, codes(some["patient"])[0], some["ill"])
-        finding = check_l(groups, rule, "") if rule.model == "l" else check_t(groups, rule, whole, policy(k=1), "ill")
+        finding = check_l(groups, rule, "") if rule.model == "l" else check_t(groups, rule, whole, policy(k=2), "ill")
         answers.append(finding.holds)
     return answers
