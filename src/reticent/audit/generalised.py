@@ -138,15 +138,13 @@ def _sensitive(
     findings = [check_l(groups, r, f"column '{column}'") for r in rules if r.model == "l"]
     closeness = [r for r in rules if r.model == "t"]
     if closeness:
-        slack = suppressed_share(release)
+        slack = suppressed_share(release.counts.get("rows_in"), release.counts.get("suppressed"), left_out(release))
         notes.append(TOTALS_NOTE.format(column))
         findings += [check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in closeness]
     return findings
 
 
-def suppressed_share(release: Published) -> Fraction:
+def suppressed_share(rows_in: object, suppressed: object, left_out: int = 0) -> Fraction:
     """How far the release's own distribution can lie from that of the input: the share of records left out."""
-    counts = [release.counts.get(key) for key in ("rows_in", "suppressed")]
-    came, gone = (count if isinstance(count, int) else 0 for count in counts)
-    left = left_out(release)
-    return Fraction(max(0, gone - left), max(1, came - left))
+    came, gone = (count if isinstance(count, int) else 0 for count in (rows_in, suppressed))
+    return Fraction(max(0, gone - left_out), max(1, came - left_out))

@@ -58,7 +58,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if rows is None:
         return Verdict((), (), ("claims of persons",) if policy.person else ())
     table = text_table(original.table)
-    absent = [column for column in policy.columns if column not in table.column_names]
+    needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
+    absent = needed - set(table.column_names)
     if absent:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     counted = records_that_count(table, policy)
