@@ -69,7 +69,10 @@ impl Model {
     /// The monotone part: sizes and numbers of distinct values.
     pub fn plausible(&self, class: &Histogram, n: u32, sensitive: &[Sensitive]) -> bool {
         if let Some(persons) = &self.persons {
-            return n >= self.smallest() && persons.plausible(self, &persons::entries(class));
+            // What a part of a class satisfies, the whole does: a few pairs mostly settle it.
+            return n >= self.smallest()
+                && (persons.plausible(self, &persons::some_entries(class))
+                    || persons.plausible(self, &persons::entries(class)));
         }
         let fewest = self.fewest_values();
         n >= self.smallest()
@@ -79,7 +82,7 @@ impl Model {
     /// The rest, for classes that are `plausible`.
     pub fn holds(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> bool {
         if let Some(persons) = &self.persons {
-            return persons.holds(self, &persons::entries(class));
+            return !persons::weighs(self) || persons.holds(self, &persons::entries(class));
         }
         sensitive
             .iter()

@@ -82,8 +82,7 @@ impl Persons {
 
     /// The rest, for classes that are `plausible`.
     pub fn holds(&self, model: &Model, class: &[Entry]) -> bool {
-        let weighted = !matches!(model.diversity, None | Some(Diversity::Distinct(_)));
-        if !weighted && model.closeness.is_none() {
+        if !weighs(model) {
             return true;
         }
         self.attributes.iter().all(|a| {
@@ -128,7 +127,24 @@ impl Persons {
     }
 }
 
-/// The classes' pairs as entries, sorted.
+/// Whether a model looks at weights, besides persons and matchings.
+pub fn weighs(model: &Model) -> bool {
+    model.closeness.is_some() || !matches!(model.diversity, None | Some(Diversity::Distinct(_)))
+}
+
+/// Pairs that are looked at before all of a class.
+const SOME: usize = 256;
+
+/// Some of the class's pairs as entries, sorted.
+pub fn some_entries(class: &Histogram) -> Vec<Entry> {
+    let count = |&pair: &u32| (pair, class.counts[pair as usize]);
+    let entries = class.touched.iter().map(count).filter(|e| e.1 > 0);
+    let mut entries: Vec<Entry> = entries.take(SOME).collect();
+    entries.sort_unstable();
+    entries
+}
+
+/// The class's pairs as entries, sorted.
 pub fn entries(class: &Histogram) -> Vec<Entry> {
     let count = |&pair: &u32| (pair, class.counts[pair as usize]);
     let mut entries: Vec<Entry> = class

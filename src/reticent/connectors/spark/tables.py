@@ -28,6 +28,7 @@ from reticent.connectors.spark.collapse import collapse, column
 from reticent.connectors.spark.judge import verify
 from reticent.engine.table.encoded_table import EncodedTable, claims
 from reticent.engine.table.generalised import AGAINST, not_covered
+from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
@@ -91,7 +92,7 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
         times = np.ones(distinct.num_rows, dtype=np.uint32)
     encoded = EncodedTable.from_table(policy, distinct, None if people else times)
     outcome = settled(encoded, _found)
-    levels, lost = [int(outcome.attributes[name].level) for name in policy.quasi], outcome.suppressed
+    levels, lost = [int(a.level) for a in outcome.attributes.values() if isinstance(a, Levels)], outcome.suppressed
     release = SparkRelease(
         frame=_apply(frame, encoded, levels, lost, distinct if people else None),
         guarantee=Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy)),
