@@ -66,8 +66,22 @@ def judge(release: Published, policy: Policy) -> Verdict:
             findings += _sensitive(release, policy, groups, column, deep, notes)
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
+    notes += _plain(data, policy)
     findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release))
     return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), unchecked(release.claims) + hidden(release.claims))
+
+
+def _plain(data: pa.Table, policy: Policy) -> list[str]:
+    """What plain columns add to the quasi-identifiers: rows that only they make unique."""
+    plain = [name for name in policy.plain if name in data.column_names]
+    if not plain or not data.num_rows:
+        return []
+    rows, size = numbered(data, [*(name for name in policy.quasi if name in data.column_names), *plain])
+    alone = int((np.bincount(rows, minlength=size) == 1).sum())
+    return [
+        f"Plain columns ({', '.join(plain)}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
+        "unique. They are quasi-identifiers in disguise until shown otherwise."
+    ]
 
 
 def seen(rules: list[Requirement]) -> list[Requirement]:

@@ -213,3 +213,14 @@ def test_t_is_not_shown_by_the_histogram_of_the_input(table):
     assert verify(made, rules).holds
     planted = replace(made, explain={**made.explain, "reference": {"ill": [["d1", 40]]}})
     assert "reference" in refuted(planted, rules)["explain tells counts and settings only"]
+
+
+def test_plain_columns_are_measured_and_listed(table):
+    from reticent.policy.check import check
+
+    document = policy("optimal", k=5).to_dict()
+    document["columns"]["labs"] = "plain"
+    rules = Policy.from_dict(document)
+    made = anonymize(table.append_column("labs", pa.array(range(300))), rules, seed=1)
+    assert any("100% of the published rows are unique" in note for note in verify(made, rules).notes)
+    assert any("labs" in note and "in disguise" in note for note in check(rules))
