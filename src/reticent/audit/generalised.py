@@ -79,8 +79,10 @@ def _plain(data: pa.Table, policy: Policy) -> list[str]:
     rows, size = numbered(data, [*(name for name in policy.quasi if name in data.column_names), *plain])
     alone = int((np.bincount(rows, minlength=size) == 1).sum())
     return [
-        f"Plain columns ({', '.join(plain)}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
-        "unique. They are quasi-identifiers in disguise until shown otherwise."
+        (
+            f"Plain columns ({', '.join(plain)}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
+            "unique. They are quasi-identifiers in disguise until shown otherwise."
+        )
     ]
 
 
