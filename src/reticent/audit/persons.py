@@ -16,18 +16,20 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.groups import Groups, codes, histograms, numbered
 from reticent.audit.places import find_places, fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
+from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     absent = needed - set(table.column_names)
     if absent:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+    release, table = _merged(release, table, policy)
+    rows = release.tables[name or ""]
     counted = records_that_count(table, policy)
     places, doubt = original.places, 0
     if places is None:
@@ -76,6 +80,24 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if doubt and any(not finding.holds for finding in claims):
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     return Verdict((*findings, *claims))
+
+
+def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
+    """Both sides with one spelling per value, where the policy merges spellings."""
+    names = [name for name in policy.sensitive if policy.columns[name].normalise]
+    if not names:
+        return release, table
+    tables = {key: _one_spelling(part, [*names, "value"]) for key, part in release.tables.items()}
+    return replace(release, tables=tables), _one_spelling(table, names)
+
+
+def _one_spelling(table: pa.Table, names: list[str]) -> pa.Table:
+    for name in names:
+        if name in table.column_names:
+            code, values = codes(table[name])
+            words = pa.array([same(value) for value in values], pa.string()).take(pa.array(code))
+            table = table.set_column(table.column_names.index(name), name, words)
+    return table
 
 
 def records_that_count(table: pa.Table, policy: Policy) -> NDArray[np.int64]:
@@ -154,8 +176,8 @@ def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, n
 
 
 def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
-    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-    return np.fromiter(((a or "") == (b or "") for a, b in pairs), dtype=np.bool_, count=len(left))
+    alike = pc.equal(pc.fill_null(left, ""), pc.fill_null(right, ""))
+    return np.asarray(alike.to_numpy(), dtype=np.bool_)
 
 
 def _offered(release: Published, policy: Policy, source: pa.Table, qit: pa.Table) -> Finding:
@@ -177,7 +199,7 @@ def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Tabl
         rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
     person = codes(source[policy.person or ""])[0]
     findings = [_once(rows, person)] if release.shape == "anatomy" else []
-    heads = np.bincount(np.unique(np.stack([rows, person]), axis=1)[0], minlength=size)
+    heads = np.bincount(_distinct(rows, person)[0], minlength=size)
     for requirement in demanded(policy, persons=True):
         if requirement.model == "k" and release.shape != "anatomy":
             findings.append(check_size(heads, requirement, ""))
@@ -190,8 +212,27 @@ def _guarded(policy: Policy) -> tuple[str, ...]:
     return policy.sensitive if policy.privacy.l is not None else ()
 
 
+def _distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The different tuples of whole numbers, sorted, column by column."""
+    widths = [int(column.max(initial=0)) + 1 for column in columns]
+    if math.prod(widths) >= _EXACT:
+        return list(np.unique(np.stack(columns), axis=1))
+    key = columns[0]
+    for column, width in zip(columns[1:], widths[1:], strict=True):
+        key = key * width + column
+    return _parts(np.unique(key), widths)
+
+
+def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]:
+    out = []
+    for width in reversed(widths[1:]):
+        out.append(key % width)
+        key = key // width
+    return [key, *reversed(out)]
+
+
 def _once(rows: NDArray[np.int64], person: NDArray[np.int64]) -> Finding:
-    again = len(rows) - np.unique(np.stack([rows, person]), axis=1).shape[1]
+    again = len(rows) - len(_distinct(rows, person)[0])
     return none_of("a group holds a person once", again)
 
 
@@ -216,6 +257,8 @@ def _deep(
 
 def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
+    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+        return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
     _, at = np.unique(triples[:2], axis=1, return_inverse=True)
@@ -240,7 +283,9 @@ def matchings(
     rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Per group, the most persons that can be matched with as many different values."""
-    edges = np.unique(np.stack([rows, person, value]), axis=1)
+    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
+        return np.bincount(_distinct(rows, value)[0], minlength=size)
+    edges = np.stack(_distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
     out = np.zeros(size, dtype=np.int64)
     for group in range(size):
@@ -259,13 +304,15 @@ def _linked(
     policy: Policy, rows: NDArray[np.int64], person: NDArray[np.int64], column: pa.ChunkedArray, name: str
 ) -> Finding:
     """The values common to all classes of a person, for persons in several."""
+    heads, homes = _distinct(person, rows)
+    several = np.bincount(heads)[heads] > 1
+    groups: dict[int, list[int]] = {}
+    for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
+        groups.setdefault(head, []).append(group)
     values: dict[int, set[int]] = {}
-    for group, value in np.unique(np.stack([rows, codes(column)[0]]), axis=1).T.tolist():
+    for group, value in zip(*(part.tolist() for part in _distinct(rows, codes(column)[0])), strict=True):
         values.setdefault(group, set()).add(value)
-    homes: dict[int, list[int]] = {}
-    for head, group in np.unique(np.stack([person, rows]), axis=1).T.tolist():
-        homes.setdefault(head, []).append(group)
-    common = [len(set.intersection(*(values[g] for g in groups))) for groups in homes.values() if len(groups) > 1]
+    common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]
     bound = math.ceil(policy.privacy.l.l) if policy.privacy.l is not None else 1
     few = sum(number < bound for number in common)
     where = f"column '{name}'" + (f": {few} of {len(common)} persons in several classes" if few else "")

@@ -191,6 +191,7 @@ def test_normalise_merges_spellings(table):
     sick = table.set_column(3, "ill", ills)
     made = anonymize(sick, rules, seed=1)
     assert len(set(made.tables["data"]["ill"].to_pylist())) == 7
+    assert verify(made, rules, original=sick).holds
 
 
 def test_the_judge_refutes_spellings_in_both_shapes(release, table):
