@@ -31,7 +31,7 @@ from reticent.engine.base import check_values
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.people import persons_of
+from reticent.engine.table.people import persons_of, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 
@@ -212,14 +212,6 @@ def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32],
     by_rank = np.argsort(rank)
     values = words.decode(by_rank[keys % len(words)].astype(np.int32))
     return pa.table({"group": keys // len(words), "value": values, "count": counts})
-
-
-def text_ranks(words: Dictionary) -> npt.NDArray[np.int64]:
-    """The place of each value among all, by its text; a missing one first."""
-    texts = words.values.cast(pa.string()).to_pylist()
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))] = np.arange(len(words))
-    return rank
 
 
 def canonical(rows: pa.Table, groups: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

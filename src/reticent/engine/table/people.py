@@ -179,10 +179,21 @@ def classes_of(outcome: Outcome) -> npt.NDArray[np.int64]:
 
 
 def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
-    """A number for every row: the same for rows that are alike in all columns."""
+    """A number for every row: the same for rows that are alike in all columns, in the order of their texts.
+
+    So the numbers, and what depends on them, are the same whatever the order of the rows.
+    """
     key = np.zeros(size, dtype=np.int64)
     for column in columns:
         words = Dictionary()
         codes = words.encode(column)
-        key = np.unique(key * max(1, len(words)) + codes, return_inverse=True)[1].astype(np.int64)
+        key = np.unique(key * max(1, len(words)) + text_ranks(words)[codes], return_inverse=True)[1].astype(np.int64)
     return key
+
+
+def text_ranks(words: Dictionary) -> npt.NDArray[np.int64]:
+    """The place of each value among all, by its text; a missing one first."""
+    texts = words.values.cast(pa.string()).to_pylist()
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))] = np.arange(len(words))
+    return rank
