@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from reticent.audit import verify as judge
+from reticent.audit.persons import Input
 from reticent.audit.published import is_wire, text_table
 from reticent.audit.risk.singling_out import singling_out
 from reticent.connectors.frames import is_frame, table_of
 from reticent.connectors.inputs import read_input
 from reticent.engine import publisher
+from reticent.engine.identifiers import prepare
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
@@ -69,16 +71,25 @@ def anonymize(
         return table.publish(_table(data, rules), rules, method=method, seed=seed, store=opened).release
 
 
-def verify(releases: Published | Sequence[Published], policy: Policy | Place, *, store: Place | None = None) -> Verdict:
-    """Recomputes every claim from the releases alone.
+def verify(
+    releases: Published | Sequence[Published],
+    policy: Policy | Place,
+    *,
+    store: Place | None = None,
+    original: Data | None = None,
+) -> Verdict:
+    """Recomputes every claim from the releases alone; with the original also what they cannot show.
 
     Args:
         releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
         policy: a policy, or the path of its file.
         store: the store of the publication, whose ledger tells who stood in which group.
+        original: the private input of a table's release: shows whether the claims of persons hold.
     """
     rules = _policy(policy)
-    return judge(sources_of(releases, rules), rules, ledger=None if store is None else ledger_of(store))
+    source = None if original is None else Input(prepare(_table(original, rules), rules))
+    ledger = None if store is None else ledger_of(store)
+    return judge(sources_of(releases, rules), rules, ledger=ledger, original=source)
 
 
 def audit(

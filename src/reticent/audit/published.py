@@ -47,6 +47,8 @@ class Published:
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
         bare: somebody's table without a manifest: nothing is claimed, so everything is measured.
+        strays: names in the folder that its manifest does not list.
+        keys: entries of the manifest.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Published:
     policy_hash: str | None = None
     altered: int = 0
     bare: bool = False
+    strays: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"
@@ -165,6 +169,8 @@ def _from_folder(path: Path, name: str) -> Published:
         explain=_mapping(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
+        strays=_strays(path, digests) if digests else (),
+        keys=tuple(str(key) for key in manifest),
     )
 
 
@@ -178,6 +184,12 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
     return manifest
+
+
+def _strays(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of all that lies in the folder and is no file of the manifest."""
+    known = {"release.json", *(Path(file).name for file in digests)}
+    return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
 
 
 def _documents(path: Path) -> dict[str, Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from reticent.audit.persons import Persons
+from reticent.audit.first_seen import Persons
 from reticent.audit.published import Published
 from reticent.audit.veil import line_findings, linked, prior_findings
 from reticent.audit.veil_steps import Possible

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reticent.audit import anatomy, generalised, sequence, series, stream, trails, veil
+from reticent.audit import anatomy, generalised, persons, sequence, series, stream, trails, veil
+from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -50,6 +51,7 @@ def verify(
     ledger: Ledger | None = None,
     kind: str | None = None,
     fresh: int | None = None,
+    original: persons.Input | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
@@ -58,6 +60,7 @@ def verify(
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group or line, to link persons over several releases.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
+        original: the input of a table, to recompute what the release alone cannot show: the claims of persons.
         fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
     Returns:
@@ -69,6 +72,12 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
+    if original is not None and releases and releases[-1].kind in ("table", ""):
+        # What the input shows is no longer unchecked.
+        verdicts = [
+            replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
+        ]
+        verdicts.append(persons.judge(releases[-1], policy, original))
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy, ledger) for judge in SEQUENCE_JUDGES]
     return Verdict(
@@ -89,7 +98,7 @@ def _one(release: Published, policy: Policy) -> Verdict:
         verdict = judge(release, policy)
     findings = list(verdict.findings)
     if not release.bare:
-        findings.insert(0, none_of("files are as they were released", release.altered))
+        findings[:0] = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")

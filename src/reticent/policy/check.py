@@ -72,7 +72,13 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     ]
     if policy.identifiers:
         notes.append(f"never released: {', '.join(policy.identifiers)}")
+    if policy.plain:
+        notes.append(
+            f"plain: {', '.join(policy.plain)}; released as they are and in no class: quasi-identifiers in disguise until shown "
+            "otherwise, so make each a quasi-identifier that others may know"
+        )
     notes += _identifiers(policy)
+    notes += _persons(policy)
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
     notes += _demands(policy)
     notes += _kinds(policy)
@@ -81,6 +87,21 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     if privacy.suppression:
         notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
     return notes
+
+
+def _persons(policy: Policy) -> list[str]:
+    """Whom the numbers of privacy count."""
+    settings = policy.persons
+    if settings is None:
+        return [
+            "no person is named: k, l and t count records; where somebody has several, name the column: person: ..."
+        ]
+    words = {"all": "all records of a person count", "first": "only the first record", "last": "only the last record"}
+    return [
+        f"person: {settings.column}; k, l and t of a table count persons; {words[settings.records]} of each is released"
+        if settings.records != "all"
+        else f"person: {settings.column}; k, l and t of a table count persons"
+    ]
 
 
 def _demands(policy: Policy) -> list[str]:

@@ -42,7 +42,7 @@ def publish(
     engine = publisher(policy, "table", method, rng=rng)
     engine.push(table)
     (release,) = engine.close()
-    return let_through(release, policy, "table", members=engine.members())
+    return let_through(release, policy, "table", members=engine.members(), original=engine.original())
 
 
 def _keys(policy: Policy, method: str, store: Store | None) -> Rng:

@@ -40,16 +40,25 @@ READERS = {
 """Readers against whom no method claims anything unless it says so."""
 
 
-def not_covered(*own: str) -> tuple[str, ...]:
-    """What a method leaves open: what is its own, then the readers that all of them leave open."""
-    return (*own, *READERS.values())
+def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
+    """What a method leaves open: what is its own, then the readers that all of them leave open.
+
+    Args:
+        own: of the method.
+        persons: the claims are of persons, whatever number of records they have.
+    """
+    readers = READERS | ({"linked records": "persons whose values depend on one another"} if persons else {})
+    return (*own, *readers.values())
 
 
 def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
     """Each claim as a sentence."""
     sentences = []
     if "k" in claims:
-        sentences.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
+        k, of = claims["k"], "records"
+        if isinstance(k, dict):
+            k, of = k.get("persons"), "persons"
+        sentences.append(f"every published combination of quasi-identifiers stands for at least {k} {of}")
     sentences += [_L[kind].format(number) for kind, number in _entries(claims, "l", "distinct") if kind in _L]
     sentences += [
         f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
@@ -60,7 +69,11 @@ def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
 
 def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[str, Any]]:
     claim = claims.get(model, {})
-    return list(claim.items()) if isinstance(claim, dict) else [(usual, claim)]
+    if not isinstance(claim, dict):
+        return [(usual, claim)]
+    own = {kind: number for kind, number in claim.items() if kind != "persons"}
+    # The same words: a person is what is counted where the policy names one.
+    return list((claim.get("persons", {}) | own).items())
 
 
 def _other(name: str, value: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
+from reticent.audit.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
@@ -121,7 +122,8 @@ def audit(
     seed = secrets.randbits(32) if material.seed is None else material.seed
     rng = np.random.default_rng(seed)
     progress("Recomputing the claims")
-    verdict = verify(list(sources), policy, ledger=material.ledger)
+    source = None if material.original is None else Input(material.original)
+    verdict = verify(list(sources), policy, ledger=material.ledger, original=source)
     progress("Reading the releases")
     releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None
