@@ -27,10 +27,9 @@ from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.evolving.places import Places
-from reticent.engine.veil.house import House
 from reticent.engine.veil.people import hashes_of
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import Veiled, Veiling
+from reticent.engine.veil.veiling import Veiled, Veiling, house_of
 from reticent.errors import DataError
 from reticent.release.ledger import person_hashes
 
@@ -60,7 +59,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return house_of(policy, cls.kind).digest
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)

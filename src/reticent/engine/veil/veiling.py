@@ -29,6 +29,17 @@ ETA_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
 
+_LAST: dict[str, House] = {}
+
+
+def house_of(policy: Policy, kind: Kind) -> House:
+    """The house of a policy; the last one of every kind is kept, since a driver asks for its digest before the engine is built."""
+    house = _LAST.get(kind)
+    if house is None or house.policy is not policy:
+        house = _LAST[kind] = House.of(policy, kind)
+    return house
+
+
 @dataclass(frozen=True, repr=False)
 class Veiled:
     """A batch under the veil: its published columns, what is offered for each record, and whose it is, as the ledger says it.
@@ -53,7 +64,7 @@ class Veiling:
 
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
-        self.house = House.of(policy, kind)
+        self.house = house_of(policy, kind)
         self.people = People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
