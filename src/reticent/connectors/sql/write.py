@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from reticent.connectors.sql.url import parse
 from reticent.errors import ConnectorError, PolicyError
 from reticent.release.folder import read
+from reticent.release.types import typed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,9 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     """
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts, _ = read(folder)
+    about_release, parts, documents = read(folder)
+    codebook = documents.get("codebook", {})
+    parts = {part: typed(data, codebook.get("columns", ())) for part, data in parts.items()}
     engine = sa.create_engine(_address(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
@@ -45,6 +48,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
                 for batch in data.to_batches(max_chunksize=_ROWS):
                     if batch.num_rows:
                         link.execute(sa.insert(table), batch.to_pylist())
+            about_release |= {"documents": documents}
             link.execute(sa.insert(about), [{"manifest": json.dumps(about_release, sort_keys=True)}])
     except sa.exc.SQLAlchemyError as error:
         # Its message carries the rows it was given.

@@ -8,8 +8,8 @@ records of every value v. Shares of the group itself mix in the other members an
 Guarantee (to the recipient): sums of h over all records are exact; over a region they are unbiased if, given the values,
 records were put together without regard to the region (as Anatomy does it).
 
-Not covered: groups made of neighbours; groups with counterfeit values (delay-free), where counts are those listed and a
-listed value may have no record: such estimates are approximate.
+Not covered: groups made of neighbours. In groups with counterfeit values (delay-free) a listed value may have no record; each
+value of a group is taken to have one with the same probability, records / values listed: nearly so for the pool `matched`.
 
 Cost: groups x (values per group)^2, one inversion of K x K.
 
@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.errors import PolicyError
-from reticent.read.estimate.interval import plain, quantile
-from reticent.read.estimate.veil import Counts
+from reticent.read.estimate.interval import Spread, plain, quantile, score
+from reticent.read.estimate.veil import EXACT, Counts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,20 +50,29 @@ class Groups:
         groups: group of each line, as numbers from 0.
         values: its value's code.
         counts: how often it stands there.
+        records: records of each group, where they are fewer than the values listed.
     """
 
     size: int
     groups: Codes
     values: Codes
     counts: Codes
+    records: Codes | None = None
 
     def __repr__(self) -> str:
         return f"Groups({len(np.unique(self.groups))} groups, {self.size} values)"
 
     @cached_property
+    def _full(self) -> Vector:
+        """Per group the share of the listed values that have a record."""
+        listed = np.bincount(self.groups, self.counts).astype(np.float64)
+        return np.ones(len(listed)) if self.records is None else self.records / np.maximum(listed, 1)
+
+    @cached_property
     def totals(self) -> Vector:
-        """Records of each value."""
-        return np.bincount(self.values, self.counts, minlength=self.size).astype(np.float64)
+        """Records of each value; expected ones where groups are not full."""
+        weight = self.counts * self._full[self.groups]
+        return np.bincount(self.values, weight, minlength=self.size).astype(np.float64)
 
     @cached_property
     def _inverse(self) -> tuple[Vector, Vector]:
@@ -88,7 +97,8 @@ class Groups:
         right = np.repeat(start, size * size) + np.arange(len(left)) - np.repeat(times.cumsum() - times, times)
         left, right = order[left], order[right]
         flat = self.values[left].astype(np.int64) * self.size + self.values[right]
-        total = np.bincount(flat, self.counts[left] * self.counts[right], minlength=self.size**2)
+        weight = self.counts[left] * self.counts[right] * self._full[self.groups[left]]
+        total = np.bincount(flat, weight, minlength=self.size**2)
         return total.reshape(self.size, self.size).astype(np.float64)
 
     def scores(self, target: Vector) -> Vector:
@@ -115,10 +125,34 @@ class Groups:
             target: 1 for the values to count.
             level: of the interval.
         """
-        records, whole = np.bincount(region, minlength=int(self.groups.max(initial=-1)) + 1), self.totals.sum()
-        sums = records * self.scores(target)
-        estimate = np.array([sums.sum()])
-        # m^2 >= m for the m records of a group that count; and nothing is left to chance when the region is everybody.
-        variance = np.array([max((sums * (sums - 1)).sum(), 0.0) * max(1 - len(region) / whole, 0.0)])
-        low, high = plain(estimate, variance, np.array([len(region)]), quantile(level))
-        return Counts(estimate, variance, low, high, np.array([len(region)]))
+        return self.counts_by(region, np.zeros(len(region), dtype=np.int64), target, size=1, level=level)
+
+    def counts_by(self, region: Codes, by: Codes, target: Vector, *, size: int, level: float = 0.95) -> Counts:
+        """The same for several regions: `by` says which one each record belongs to."""
+        each = self.scores(target)
+        width, number = len(each), np.bincount(by, minlength=size)
+        pairs, records = np.unique(by.astype(np.int64) * width + region, return_counts=True)
+        at, sums = pairs // width, records * each[pairs % width]
+        estimate = np.bincount(at, sums, minlength=size).astype(np.float64)
+        # Nothing is left to chance when the region is everybody.
+        rest = np.maximum(1 - number / max(float(self.totals.sum()), 1.0), 0.0)
+        square = sums * (sums - 1)  # m^2 >= m for the m records of a group that count
+        variance = np.bincount(at, square, minlength=size) * rest
+        error = np.sqrt(np.bincount(at, square**2, minlength=size)) * rest
+        low, high = plain(estimate, variance, number, quantile(level))
+        few = error > EXACT * variance
+        if few.any():
+            spread = self._spread(each, target, number, rest).at_least(variance, np.clip(estimate, 0, number))
+            ends = score(estimate, spread, number, quantile(level))
+            low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
+            variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
+        return Counts(estimate, variance, low, high, number)
+
+    def _spread(self, each: Vector, target: Vector, number: Codes, rest: Vector) -> Spread:
+        """Variance as a function of the count, if all records were as likely to be in the region."""
+        weight = self.counts * self._full[self.groups]
+        error = weight * (each[self.groups] - target[self.values]) ** 2
+        mine, whole = target @ self.totals, self.totals.sum()
+        inside = error @ target[self.values] / max(mine, 1)
+        outside = error @ (1 - target[self.values]) / max(whole - mine, 1)
+        return Spread(rest * number * outside, rest * (inside - outside))

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 Step = Callable[[int, "Vector"], "Vector"]
 """The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
-# Variance estimates less exact than this give way to the variance that the channel tells.
-_EXACT = 0.1
+EXACT = 0.1
+"""Variance estimates less exact than this give way to the variance that the channel tells."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +180,7 @@ def counts(
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
     variance, error = _variance(at, sums.value, records.persons, groups)
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = error > _EXACT * variance if _alone(records) else np.zeros(groups, dtype=bool)
+    few = error > EXACT * variance if _alone(records) else np.zeros(groups, dtype=bool)
     if few.any():
         spread = _spread(veil, records.rows, at, target, groups).at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
