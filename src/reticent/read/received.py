@@ -70,7 +70,7 @@ def _together(parts: list[Parts]) -> Parts:
     return Parts(first.shape, first.kind, {"data": data}, first.veil, first.codebook)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Received:
     """A release in the hands of its recipient.
 

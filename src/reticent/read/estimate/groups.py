@@ -137,7 +137,7 @@ class Groups:
         # Nothing is left to chance when the region is everybody.
         rest = np.maximum(1 - number / max(float(self.totals.sum()), 1.0), 0.0)
         square = sums * (sums - 1)  # m^2 >= m for the m records of a group that count
-        variance = np.bincount(at, square, minlength=size) * rest
+        variance = np.asarray(np.bincount(at, square, minlength=size) * rest, dtype=np.float64)
         error = np.sqrt(np.bincount(at, square**2, minlength=size)) * rest
         low, high = plain(estimate, variance, number, quantile(level))
         few = error > EXACT * variance
@@ -152,7 +152,7 @@ class Groups:
         """Variance as a function of the count, if all records were as likely to be in the region."""
         weight = self.counts * self._full[self.groups]
         error = weight * (each[self.groups] - target[self.values]) ** 2
-        mine, whole = target @ self.totals, self.totals.sum()
-        inside = error @ target[self.values] / max(mine, 1)
-        outside = error @ (1 - target[self.values]) / max(whole - mine, 1)
+        mine, whole = float(target @ self.totals), float(self.totals.sum())
+        inside = error @ target[self.values] / max(mine, 1.0)
+        outside = error @ (1 - target[self.values]) / max(whole - mine, 1.0)
         return Spread(rest * number * outside, rest * (inside - outside))
