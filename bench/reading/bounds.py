@@ -21,13 +21,7 @@ def veil_bound(veil: Veil, rows: np.ndarray, values: np.ndarray, target: np.ndar
 
 
 def _excess(channel: Channel, theta: np.ndarray, target: np.ndarray) -> float:
-    seen = channel.seen
-    sets, at = np.unique(np.sort(channel.sets, axis=1), axis=0, return_inverse=True)
-    weights = np.bincount(at.reshape(-1), channel.weights)
-    copies = np.zeros((len(sets), len(channel.pi)))
-    for column in sets.T:
-        np.add.at(copies, (np.arange(len(sets)), column), 1)
-    law = (weights[:, None] * copies[:, seen]) / channel.pi[seen]
+    seen, law = channel.seen, _law(channel)
     theta, target = theta[seen] / max(theta[seen].sum(), 1e-12), target[seen]
     # Scaled by the square root of theta, so that rare values do not spoil the inversion.
     root = np.sqrt(np.maximum(theta, 1e-9))
@@ -35,6 +29,26 @@ def _excess(channel: Channel, theta: np.ndarray, target: np.ndarray) -> float:
     information = scaled.T @ (scaled / np.maximum(law @ theta, 1e-300)[:, None])
     wanted = root * target
     return max(float(wanted @ np.linalg.pinv(information, rcond=1e-9) @ wanted - target @ theta), 0.0)
+
+
+_LAWS: dict[int, tuple[Channel, np.ndarray]] = {}
+
+
+def _law(channel: Channel) -> np.ndarray:
+    """Probability of each set given each seen value; kept, since it is asked for again and again."""
+    if id(channel) not in _LAWS:
+        _LAWS[id(channel)] = channel, _law_of(channel)
+    return _LAWS[id(channel)][1]
+
+
+def _law_of(channel: Channel) -> np.ndarray:
+    seen = channel.seen
+    sets, at = np.unique(np.sort(channel.sets, axis=1), axis=0, return_inverse=True)
+    weights = np.bincount(at.reshape(-1), channel.weights)
+    copies = np.zeros((len(sets), len(channel.pi)))
+    for column in sets.T:
+        np.add.at(copies, (np.arange(len(sets)), column), 1)
+    return (weights[:, None] * copies[:, seen]) / channel.pi[seen]
 
 
 def groups_bound(groups: Groups, inside: np.ndarray, totals: np.ndarray, target: np.ndarray) -> float:

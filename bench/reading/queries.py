@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bench.reading.worlds import OTHER
 
-LEAST = 100
+LEAST = 200
 """Records that a region holds at least."""
 TELLS = 1.5
 """A condition goes with the value if it makes it so much more frequent, or rarer."""
@@ -33,7 +33,7 @@ def queries(table: pa.Table, fields: tuple[str, ...], hidden: str, number: int, 
     while len(out) < number:
         query = _query(cells, truth, rng)
         tells = max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS
-        if query.region.sum() >= LEAST and query.count >= 1 and (tells or len(out) % 2):
+        if query.region.sum() >= LEAST and query.count >= 10 and (tells or len(out) % 2):
             out.append(query)
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from reticent.read.load import Parts, shape_of
 from reticent.read.received import Received, read
 
 ORDERS = 64
+LEAST = 50
+"""Past records of a row of the prior, per candidate."""
+EVERYBODY = ("*", "*")
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,15 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     """First sights only, each under the prior of its row; and the rest of a person's life along a kernel, linked."""
     data = world.now
     labels = sorted(set(world.past[world.hidden].to_pylist()))
-    strata = sorted({*_rows(world.past, world.rows), *_rows(data, world.rows)})
+    full = Counter(_rows(world.past, world.rows))
+    strata = [EVERYBODY, *sorted(cells for cells, number in full.items() if number >= LEAST * world.l)]
     counts = _counts(world.past, world, labels, strata)
     stretches = _core.veil.stretches_of_counts(counts, l=world.l)
     orders = _core.veil.random_orders(len(labels), count=ORDERS, seed=bytes(32))
     kernel, document = _kernel(len(labels))
     house = _core.veil.Veil(key=_key(seed), l=world.l, stretches=stretches, orders=orders, kernel=kernel)
     at = {cells: row for row, cells in enumerate(strata)}
-    rows = np.array([at[cells] for cells in _rows(data, world.rows)], dtype=np.uint32)
+    rows = np.array([at.get(cells, 0) for cells in _rows(data, world.rows)], dtype=np.uint32)
     codes = {label: code for code, label in enumerate(labels)}
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
@@ -117,9 +122,10 @@ def _counts(past: pa.Table, world: World, labels: list[str], strata: list[tuple[
     code, row = {v: i for i, v in enumerate(labels)}, {s: i for i, s in enumerate(strata)}
     counts = np.zeros((len(strata), len(labels)))
     for stratum, value in zip(_rows(past, world.rows), past[world.hidden].to_pylist(), strict=True):
-        counts[row[stratum], code[value]] += 1
+        counts[row.get(stratum, 0), code[value]] += 1
+    counts[0] = counts.sum(axis=0)
     counts += 20 * counts.sum(axis=0) / counts.sum()
-    counts[counts < 2] = 0
+    counts[counts < 0.2] = 0
     return np.rint(counts * 1024).astype(np.uint64)
 
 
