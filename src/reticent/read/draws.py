@@ -70,7 +70,8 @@ def pool(estimates: npt.ArrayLike, variances: npt.ArrayLike, *, interval: float 
     between = values.var(axis=0, ddof=1)
     extra = (1 + 1 / m) * between
     total = within.mean(axis=0) + extra
-    freedom = (m - 1) * (total / np.maximum(extra, 1e-300)) ** 2
+    # Draws that agree leave the normal curve: more degrees of freedom than a million make no difference.
+    freedom = (m - 1) * np.minimum(total / np.maximum(extra, 1e-12 * total + 1e-300), 1e3) ** 2
     estimate, error = values.mean(axis=0), np.sqrt(total)
     half = np.array([_student(interval, df) for df in np.atleast_1d(freedom)]) * error
     return Pooled(estimate, error, freedom, estimate - half, estimate + half)

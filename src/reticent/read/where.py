@@ -131,6 +131,7 @@ def _unquoted(text: str) -> str:
 
 def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes | None = None) -> Match:
     """A condition over all cells of a column; each distinct cell is looked at once."""
+    cells = cells.cast(pa.string()) if pa.types.is_null(cells.type) else cells
     column = pc.dictionary_encode(cells)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     labels = column.dictionary.to_pylist()
