@@ -24,7 +24,7 @@ columns:
 privacy: {l: 3}
 prior: {file: prior.csv}
 table: {method: veil}
-series: {method: m-distinct, m: 3, max_risk: 0.5}
+series: {method: m-invariance, m: 3, max_risk: 0.5}
 stream: {method: delay-free, prior: {file: values.csv}}
 """
 
