@@ -31,7 +31,7 @@ METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
     """Coverage, width and error by data set and method; a regression on draws; the time of a million records."""
-    seeds, number, n = ((1,), 40, 6_000) if quick else ((1, 2, 3), 140, 20_000)
+    seeds, number, n = ((1,), 40, 6_000) if quick else ((1, 2, 3), 140, 15_000)
     lines: dict[str, list[dict[str, float]]] = {}
     for seed in seeds:
         for world in worlds(n, seed):

@@ -62,7 +62,9 @@ def groups_bound(groups: Groups, inside: np.ndarray, totals: np.ndarray, target:
     """
     share = np.clip(inside / np.maximum(totals, 1), 1e-4, 1 - 1e-4)
     number = int(groups.groups.max()) + 1
-    weight = groups.counts * (1.0 if groups.records is None else (groups.records / np.bincount(groups.groups, groups.counts))[groups.groups])
+    weight = groups.counts * (
+        1.0 if groups.records is None else (groups.records / np.bincount(groups.groups, groups.counts))[groups.groups]
+    )
     noise = np.bincount(groups.groups, weight * (share * (1 - share))[groups.values], minlength=number)
     root = np.sqrt(np.maximum(totals * share * (1 - share), 1e-9))
     dense = np.zeros((number, groups.size))

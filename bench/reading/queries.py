@@ -26,7 +26,9 @@ class Query:
     lift: float
 
 
-def queries(table: pa.Table, fields: tuple[str, ...], hidden: str, number: int, rng: np.random.Generator) -> list[Query]:
+def queries(
+    table: pa.Table, fields: tuple[str, ...], hidden: str, number: int, rng: np.random.Generator
+) -> list[Query]:
     cells = {name: np.array(table[name].to_pylist()) for name in fields}
     truth = np.array(table[hidden].to_pylist())
     out: list[Query] = []

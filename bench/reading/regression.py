@@ -19,7 +19,7 @@ def regression(*, quick: bool = False) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in ("veil", "anatomy"):
         near = []
-        for seed in (1,) if quick else (1, 2):
+        for seed in (1,):
             for world in worlds(6_000 if quick else 10_000, seed):
                 with tempfile.TemporaryDirectory() as folder:
                     opened = getattr(releases, name)(world, seed, Path(folder))
@@ -55,7 +55,7 @@ def _design(table: pa.Table, hidden: str, given: list[str], value: str) -> tuple
     columns = [np.ones(len(y))]
     for name in given:
         cells = np.array(table[name].to_pylist())
-        columns.append((cells == sorted(set(cells.tolist()))[0]).astype(float))
+        columns.append((cells == min(cells.tolist())).astype(float))
     return np.stack(columns, axis=1), y
 
 

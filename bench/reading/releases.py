@@ -75,7 +75,18 @@ def delay_free(world: World, seed: int, place: Path) -> Opened:
     (place / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
     rules = policy(world, stream={"method": "delay-free", "prior": {"file": "prior.csv"}}).to_dict()
     (place / "policy.json").write_text(json.dumps(rules))
-    words = ["stream", "feed.csv", "-p", "policy.json", "--store", "feed.db", "--to", "feed.ndjson", "--seed", str(seed)]
+    words = [
+        "stream",
+        "feed.csv",
+        "-p",
+        "policy.json",
+        "--store",
+        "feed.db",
+        "--to",
+        "feed.ndjson",
+        "--seed",
+        str(seed),
+    ]
     words = [str(place / word) if "." in word else word for word in words]
     app(words, standalone_mode=False)
     return Opened(read(place / "feed.ndjson"), data)

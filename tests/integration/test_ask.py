@@ -12,7 +12,20 @@ import reticent
 from reticent.cli import app, main
 from reticent.policy import Policy
 
-ILLS = ["asthma", "cancer", "croup", "diabetes", "flu", "gout", "hernia", "mumps", "sepsis", "stroke", "ulcer", "zoster"]
+ILLS = [
+    "asthma",
+    "cancer",
+    "croup",
+    "diabetes",
+    "flu",
+    "gout",
+    "hernia",
+    "mumps",
+    "sepsis",
+    "stroke",
+    "ulcer",
+    "zoster",
+]
 POLICY = """\
 version: 1
 person: id
@@ -179,7 +192,9 @@ def test_intervals_hold_as_often_as_they_say(place, shape):
         folder = place / f"{shape}-{seed}"
         method = None if shape == "veil" else "anatomy"
         store = place / "house.db" if shape == "veil" else None
-        made = reticent.anonymize(table, place / name, method=method, store=store, seed=None if shape == "veil" else seed)
+        made = reticent.anonymize(
+            table, place / name, method=method, store=store, seed=None if shape == "veil" else seed
+        )
         made.to_dir(folder)
         received = reticent.read(folder)
         sex, age, ill = (np.array(table[column].to_pylist()) for column in ("sex", "age", "ill"))

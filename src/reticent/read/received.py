@@ -410,7 +410,7 @@ def _shares(counts: Counts, match: Match, groups: Any) -> Counts:
 
 def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:
     columns: dict[str, Any] = {name: pa.array(list(cells)) for name, cells in names.items()}
-    figures = {"estimate": counts.estimate, "low": counts.low, "high": counts.high}
+    figures = {"estimate": np.clip(counts.estimate, counts.low, counts.high), "low": counts.low, "high": counts.high}
     return pa.table(columns | {name: pa.array(np.asarray(part, dtype=np.float64)) for name, part in figures.items()})
 
 

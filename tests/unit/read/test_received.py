@@ -225,10 +225,11 @@ def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simula
 
 
 def test_groups_of_a_stream_and_records_of_castle(tmp_path):
-    groups = [{"type": "group", "group": f"g{i}", "candidates": [[ILLS[i % 8], 1], [ILLS[(i * 3 + 1) % 8], 1]]} for i in range(40)]
-    tuples = [
-        {"type": "tuple", "group": f"g{i % 40}", "seq": i, "qi": {"age": i % 90}, "plain": {}} for i in range(80)
+    groups = [
+        {"type": "group", "group": f"g{i}", "candidates": [[ILLS[i % 8], 1], [ILLS[(i * 3 + 1) % 8], 1]]}
+        for i in range(40)
     ]
+    tuples = [{"type": "tuple", "group": f"g{i % 40}", "seq": i, "qi": {"age": i % 90}, "plain": {}} for i in range(80)]
     (tmp_path / "a.ndjson").write_text(lines(groups + tuples))
     assert reticent.read(tmp_path / "a.ndjson").count().estimate == pytest.approx(80)
     records = [

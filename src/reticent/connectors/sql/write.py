@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from reticent.connectors.sql.url import parse
 from reticent.errors import ConnectorError, PolicyError
+from reticent.read.load import parts_of
 from reticent.release.folder import read
 from reticent.release.types import typed
 
@@ -24,14 +25,14 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
-    """Writes every table of a release folder as `name_table`, and its manifest as `name_manifest`; says which tables.
+    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables.
 
     Raises:
         ConnectorError: one of the tables exists, or the database cannot be written.
     """
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts, documents = read(folder)
+    about_release, parts, documents = _stream(folder) if folder.is_file() else read(folder)
     codebook = documents.get("codebook", {})
     parts = {part: typed(data, codebook.get("columns", ())) for part, data in parts.items()}
     engine = sa.create_engine(_address(url))
@@ -59,6 +60,14 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     finally:
         engine.dispose()
     return tuple(catalogue.tables)
+
+
+def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
+    """A stream's file as the tables of a release."""
+    parts = parts_of(file)
+    files = {f"{name}.csv": "" for name in parts.tables}
+    documents = {"codebook": dict(parts.codebook)} | ({"veil": dict(parts.veil)} if parts.veil else {})
+    return {"shape": parts.shape, "kind": parts.kind, "files": files}, dict(parts.tables), documents
 
 
 def _address(url: str) -> sa.URL:

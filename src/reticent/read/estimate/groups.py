@@ -2,8 +2,10 @@
 
 A group publishes how often each value occurs in it, not whose it is. Let M be the composition of a record's group. Over
 all records E[M | v] is known exactly, because each value's records stand in the groups that list it: with
-Pi = sum over groups of M M' / n, pi = N / n and Pi c = pi o f, the sum h of c over the composition has mean f(v) over the
-records of every value v. Shares of the group itself mix in the other members and pull every answer toward the whole.
+Pi = sum over groups of M M' and Pi c = N o f, the sum h of c over the composition has mean f(v) over the records of every
+value v. Values with few records are held to that less closely (a ridge): exactly over all records of the target and over all others,
+nearly for each value by itself, and the interval is widened by what is left. Shares of the group itself mix in the other
+members and pull every answer toward the whole.
 
 Guarantee (to the recipient): sums of h over all records are exact; over a region they are unbiased if, given the values,
 records were put together without regard to the region (as Anatomy does it).
@@ -37,8 +39,17 @@ if TYPE_CHECKING:
     Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
 
-# Directions this much weaker than the strongest one are invisible.
-_WEAK = 1e-9
+# How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
+# closer, rare values would be followed to the last record, and their noise with them.
+_HOLD = 1.0
+# Means of the target and of the others that differ by less cannot be told apart.
+_VISIBLE = 1e-6
+# A value with fewer records is off by chance; the interval has it.
+_FREQUENT = 20
+# Share of the target that may be off before the answer is refused.
+_BLIND = 0.1
+# How much likelier, or less likely, a value's records are in a region than others (one standard deviation).
+_FAVOUR = 0.5
 # Which values of a group that is not full have a record is not quite chance: so much more variance covers it (bench/read.py).
 _OPEN = 1.2
 
@@ -77,19 +88,6 @@ class Groups:
         return np.bincount(self.values, weight, minlength=self.size).astype(np.float64)
 
     @cached_property
-    def _inverse(self) -> tuple[Vector, Vector]:
-        """Pseudo-inverse of the scaled moments, and a basis of what they do not show."""
-        scaled = self._moments / self._scale[:, None] / self._scale
-        values, vectors = np.linalg.eigh(scaled)
-        visible = values > _WEAK * max(values[-1], 1)
-        basis = vectors[:, visible]
-        return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
-
-    @property
-    def _scale(self) -> Vector:
-        return np.sqrt(np.maximum(self.totals, 1))
-
-    @property
     def _moments(self) -> Vector:
         """Sum over groups of M M': every line of a group beside every line of it."""
         order = np.argsort(self.groups, kind="stable")
@@ -103,21 +101,52 @@ class Groups:
         total = np.bincount(flat, weight, minlength=self.size**2)
         return total.reshape(self.size, self.size).astype(np.float64)
 
+    @cached_property
+    def _solver(self) -> Vector:
+        """(l + lambda Pi)^-1: the more records a value has, the closer its mean is held to its target."""
+        listed = np.bincount(self.groups, self.counts).astype(np.float64)
+        records = listed * self._full
+        size = float(records @ listed) / max(float(records.sum()), 1.0)
+        return np.asarray(np.linalg.inv(size * np.eye(self.size) + _HOLD * self._moments), dtype=np.float64)
+
+    @property
+    def _weights(self) -> Vector:
+        """Records behind each line."""
+        return np.asarray(self.counts * self._full[self.groups])
+
     def scores(self, target: Vector) -> Vector:
         """Per group, what each of its records adds to the estimate of a target.
 
         Raises:
             PolicyError: where the groups do not tell the target.
         """
-        inverse, invisible = self._inverse
-        wanted = np.where(self.totals > 0, self.totals * target, 0) / self._scale
-        if np.abs(wanted @ invisible).max(initial=0) > np.sqrt(_WEAK) * np.linalg.norm(wanted):
-            raise PolicyError(
-                "This count cannot be told from the groups: they all list the same values, or always these together.",
-                hint="Ask about all values that stand together, or about everybody.",
-            )
-        coefficients = inverse @ wanted / self._scale
-        return np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
+        mine, whole = float(target @ self.totals), float(self.totals.sum())
+        if mine <= 0 or mine >= whole:
+            return np.full(int(self.groups.max(initial=-1)) + 1, float(mine > 0))
+        coefficients = self._solver @ (target + _HOLD * self.totals * target)
+        each = np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
+        # Over all records of the target the mean is 1, over all others 0: what is asked of everybody is answered exactly.
+        line = self._weights * each[self.groups]
+        inside, outside = line @ target[self.values] / mine, line @ (1 - target[self.values]) / (whole - mine)
+        if inside - outside > _VISIBLE:
+            each = np.asarray((each - outside) / (inside - outside))
+            if self._off(each, target) <= _BLIND * mine:
+                return each
+        raise PolicyError(
+            "This count cannot be told from the groups: they all list the same values, or always these together.",
+            hint="Ask about all values that stand together, or about everybody.",
+        )
+
+    def _means(self, each: Vector) -> Vector:
+        """Mean of the scores over the records of each value."""
+        total = np.bincount(self.values, self._weights * each[self.groups], minlength=self.size)
+        return np.asarray(total / np.maximum(self.totals, 1e-12))
+
+    def _off(self, each: Vector, target: Vector) -> float:
+        """How far the means of frequent values are off their target, beyond what chance explains (three standard errors)."""
+        means = self._means(each)
+        noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
+        return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _FREQUENT].sum())
 
     def count(self, region: Codes, target: Vector, *, level: float = 0.95) -> Counts:
         """How many records of a region have a value of the target.
@@ -153,4 +182,8 @@ class Groups:
             float(error @ part[self.values]) / max(total, 1.0) * np.maximum(1 - records / max(total, 1.0), 0.0)
             for part, total, records in ((target, mine, count), (1 - target, whole - mine, number - count))
         )
-        return Spread(number * outside, inside - outside)
+        # A region that favours some values adds what the means of these are off, as far as they go together.
+        means = self._means(each)
+        off = ((self.totals * (means - target))[self.totals > 0] ** 2).sum()
+        part = number / max(whole, 1.0)
+        return Spread(number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0), inside - outside)

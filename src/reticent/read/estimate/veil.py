@@ -182,10 +182,10 @@ def counts(
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
     variance, error = _variance(at, sums.value, records.persons, groups)
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    # Several records of a person, and later events, vary a little otherwise than the channel says: it widens, never narrows.
     few = error > _EXACT * variance
     if few.any():
-        spread = _spread(veil, records.rows, at, target, groups).at_least(variance, np.clip(estimate, 0, number))
+        spread = _known_spread(veil, records, at, target, variance)
+        spread = spread.at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
@@ -291,6 +291,16 @@ def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, siz
     shape = (size, len(veil.eta))
     moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
     return _total(groups, own, size) + moved**2 @ veil.eta_variance
+
+
+def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, variance: Vector) -> Spread:
+    """The channel's spread for first sights; later events have their part of the variance that was seen."""
+    if not records.later:
+        return _spread(veil, records.rows, groups, target, len(variance))
+    first = np.flatnonzero(np.asarray(records.events) == 0)
+    spread = _spread(veil, records.rows[first], groups[first], target, len(variance))
+    number, sights = (np.bincount(part, minlength=len(variance)) for part in (groups, groups[first]))
+    return Spread(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
 
 
 def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:
