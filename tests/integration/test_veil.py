@@ -79,7 +79,8 @@ def test_one_house_shows_a_person_the_same_candidates_again(place):
     assert release(place, "c", store="other.db").exit_code == 0
     assert candidates(place / "a") != candidates(place / "c")
     assert run("verify", place / "a", "-p", place / "policy.yaml").exit_code == 0
-    assert sorted(path.name for path in (place / "a").iterdir()) == ["data.csv", "release.json", "veil.json"]
+    names = ["README.txt", "codebook.json", "data.csv", "release.json", "veil.json"]
+    assert sorted(path.name for path in (place / "a").iterdir()) == names
 
 
 def test_without_a_store_or_under_another_l_nothing_is_published(place):

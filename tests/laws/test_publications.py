@@ -41,6 +41,8 @@ FILES = {
     "counterfeits.parquet",
     "plain.parquet",
     "veil.json",
+    "codebook.json",
+    "README.txt",
 }
 KEYS = {
     *("kind", "shape", "method", "policy_hash", "guarantee", "counts", "metrics", "explain", "seeded"),

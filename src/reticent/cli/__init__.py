@@ -21,6 +21,7 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
+    "ask": "reticent.cli.ask",
     "export": "reticent.cli.export",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",

@@ -20,6 +20,7 @@ def show_steps(folder: Path, rows: int) -> None:
     _series(folder, rows)
     _feed(folder, rows)
     _audit(folder)
+    _ask(folder)
     say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv")
     say("To see it in a browser: make serve")
 
@@ -129,3 +130,22 @@ def _audit(folder: Path) -> None:
     policy = folder / "general.policy.yaml"
     _run("audit", folder / "general", "-p", policy, "--original", folder / "hospital.csv", "-o", report)
     say(f"The report is one file for a browser: {report}")
+
+
+def _ask(folder: Path) -> None:
+    _title(6, "What the recipient gets")
+    from collections import Counter
+
+    from reticent.connectors.files import read_table
+    from reticent.read.received import read
+
+    say("Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
+    rows = read_table(folder / "hospital.csv").to_pylist()
+    value = Counter(row["diagnosis"] for row in rows).most_common(1)[0][0]
+    where = "length_of_stay>=7"
+    _run("ask", folder / "anatomy", "--value", value, "--where", where, "--by", "sex")
+    for row in read(folder / "anatomy").count(value, where=where, by="sex").to_list():
+        mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"] == value]
+        truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)
+        words = "holds" if row["low"] <= truth <= row["high"] else "misses"
+        say(f"  {row['sex']}: the truth is {truth}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it.")

@@ -19,6 +19,7 @@ from reticent.audit.persons import Input
 from reticent.engine.base import Members, Original
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger, LedgerEntry
+from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def let_through(
     Raises:
         GuaranteeError: a claim is refuted; nothing was published.
     """
+    release = with_codebook(release, policy)
     payload, members = to_bytes(release), members or Members.nobody()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(

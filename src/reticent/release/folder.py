@@ -23,6 +23,9 @@ import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
+from reticent.release.readme import NAME as README
+from reticent.release.readme import readme
+from reticent.release.types import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,18 +72,23 @@ def refuse_taken(path: Path) -> None:
 
 def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {}
+    codebook = release.documents.get("codebook")
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"
         with _new(target) as file:
             if file_format == "csv":
                 pa.csv.write_csv(table, file)
             else:
-                pq.write_table(table, file)
+                pq.write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
     for name, document in release.documents.items():
         with _new(target := draft / f"{name}.json") as file:
             file.write(json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n")
         files[target.name] = _digest(target)
+    if codebook:
+        with _new(target := draft / README) as file:
+            file.write(readme(codebook).encode())
+        files[README] = _digest(target)
     text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
     with _new(draft / MANIFEST) as file:
         file.write(text.encode())
@@ -117,6 +125,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
                 )
+            if file.name == README:
+                continue
             if file.suffix == ".json":
                 documents[file.stem] = json.loads(file.read_bytes())
             else:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 SHAPES = {
     "generalised": "one table, its quasi-identifiers made coarser",
@@ -86,3 +84,42 @@ def _other(name: str, value: Any) -> str:
         )
     plain = f"{name.replace('_', ' ')}: {value}"
     return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain
+
+
+_GENERALISED = (
+    "A cell such as [40, 60) stands for every value in it, {a, b} for one of the two, 12*** for every code that begins so, * for anything.",
+    "Sensitive values are exact.",
+)
+_GROUPS = (
+    "Records with the same group share the values that are listed for the group; whose is whose is not told.",
+    "Do not divide a group's values evenly among its records: where fields and values go together that is wrong, often by a factor of two. Invert the groups, as `reticent ask` does.",
+)
+HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
+    "generalised": _GENERALISED,
+    "anatomy": _GROUPS,
+    "m-distinct": (
+        *_GENERALISED[:1],
+        "Each line is one value of its group, not of one person; counterfeits.csv says how many lines of a group belong to nobody.",
+    ),
+    "veil": (
+        "Each record shows l candidates, in alphabetical order; the true value is one of them, except for the share eta of veil.json. A candidate that stands twice weighs twice.",
+        "Do not count candidates, nor shares of them. The channel is known: `reticent ask` inverts it, without bias and with intervals that hold.",
+    ),
+    "stream": _GROUPS,
+}
+_COUNTS = "Counts and shares of values, by published fields, with the intervals that `reticent ask` gives."
+MAY: Mapping[str, tuple[str, ...]] = {
+    "generalised": (
+        "Counts of values among published records, between the bounds that `reticent ask` gives.",
+        "Relations between fields as coarse as they are published.",
+    ),
+    "anatomy": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
+    "m-distinct": ("Counts of values among published records, between the bounds that `reticent ask` gives.",),
+    "veil": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
+    "stream": (_COUNTS, "Changes of the level over time, where the intervals show them."),
+}
+MAY_NOT = (
+    "Anything about a single person: a candidate, a group or a class is no diagnosis.",
+    "That two records belong to the same person, unless the release says so itself.",
+    "Figures without their interval: what looks like a difference may be the noise of the method.",
+)
