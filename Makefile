@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find core/src -name '*.rs') core/Cargo.toml core/Cargo.lock
-EXTRAS := server,kafka,postgres,fhir
+EXTRAS := server,kafka,postgres,fhir,audit,excel,stats,mysql
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
+from reticent.release.formula import escaped, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
         target = draft / f"{name}.{file_format}"
         with _new(target) as file:
             if file_format == "csv":
-                pa.csv.write_csv(table, file)
+                pa.csv.write_csv(escaped(table), file)
             else:
                 pq.write_table(table, file)
         files[target.name] = _digest(target)
@@ -156,7 +157,7 @@ def read_csv(file: Path) -> pa.Table:
     options = pa.csv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
-    return pa.csv.read_csv(file, convert_options=options)
+    return plain(pa.csv.read_csv(file, convert_options=options))
 
 
 def _digest(file: Path) -> str:

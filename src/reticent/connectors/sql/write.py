@@ -59,6 +59,11 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
 
 def _address(url: str) -> sa.URL:
     base = parse(url)
+    if base.dialect not in ("sqlite", "postgresql"):
+        raise PolicyError(
+            f"Releases are not written to {base.dialect}.",
+            hint="Write to postgresql:// or sqlite:///, or use the folder.",
+        )
     if base.dialect == "sqlite":
         if not base.path.exists():
             _private(base.path)
