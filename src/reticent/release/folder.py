@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from reticent.disk import make_folder, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
 from reticent.release.formula import escaped, plain
@@ -44,7 +45,7 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
+        make_folder(draft)
         _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
@@ -91,7 +92,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
 @contextlib.contextmanager
 def _new(path: Path) -> Iterator[IO[bytes]]:
     """A new file for its owner alone, on disk when the block ends."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with os.fdopen(open_new(path), "wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -163,12 +164,3 @@ def read_csv(file: Path) -> pa.Table:
 def _digest(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Waits until the disk has a file, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

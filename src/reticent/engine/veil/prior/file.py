@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.disk import OWNER_FILE
 from reticent.engine.veil.prior.fields import MISSING
 from reticent.policy.hierarchy import ROOT
 
@@ -30,7 +31,7 @@ _VALUE, _COUNT = "value", "count"
 
 def write_prior(prior: Prior, path: Path) -> None:
     """Writes a prior; `reticent.policy.prior` reads it."""
-    path.touch(mode=0o600)
+    path.touch(mode=OWNER_FILE)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([*prior.columns, _VALUE, _COUNT])
