@@ -17,6 +17,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from reticent.errors import DataError
+from reticent.release.formula import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -233,7 +234,7 @@ def _read_csv(file: Path) -> pa.Table:
         quoted_strings_can_be_null=False,
         null_values=[""],
     )
-    return pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True))
+    return plain(pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True)))
 
 
 def _digest(file: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
+from reticent.disk import OWNER_FILE, make_folder
 from reticent.errors import PolicyError
 from reticent.policy.prior import report_name
 
@@ -85,11 +86,11 @@ class Bundle:
                 f"{absent[0].place}: the policy names {len(absent)} files that were not sent.",
                 hint="Send them along, under plain names.",
             )
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, parents=True, exist_ok=True)
         for name, content in self.files.items():
             path = folder / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.touch(mode=0o600)
+            make_folder(path.parent, parents=True, exist_ok=True)
+            path.touch(mode=OWNER_FILE)
             path.write_bytes(content)
         return policy
 

@@ -58,6 +58,15 @@ def guess(table: pa.Table) -> list[Guess]:
     return _one_sensitive(guesses)
 
 
+def settings_of(guesses: Sequence[Guess]) -> dict[str, Any]:
+    """The guesses as the plain values of a policy."""
+    columns = {g.column: g.role if g.hierarchy is None else {"role": g.role, "hierarchy": g.hierarchy} for g in guesses}
+    wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
+    person = guess_person(guesses)
+    privacy = {"k": 5} | ({"l": 3} if wide else {}) | {"suppression": 0.02}
+    return {"version": 1, "columns": columns, "privacy": privacy} | ({"person": person} if person else {})
+
+
 def guess_person(guesses: Sequence[Guess]) -> str | None:
     """The identifier that most likely names the person: by its name, before all one that repeats."""
     names = [g.column for g in guesses if g.role == "identifier"]

@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from reticent.disk import make_folder, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
+from reticent.release.formula import escaped, plain
 from reticent.release.readme import NAME as README
 from reticent.release.readme import readme
 from reticent.release.types import typed
@@ -46,7 +48,7 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
+        make_folder(draft)
         _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
@@ -77,7 +79,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
         target = draft / f"{name}.{file_format}"
         with _new(target) as file:
             if file_format == "csv":
-                pa.csv.write_csv(table, file)
+                pa.csv.write_csv(escaped(table), file)
             else:
                 pq.write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
@@ -98,7 +100,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
 @contextlib.contextmanager
 def _new(path: Path) -> Iterator[IO[bytes]]:
     """A new file for its owner alone, on disk when the block ends."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with os.fdopen(open_new(path), "wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -166,18 +168,9 @@ def read_csv(file: Path) -> pa.Table:
     options = pa.csv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
-    return pa.csv.read_csv(file, convert_options=options)
+    return plain(pa.csv.read_csv(file, convert_options=options))
 
 
 def _digest(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Waits until the disk has a file, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,6 +16,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
+from reticent.disk import open_private
 from reticent.errors import StateError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
             hint="Check the path. `reticent evolve init` makes a table's store; stream, republish and serve make their own.",
         )
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(open_private(path, os.O_CREAT | os.O_RDWR))
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT, ladder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scipy.sparse import csr_array
 
     from reticent.policy import Policy
 
@@ -34,6 +35,8 @@ def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Po
         pairs |= {(row, number[ROOT]) for row in range(len(values))}
     pairs |= _ranges(values, labels) | _sets(values, labels)
     rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    from scipy.sparse import csr_array  # of the extra `audit`
+
     return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.connectors.sql.url import parse
+from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
 from reticent.release.folder import read
@@ -72,6 +73,11 @@ def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, 
 
 def _address(url: str) -> sa.URL:
     base = parse(url)
+    if base.dialect not in ("sqlite", "postgresql"):
+        raise PolicyError(
+            f"Releases are not written to {base.dialect}.",
+            hint="Write to postgresql:// or sqlite:///, or use the folder.",
+        )
     if base.dialect == "sqlite":
         if not base.path.exists():
             _private(base.path)
@@ -82,7 +88,7 @@ def _address(url: str) -> sa.URL:
 def _private(path: Path) -> None:
     """A new database belongs to its owner alone, as every file does that is written here."""
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(open_new(path))
     except OSError as error:
         raise ConnectorError(
             f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the folder and its permissions."

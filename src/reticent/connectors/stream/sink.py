@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reticent.audit.published import CODEBOOK
 from reticent.connectors.files.atomic import write_text
+from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
 
 
@@ -22,7 +23,7 @@ class FileSink:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise _failed(str(path), error) from None
 
@@ -52,13 +53,13 @@ class FileSink:
 
     def _ours(self) -> bool:
         """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
-        return os.pread(self._fd, 8, 0) in (b'{"type":', b"")
+        return read_at(self._fd, 8, 0) in (b'{"type":', b"")
 
     def write(self, payload: bytes) -> None:
         """Writes and waits until the disk has it."""
         try:
             _write_all(self._fd, payload)
-            os.fdatasync(self._fd)
+            sync_data(self._fd)
         except OSError as error:
             raise _failed(str(self._path), error) from None
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.disk import OWNER_FILE
 from reticent.engine.veil.domain import MISSING
 from reticent.engine.veil.prior.report import figures
 from reticent.policy.hierarchy import ROOT
@@ -49,7 +50,7 @@ def strata_of(prior: Prior) -> Strata:
 
 def write_prior(prior: Prior, path: Path) -> None:
     """Writes a prior; `reticent.policy.prior` reads it."""
-    path.touch(mode=0o600)
+    path.touch(mode=OWNER_FILE)
     strata = strata_of(prior)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
@@ -60,7 +61,7 @@ def write_prior(prior: Prior, path: Path) -> None:
 
 def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
     """Writes a kernel of few numbers: the stay of each value, and the share of the changes within the parent node."""
-    path.touch(mode=0o600)
+    path.touch(mode=OWNER_FILE)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(_KERNEL)
@@ -77,7 +78,7 @@ def write_fit(fitted: FittedPrior, path: Path) -> list[Path]:
     files = {"prior": path} | ({"kernel": kernel} if fitted.kernel is not None else {})
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
     report = path.with_name(report_name(path.name))
-    report.touch(mode=0o600)
+    report.touch(mode=OWNER_FILE)
     report.write_text(json.dumps({"sha256": digests} | figures(fitted), indent=1) + "\n", encoding="utf-8")
     return [*files.values(), report]
 
