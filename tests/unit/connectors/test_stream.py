@@ -23,7 +23,8 @@ RULES = {
     "version": 1,
     "person": "who",
     "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
-    "stream": {"l": 2, "prior": {"file": "prior.csv"}},
+    "privacy": {"l": 2},
+    "prior": {"file": "prior.csv"},
 }
 
 
@@ -57,7 +58,7 @@ def test_a_file_is_released_and_verifies(policy, tmp_path):
     done = release(policy, tmp_path, tmp_path / "in.csv")
     assert done.counts.published == 300
     assert seqs(tmp_path / "out.ndjson") == list(range(300))
-    first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple")
+    first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record")
     assert first == first | {"qi": {"age": 20, "town": "t0"}, "plain": {"note": "x"}}
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 

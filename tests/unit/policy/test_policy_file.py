@@ -24,7 +24,7 @@ privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
 evolving: {method: sealed, l: 10}
 series: {method: "m-distinct*", max_risk: 0.25}
-stream: {method: sealed, l: 10}
+stream: {method: delay-free, l: 10}
 """
 
 
