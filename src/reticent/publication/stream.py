@@ -212,7 +212,6 @@ class Stream:
             watch: sees the run go by.
         """
         self._start = time.perf_counter()
-        sink.describe(self.publication.codebook())
         self._resend(sink)
         known = source.regular or (replayed and self.position.offset > 0)
         if known:
@@ -240,6 +239,7 @@ class Stream:
     def _resend(self, sink: Sink) -> None:
         """Sends again, byte for byte, what was stored and perhaps not sent."""
         sink.resume(max(0, self.position.out - len(self.undelivered)), len(self.undelivered))
+        sink.describe(self.publication.codebook())
         if self.undelivered:
             sink.write(self.undelivered)
         self.undelivered = b""
