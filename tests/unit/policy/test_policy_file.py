@@ -24,7 +24,7 @@ privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
 evolving: {method: sealed, l: 10}
 series: {method: "m-distinct*", max_risk: 0.25}
-stream: {method: delay-free, l: 10}
+stream: {method: veil, l: 10}
 """
 
 
@@ -236,3 +236,10 @@ def test_the_order_of_records_is_a_column_that_is_not_sensitive(events):
     columns = {"id": "identifier", "visit": "identifier", "ill": "sensitive"}
     with pytest.raises(PolicyError, match=r"person\.events"):
         Policy.from_dict({"version": 1, "person": {"column": "id", "events": events}, "columns": columns})
+
+
+def test_the_method_that_went_is_refused_with_the_word_that_came(tmp_path):
+    with pytest.raises(PolicyError, match=r"method: veil, with person: and prior:"):
+        Policy.load(write(tmp_path, GOOD.replace("stream: {method: veil, l: 10}", "stream: {method: sealed}")))
+    with pytest.raises(PolicyError, match="'epochs' is not known here"):
+        Policy.load(write(tmp_path, GOOD.replace("stream: {method: veil, l: 10}", "stream: {epochs: fixed}")))
