@@ -242,7 +242,6 @@ def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
         pytest.skip("there is no neighbour")
     monkeypatch.setattr(Veil, "_settle", lambda *given: replace(given_veiled := settle(*given), **forge(given_veiled)))
     publication = StreamPublication(case.rules(), rng=Rng.from_seed(1))
-    table = case.table(1, N)
+    parts = [publication.reader.table(case.table(1, N).slice(at, size)) for at in range(0, N, size)]
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
-        for at in range(0, N, size):
-            publication.take(publication.reader.table(table.slice(at, size)))
+        list(map(publication.take, parts))

@@ -67,10 +67,8 @@ def test_persons_keep_their_places_one_by_one_and_in_batches(monkeypatch):
     rng, persons, twin = np.random.default_rng(3), Persons(), {}
     for step in range(60):
         names = np.unique(rng.integers(0, 500, 20).astype(np.uint64))
-        if step % 2:
-            found = [persons.place(int(name)) for name in names]
-        else:
-            found = persons.places(names).tolist()
+        one_by_one = step % 2 == 1
+        found = [persons.place(int(name)) for name in names] if one_by_one else persons.places(names).tolist()
         assert found == [twin.setdefault(int(name), len(twin)) for name in names]
     assert persons.names().tolist() == list(twin)
     again = Persons.of(persons.names())

@@ -65,7 +65,10 @@ def test_a_feed_keeps_the_files_of_others(tmp_path):
     (tmp_path / "prior.csv").write_text("value,count\nflu,1\n")
     first = files.write_feed(tmp_path / "a.csv", 50, seed=1)
     assert [path.name for path in first][1:3] == ["a.prior.csv", "kernel.csv"]
-    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 50, seed=2)][1:3] == ["b.prior.csv", "kernel.csv"]
+    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 50, seed=2)][1:3] == [
+        "b.prior.csv",
+        "kernel.csv",
+    ]
     assert (tmp_path / "prior.csv").read_text() == "value,count\nflu,1\n"
     assert Policy.load(tmp_path / "a.policy.yaml").prior.file == "a.prior.csv"
 
