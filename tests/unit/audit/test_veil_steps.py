@@ -37,6 +37,30 @@ def test_steps_are_those_of_some_matching():
         assert possible.impossible_steps(np.array([before]), np.array([after])) == (not expected)
 
 
+@pytest.mark.parametrize("density", [0.15, 0.4, 0.8])
+def test_any_kernel_is_followed_as_by_trying_all_ways(density):
+    rng, size, l = np.random.default_rng(5), 8, 4
+    open_ = rng.random((size, size)) < density
+    rows = [np.flatnonzero(row).tolist() or [v] for v, row in enumerate(open_)]
+    kernel = {"starts": np.cumsum([0, *map(len, rows)]).tolist(), "targets": sum(rows, [])}
+    kernel["weights"] = [1] * len(kernel["targets"])
+    given = {
+        "l": l,
+        "domain": [f"{v}" for v in range(size)],
+        "stretches": [[ONE // 2] * size],
+        "orders": [list(range(size))],
+    }
+    possible = Possible(DOCUMENT | given | {"kernel": kernel})
+    before, after = (np.sort(rng.integers(0, size, (400, l)), axis=1) for _ in range(2))
+    expected = [
+        any(all(w in rows[v] for v, w in zip(a, turned, strict=True)) for turned in itertools.permutations(b))
+        for a, b in zip(before.tolist(), after.tolist(), strict=True)
+    ]
+    assert [possible.leads(a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
+    assert possible.impossible_steps(before, after) == expected.count(False)
+    assert len(possible._doubtful(before, after, possible._matrix)) >= expected.count(False)
+
+
 def test_without_a_kernel_nothing_moves():
     possible = Possible(DOCUMENT | {"kernel": None})
     for before, after in itertools.product(SETS, SETS):
