@@ -65,8 +65,7 @@ def test_messages_are_acknowledged_and_released(tmp_path):
         process.send_signal(signal.SIGTERM)
         said = process.stderr.read()
         assert process.wait() == 0, said
-    tuples = [line for line in out if line["type"] == "tuple"]
-    assert len(tuples) == 60
+    assert sum(line["type"] == "record" for line in out) == 60
     assert "60 of 60 records released" in said
     assert "1 dead letters" in said
     assert not any(row["patient_id"] in json.dumps(out) for row in rows)

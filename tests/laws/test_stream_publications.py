@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -12,8 +13,10 @@ from cases import CASES, people
 
 from reticent import verify
 from reticent.connectors.stream import FileSource, Stream
+from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Groups, Placed
 from reticent.engine.stream.delay_free import DelayFree
+from reticent.engine.stream.veil import Veil
 from reticent.errors import GuaranteeError
 from reticent.publication import stream_publication
 from reticent.publication.stream import StreamPublication
@@ -202,3 +205,43 @@ def test_a_group_the_judge_has_not_seen_is_not_joined(monkeypatch):
     monkeypatch.setattr(publication.engine, "place", lambda *_: placed)
     with pytest.raises(GuaranteeError):
         publication.take(publication.reader.table(people(1, 1)))
+
+
+def turned(veiled):
+    return {"candidates": veiled.candidates[:, ::-1].copy()}
+
+
+def uncounted(veiled):
+    return {"events": np.zeros_like(veiled.events)}
+
+
+def torn(veiled):
+    """Every set from the same neighbour: later sets do not follow those before them, first ones are of other rows."""
+    return {"candidates": np.roll(veiled.candidates, 1, axis=0).copy(), "rows": veiled.rows}
+
+
+def elsewhere(veiled):
+    return {"rows": np.where(veiled.events > 0, 1 - veiled.rows, veiled.rows).astype(np.uint32)}
+
+
+def rare(veiled):
+    return {"candidates": np.zeros_like(veiled.candidates)}
+
+
+def named(veiled):
+    return {"names": veiled.persons}
+
+
+@pytest.mark.parametrize("size", [1, 400])
+@pytest.mark.parametrize("forge", [turned, uncounted, torn, elsewhere, rare, named])
+def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
+    """Record by record and in one batch: the judge looks at each set, and at what follows what."""
+    case = next(case for case in STREAMS if case.method == "veil")
+    settle = Veil._settle
+    if forge is torn and size == 1:
+        pytest.skip("there is no neighbour")
+    monkeypatch.setattr(Veil, "_settle", lambda *given: replace(given_veiled := settle(*given), **forge(given_veiled)))
+    publication = StreamPublication(case.rules(), rng=Rng.from_seed(1))
+    parts = [publication.reader.table(case.table(1, N).slice(at, size)) for at in range(0, N, size)]
+    with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
+        list(map(publication.take, parts))

@@ -50,7 +50,7 @@ def records(n: int, first: int = 0) -> list[dict]:
 
 def check(lines: list[dict], given: list[dict], wanted: Policy, folder: Path, shard: int) -> None:
     """Every record once, among candidates that hold its value, each person's events in order; and the judge agrees."""
-    assert lines[0]["type"] == "codebook"
+    assert lines[0]["type"] == "codebook", "the codebook stands before the first line"
     records = [line for line in lines if line["type"] == "record"]
     assert Counter(line["plain"]["ward"] for line in records) == Counter(record["ward"] for record in given)
     values = {record["ward"]: record for record in given}

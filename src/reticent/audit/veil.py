@@ -91,7 +91,7 @@ class Line:
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
     def sets(self, row: int) -> NDArray[np.int64]:
-        """Every set of candidates that the row can give, some of them several times."""
+        """Every set of candidates that the row can give, as sorted codes; some of them several times."""
         return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
 
     def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:

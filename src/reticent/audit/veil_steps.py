@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.int64]
 
 _WORD = (1 << 64) - 1
+# Values up to which the kernel is written out as a matrix.
+_DENSE = 4_096
 
 
 class Possible:
@@ -34,7 +36,9 @@ class Possible:
         self._plain = [int(factor) for factor in self._factors]
         self._sets: dict[int, npt.NDArray[np.uint64]] = {}
         self._followers = _followers(document.get("kernel"), len(self.line.domain))
-        self._pairs = None if self._followers is None else _pairs(self._followers, len(self.line.domain))
+        self._matrix = (
+            _matrix(self._followers) if self._followers is not None and len(self._followers) <= _DENSE else None
+        )
         self._all_stay = self._followers is None or all(v in after for v, after in enumerate(self._followers))
         """Whether every value may stay, so that a set that did not change needs no look."""
         self._steps: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
@@ -76,13 +80,25 @@ class Possible:
         if self._all_stay:
             moved = (before != after).any(axis=1)
             before, after = before[moved], after[moved]
-        if self._pairs is None:
+        if self._followers is None:
             return len(before)
-        pairs = before * len(self.line.domain) + after
-        at = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
-        # Slot by slot as they stand is one way; most often it is open.
-        doubtful = np.flatnonzero((self._pairs[at] != pairs).any(axis=1))
+        doubtful = np.arange(len(before)) if self._matrix is None else self._doubtful(before, after, self._matrix)
         return sum(not self._follows(before[i].tolist(), after[i].tolist()) for i in doubtful)
+
+    def _doubtful(self, before: Codes, after: Codes, matrix: npt.NDArray[np.bool_]) -> Codes:
+        """Those for which the first way that comes to mind is closed: the slots with the fewest ways choose first."""
+        ways = matrix[before[:, :, None], after[:, None, :]]
+        out, into = ways.sum(axis=2), ways.sum(axis=1)
+        # With so many ways out of every slot and into every slot there must be a matching (Hall).
+        unsure = np.flatnonzero(out.min(axis=1) + into.min(axis=1) < self.line.l)
+        ways, into, each = ways[unsure], into[unsure], np.arange(len(unsure))
+        lost = np.zeros(len(unsure), dtype=bool)
+        for slots in np.argsort(out[unsure], axis=1, kind="stable").T:
+            choice = np.where(ways[each, slots], into, self.line.l + 1)
+            to = choice.argmin(axis=1)
+            lost |= choice[each, to] > self.line.l
+            ways[each, :, to] = False
+        return unsure[lost]
 
     def _follows(self, before: Sequence[int], after: Sequence[int]) -> bool:
         key = tuple(before), tuple(after)
@@ -120,5 +136,8 @@ def _followers(kernel: Any, size: int) -> list[frozenset[int]] | None:
     return [frozenset(targets[starts[v] : starts[v + 1]]) for v in range(size)]
 
 
-def _pairs(followers: list[frozenset[int]], size: int) -> npt.NDArray[np.int64]:
-    return np.array([v * size + to for v, after in enumerate(followers) for to in sorted(after)], dtype=np.int64)
+def _matrix(followers: list[frozenset[int]]) -> npt.NDArray[np.bool_]:
+    matrix = np.zeros((len(followers), len(followers)), dtype=bool)
+    for value, after in enumerate(followers):
+        matrix[value, list(after)] = True
+    return matrix

@@ -113,7 +113,9 @@ def _series(folder: Path, rows: int) -> None:
 
 def _feed(folder: Path, rows: int) -> None:
     _title(4, "A feed that cannot wait")
-    say("Each record is released the moment it arrives, among equally likely candidates.")
+    say(
+        "Each record is released the moment it arrives, its diagnosis among ten candidates; a prior beside it says what readers know."
+    )
     feed, policy = folder / "feed.csv", folder / "feed.policy.yaml"
     _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", feed)
     _run("stream", feed, "-p", policy, "--store", folder / "feed.db", "--to", folder / "feed.ndjson")

@@ -158,10 +158,13 @@ class StreamPublication:
 
 def keys_of(policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Rng:
     """The keys of a stream: its own, and that of the house, which belongs to one l and one prior for life."""
-    if seed is not None:
-        return Rng.from_seed(seed)
+    return Rng(store.key(name), house=house_of(policy, store)) if seed is None else Rng.from_seed(seed)
+
+
+def house_of(policy: Policy, store: Store) -> bytes:
+    """The key of the house; none for methods without. Refuses another l or prior than the house has."""
     digest = stream_class(policy.stream.method).pinned(policy)
-    return Rng(store.key(name), house=store.house(digest) if digest else b"")
+    return store.house(digest) if digest else b""
 
 
 def _parted(state: bytes) -> tuple[bytes, list[bytes]]:

@@ -75,22 +75,37 @@ def test_census_beside_its_policy(tmp_path, layout):
     assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("occupation",)
 
 
-def test_feed_with_prior(tmp_path):
+def test_feed_with_prior_and_kernel(tmp_path):
     written = files.write_feed(tmp_path / "a.csv", 100, seed=1)
-    assert [path.name for path in written] == ["a.csv", "prior.csv", "a.policy.yaml"]
-    assert (tmp_path / "prior.csv").read_text().startswith("value,count\n")
-    assert Policy.load(tmp_path / "a.policy.yaml").prior.file == "prior.csv"
+    assert [path.name for path in written] == ["a.csv", "prior.csv", "kernel.csv", "a.policy.yaml"]
+    assert (tmp_path / "prior.csv").read_text().startswith("sex,age,value,count\n")
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    assert (policy.prior.file, policy.prior.kernel.file) == ("prior.csv", "kernel.csv")
     with pytest.raises(PolicyError):
         files.write_feed(tmp_path / "prior.csv", 1)
 
 
-def test_two_feeds_in_one_folder_keep_their_priors(tmp_path):
-    files.write_feed(tmp_path / "a.csv", 100, seed=1)
-    first = (tmp_path / "prior.csv").read_bytes()
-    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 100, seed=2)][1] == "b.prior.csv"
-    assert [path.name for path in files.write_feed(tmp_path / "c.csv", 50, seed=1)][1] == "prior.csv"
-    assert (tmp_path / "prior.csv").read_bytes() == first
-    assert Policy.load(tmp_path / "b.policy.yaml").prior.file == "b.prior.csv"
+def test_a_feed_keeps_the_files_of_others(tmp_path):
+    (tmp_path / "prior.csv").write_text("value,count\nflu,1\n")
+    first = files.write_feed(tmp_path / "a.csv", 50, seed=1)
+    assert [path.name for path in first][1:3] == ["a.prior.csv", "kernel.csv"]
+    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 50, seed=2)][1:3] == [
+        "b.prior.csv",
+        "kernel.csv",
+    ]
+    assert (tmp_path / "prior.csv").read_text() == "value,count\nflu,1\n"
+    assert Policy.load(tmp_path / "a.policy.yaml").prior.file == "a.prior.csv"
+
+
+def test_the_laws_of_the_feed_are_shares():
+    prior = feed.strata().to_pylist()
+    assert {(row["sex"], row["age"]) for row in prior} >= {("female", "<5"), ("male", "85+")}
+    assert not any(row["value"] == "childbirth" for row in prior if row["sex"] == "male")
+    chances: dict[str, float] = {}
+    for row in feed.kernel().to_pylist():
+        chances[row["value"]] = chances.get(row["value"], 0) + row["probability"]
+    assert chances.keys() == set(feed.VALUES)
+    assert max(abs(total - 1) for total in chances.values()) < 1e-6
 
 
 def test_series_as_a_folder(tmp_path):

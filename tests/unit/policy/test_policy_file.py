@@ -24,7 +24,7 @@ privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
 evolving: {method: indexed, l: 10}
 series: {method: "m-distinct*", max_risk: 0.25}
-stream: {method: sealed, l: 10}
+stream: {method: veil, l: 10}
 """
 
 
@@ -275,3 +275,8 @@ def test_sealed_is_refused_with_what_to_write_instead(tmp_path, section):
     text = GOOD.partition("evolving:")[0] + f"{section}: {{method: sealed}}\n"
     with pytest.raises(PolicyError, match=r"line 13: .*method: veil.*prior: \{file: prior.csv\}.*person.*store"):
         Policy.load(write(tmp_path, text))
+
+
+def test_settings_of_the_method_that_went_are_not_known(tmp_path):
+    with pytest.raises(PolicyError, match="'epochs' is not known here"):
+        Policy.load(write(tmp_path, GOOD.replace("stream: {method: veil, l: 10}", "stream: {epochs: fixed}")))
