@@ -28,7 +28,8 @@ def _excess(channel: Channel, theta: np.ndarray, target: np.ndarray) -> float:
     scaled = law * root
     information = scaled.T @ (scaled / np.maximum(law @ theta, 1e-300)[:, None])
     wanted = root * target
-    return max(float(wanted @ np.linalg.pinv(information, rcond=1e-9) @ wanted - target @ theta), 0.0)
+    information += 1e-9 * np.eye(len(wanted))
+    return max(float(wanted @ np.linalg.solve(information, wanted) - target @ theta), 0.0)
 
 
 _LAWS: dict[int, tuple[Channel, np.ndarray]] = {}

@@ -11,6 +11,8 @@ from bench.reading.worlds import OTHER
 
 LEAST = 200
 """Records that a region holds at least."""
+FEWEST = 10
+"""True records that an answer counts at least."""
 TELLS = 1.5
 """A condition goes with the value if it makes it so much more frequent, or rarer."""
 
@@ -30,27 +32,28 @@ def queries(
     table: pa.Table, fields: tuple[str, ...], hidden: str, number: int, rng: np.random.Generator
 ) -> list[Query]:
     cells = {name: np.array(table[name].to_pylist()) for name in fields}
-    truth = np.array(table[hidden].to_pylist())
+    truth = np.unique(np.array(table[hidden].to_pylist()), return_inverse=True)
     out: list[Query] = []
     while len(out) < number:
         query = _query(cells, truth, rng)
         tells = max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS
-        if query.region.sum() >= LEAST and query.count >= 10 and (tells or len(out) % 2):
+        if query.region.sum() >= LEAST and query.count >= FEWEST and (tells or len(out) % 2):
             out.append(query)
     return out
 
 
-def _query(cells: dict[str, np.ndarray], truth: np.ndarray, rng: np.random.Generator) -> Query:
-    where, region = [], np.ones(len(truth), dtype=bool)
+def _query(cells: dict[str, np.ndarray], truth: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Query:
+    labels, codes = truth
+    where, region = [], np.ones(len(codes), dtype=bool)
     for name in rng.choice(list(cells), size=rng.integers(1, 3), replace=False):
         text, flags = _condition(str(name), cells[str(name)], rng)
         where.append(text)
         region &= flags
-    drawn = {str(value) for value in rng.choice(truth, size=rng.integers(1, 4))} - {OTHER}
-    values = sorted(drawn or {str(truth[0])})
-    mine = np.isin(truth, values)
-    lift = mine[region].mean() / max(mine.mean(), 1e-12) if region.any() else 1.0
-    return Query(values, where, region, int((mine & region).sum()), float(lift))
+    drawn = set(rng.choice(codes, size=rng.integers(1, 4)).tolist())
+    chosen = np.isin(np.arange(len(labels)), sorted(drawn)) & (labels != OTHER)
+    mine = chosen[codes]
+    lift = mine[region].mean() / max(mine.mean(), 1e-12) if region.any() and mine.any() else 1.0
+    return Query(labels[chosen].tolist(), where, region, int((mine & region).sum()), float(lift))
 
 
 def _condition(name: str, cells: np.ndarray, rng: np.random.Generator) -> tuple[str, np.ndarray]:

@@ -214,6 +214,22 @@ def test_a_veiled_stream_shows_the_outbreak(tmp_path, simulate, stretched):
     assert not [row for row in reticent.read(calm).series("flu", every=500).to_list() if row["change"]]
 
 
+def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, stretched):
+    from reticent.read.follow import follow
+
+    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=1100)
+    book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
+    lazy = iter(file.read_text().splitlines())
+    answers = follow(lazy, book, "flu", every=500)
+    first = next(answers)
+    assert sum(1 for _ in lazy) == 600, "one window is read, and no more"
+    assert first.estimate == pytest.approx(reticent.read(file).series("flu", every=500).to_list()[0]["estimate"])
+    whole = list(follow(file.read_text().splitlines(), book, "flu", every=500))
+    assert len(whole) == 3
+    with pytest.raises(PolicyError):
+        next(follow([], {}, "flu"))
+
+
 def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simulate, stretched):
     file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
     items = [json.loads(line) for line in file.read_text().splitlines()]

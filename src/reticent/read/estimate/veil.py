@@ -70,6 +70,10 @@ class Veil:
             self._channels[row] = channel(self.stretches[row], self.orders)
         return self._channels[row]
 
+    def borrow(self, other: Veil) -> None:
+        """Takes over the channels that another veil of the same line has made."""
+        self._channels.update(other._channels)
+
     @cached_property
     def shares(self) -> Vector:
         """The prior: rows x values."""
