@@ -40,9 +40,30 @@ class Fields:
         self._by = [self._climbs[name] for name in levels.by]
         self._table: npt.NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
         self._made_for: list[tuple[int, int]] = []
+        self._single: dict[int, tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]] = {}
 
-    def publish(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
-        """The columns that are released otherwise than they came, and the row of every record."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are climbed."""
+        return tuple(self._climbs)
+
+    def publish(
+        self, batch: pa.Table, cells: npt.NDArray[np.uint64]
+    ) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
+        """The columns that are released otherwise than they came, and the row of every record.
+
+        Args:
+            batch: the records.
+            cells: keyed hashes of their cells in the columns that are climbed: a single record is climbed once.
+        """
+        if batch.num_rows == 1:
+            cell = int(cells[0])
+            known = self._single.get(cell)
+            if known is None:
+                if len(self._single) > _MOST:
+                    self._single.clear()
+                known = self._single[cell] = self._few(batch)
+            return known
         if batch.num_rows <= _FEW:
             return self._few(batch)
         codes = {name: climb.encode(batch.column(name)) for name, climb in self._climbs.items()}
@@ -107,7 +128,6 @@ class _Climb:
         self._values = Values([])
         self._labels: list[str | None] = []
         self._array: pa.Array | None = None
-        self._single: dict[int, pa.Array] = {}
         self.nodes: list[frozenset[str]] = []
 
     def __len__(self) -> int:
@@ -132,12 +152,7 @@ class _Climb:
 
     def few_labels(self, codes: list[int]) -> pa.Array:
         """As `labels`, for a handful of codes."""
-        if len(codes) != 1:
-            return pa.array([self._labels[code] for code in codes], pa.string())
-        code = codes[0]
-        if code not in self._single:
-            self._single[code] = pa.array([self._labels[code]], pa.string())
-        return self._single[code]
+        return pa.array([self._labels[code] for code in codes], pa.string())
 
     def labels(self, codes: npt.NDArray[np.int32]) -> pa.Array:
         """What is published."""

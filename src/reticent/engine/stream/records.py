@@ -37,6 +37,8 @@ class Records:
     codes: npt.NDArray[np.int32]
     labels: tuple[str | None, ...] = ()
     """Values first met in this batch, in the order of their codes."""
+    units: npt.NDArray[np.uint64] | None = None
+    """Of the persons, where the policy names a column for them; not journalled."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -87,6 +89,7 @@ class _Layout:
     schema: pa.Schema
     quasi: list[int]
     person: int | None
+    unit: int | None
     sensitive: int
     ready: bool
 
@@ -94,9 +97,18 @@ class _Layout:
 class RecordReader:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values) -> None:
-        self.quasi, self._person, self._sensitive = quasi, person, sensitive
-        self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
+    def __init__(
+        self,
+        quasi: Sequence[str],
+        person: str | None,
+        sensitive: str,
+        key: bytes,
+        values: Values,
+        *,
+        unit: str | None = None,
+    ) -> None:
+        self.quasi, self._person, self._sensitive, self._unit = quasi, person, sensitive, unit
+        self._needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person, unit) if name is not None)]
         self._hasher = _core.stream.Hasher(key)
         self._values, self._taught = values, 0
         self._layout: _Layout | None = None
@@ -112,19 +124,19 @@ class RecordReader:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
         rows, layout = self._piece(batch)
-        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive)
+        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive, layout.unit)
         if hashes.missing:
             raise DataError(
-                f"{hashes.missing:,} records have no '{self._person}'.",
+                f"{hashes.missing:,} records have no '{self._person}'{f' or no {self._unit!r}' if self._unit else ''}.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
         qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
-            return Records(seqs, qis, persons, codes)
+            return Records(seqs, qis, persons, codes, (), hashes.units)
         codes = self._values.encode(_text(rows.column(layout.sensitive)))
-        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
+        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]), hashes.units)
 
     def _piece(self, batch: pa.Table) -> tuple[pa.RecordBatch, _Layout]:
         """The batch in one piece and in types the core reads; as it is, wherever it can be."""
@@ -144,6 +156,7 @@ class RecordReader:
             schema=schema,
             quasi=[at[name] for name in self.quasi],
             person=at[self._person] if self._person else None,
+            unit=at[self._unit] if self._unit else None,
             sensitive=at[self._sensitive],
             ready=all(schema.field(place).type in AS_THEY_ARE for place in at.values()),
         )

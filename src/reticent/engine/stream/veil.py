@@ -28,11 +28,11 @@ from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher, Veiled
 from reticent.engine.stream.fields import Fields
 from reticent.engine.stream.on_demand import OnDemand
-from reticent.engine.stream.records import RecordReader, entries, entry
+from reticent.engine.stream.records import RecordReader, Records, entries, entry
 from reticent.engine.stream.values import Values
 from reticent.engine.stream.watch import Watch
 from reticent.engine.veil.house import House
-from reticent.engine.veil.people import People, hashes_of
+from reticent.engine.veil.people import People
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError, StateError
@@ -103,7 +103,9 @@ class Veil(StreamPublisher):
         self._values = Values([])
         self._codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         key = self.rng.house_key("veil persons")
-        self._reader = RecordReader((), self.policy.person, self.house.sensitive, key, self._values)
+        self._reader = RecordReader(
+            self._fields.names, self.policy.person, self.house.sensitive, key, self._values, unit=self._unit
+        )
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -133,24 +135,21 @@ class Veil(StreamPublisher):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        published, rows = self._fields.publish(batch)
-        persons, values = self._read(batch, seqs)
-        units = None if self._unit is None else hashes_of(batch.column(self._unit), self.rng, self._unit)
-        records = _Records(seqs, persons, rows, values, units)
+        read = self._read(batch, seqs)
+        published, rows = self._fields.publish(batch, read.qis)
+        records = _Records(seqs, read.persons, rows, self._codes[read.codes], read.units)
         veiled = self._settle(records, published)
         return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
 
-    def _read(
-        self, batch: pa.Table, seqs: npt.NDArray[np.uint64]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-        """Hashes of persons, and codes of the domain."""
+    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
+        """Hashes of persons and units, and codes of raw values, each of which has its code of the domain then."""
         if len(self._values) > _MOST:
             self._meet_nobody()
         records = self._reader.read(batch, seqs)
         fresh = self._values.labels[len(self._codes) :]
         if fresh:
             self._codes = np.concatenate([self._codes, self.house.domain.encode(pa.array(fresh, pa.string()))])
-        return records.persons, self._codes[records.codes]
+        return records
 
     def _settle(self, records: _Records, published: Mapping[str, pa.Array]) -> Veiled:
         if self._broken:
@@ -191,7 +190,8 @@ class Veil(StreamPublisher):
         return []
 
     def _release(self, batch: pa.Table, placed: Placed) -> Release:
-        size, figures, veiled = len(placed.seqs), self.metrics, placed.veiled
+        size, veiled = len(placed.seqs), placed.veiled
+        persons, watched = len(self._people), self._watch.figures
         assert veiled is not None  # noqa: S101 - this engine always veils
 
         def tables() -> dict[str, pa.Table]:
@@ -207,7 +207,7 @@ class Veil(StreamPublisher):
             guarantee=self.guarantee,
             counts=Counts(size, size, 0, 0),
             policy_hash=self._hash,
-            metrics=figures,
+            metrics={"persons": persons, **watched},
             documents=self.documents,
             seeded=self.rng.seeded,
         )
