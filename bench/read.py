@@ -66,6 +66,7 @@ def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[
         "holds": float(answer.low <= query.count <= answer.high),
         "width": (answer.high - answer.low) / max(2 * 1.96 * np.sqrt(bound), 1e-9) if bound > 0 else np.nan,
         "error": abs(answer.estimate - query.count) / query.count,
+        "smooth": abs(received.count(query.values, query.where, smooth=True).estimate - query.count) / query.count,
         "shares": abs(shares - query.count) / query.count,
         "best": 0.6745 * np.sqrt(bound) / query.count,
         "tells": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS),
@@ -103,6 +104,8 @@ def _summary(rows: list[dict[str, float]]) -> dict[str, float]:
     if not np.isnan(table["width"]).all():
         out |= {
             "width_over_bound": np.nanmedian(table["width"]),
+            "error_smooth": np.median(table["smooth"]),
+            "error_smooth_where_it_tells": np.median(table["smooth"][tells]),
             "error_of_shares": np.median(table["shares"]),
             "best_possible": np.nanmedian(table["best"]),
             "error_where_it_tells": np.median(table["error"][tells]),

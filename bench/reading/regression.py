@@ -39,7 +39,7 @@ def _coefficients(opened: releases.Opened, hidden: str, fields: tuple[str, ...],
     object.__setattr__(received.shape, "table", received.to_arrow().append_column("old", flags))
     received = type(received)(received.shape, received.parts, received.sensitive)
     truth = opened.truth.append_column("old", pa.array((number >= middle).astype(int)))
-    draws = received.draws(10, given=given, seed=seed)
+    draws = received.draws(20, given=given, seed=seed)
     labels, counts = np.unique(truth[hidden].to_pylist(), return_counts=True)
     near = []
     for value in labels[np.argsort(-counts)][:6]:

@@ -29,6 +29,9 @@ def ask(
     ] = None,
     interval: Annotated[float, typer.Option(help="Level of the confidence intervals.")] = 0.95,
     share: Annotated[bool, typer.Option("--share", help="Shares instead of counts.")] = False,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Counts drawn toward what readers believe beforehand; not unbiased.")
+    ] = False,
     sensitive: Annotated[
         str | None, typer.Option(help="The sensitive column, where the release does not say it.", show_default=False)
     ] = None,
@@ -43,8 +46,10 @@ def ask(
     from reticent.read.received import read
 
     received = read(release, sensitive=sensitive)
-    question = received.share if share else received.count
-    answer = question(_values(value or [], received.values) or None, where or [], by or [], interval=interval)
+    asked = (_values(value or [], received.values) or None, where or [], by or [])
+    answer = (
+        received.share(*asked, interval=interval) if share else received.count(*asked, interval=interval, smooth=smooth)
+    )
     if json:
         say(repr(answer))
         emit({"answers": answer.to_list()})

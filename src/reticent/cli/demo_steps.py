@@ -143,11 +143,11 @@ def _ask(folder: Path) -> None:
 
     say("Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
     rows = read_table(folder / "hospital.csv").to_pylist()
-    value = Counter(row["diagnosis"] for row in rows).most_common(1)[0][0]
+    chapter = Counter(row["diagnosis"][0] for row in rows).most_common(1)[0][0]
     where = "length_of_stay>=7"
-    _run("ask", folder / "anatomy", "--value", value, "--where", where, "--by", "sex")
-    for row in read(folder / "anatomy").count(value, where=where, by="sex").to_list():
-        mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"] == value]
+    _run("ask", folder / "anatomy", "--value", f"{chapter}*", "--where", where, "--by", "sex")
+    for row in read(folder / "anatomy").count(f"{chapter}*", where=where, by="sex").to_list():
+        mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
         truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)
-        words = "holds" if row["low"] <= truth <= row["high"] else "misses"
+        words = "holds" if row["low"] <= truth <= row["high"] else "misses (as one in twenty may)"
         say(f"  {row['sex']}: the truth is {truth}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it.")

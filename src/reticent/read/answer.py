@@ -75,7 +75,8 @@ class Answer:
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()
-        return [[_shown(name, cell) for name, cell in row.items()] for row in rows]
+        digits = 4 if all(row["high"] <= 1 for row in rows) else 1
+        return [[_shown(name, cell, digits) for name, cell in row.items()] for row in rows]
 
     def plot(self, file: str | Path) -> Path:
         """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
@@ -87,13 +88,13 @@ class Answer:
         return path
 
 
-def _shown(name: str, cell: Any) -> str:
+def _shown(name: str, cell: Any, digits: int) -> str:
     if cell is None:
         return ""
     if name == "change":
         return "change" if cell else ""
     if isinstance(cell, float) and name in FIGURES:
-        return f"{cell:.4f}" if abs(cell) < 1 and cell not in {0, 1} else f"{cell:,.1f}"
+        return f"{cell:,.{digits}f}"
     return str(cell)
 
 

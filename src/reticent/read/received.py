@@ -20,7 +20,7 @@ from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
 from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of
-from reticent.read.question import Question, Shape
+from reticent.read.question import Question, Shape, smoothed
 from reticent.read.shape.labels import numbers
 from reticent.read.where import Condition, Match, everybody, match, parse, unknown, unknown_column
 from reticent.read.windows import by_records, by_time, changes, moments_in
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Words = str | Sequence[str]
 _OWN = ("group", "row", "event", "person", "seq")
+_SMOOTH = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
 _STRATUM = 100
 """Records that a stratum of the draws should hold at least, on average."""
 
@@ -120,7 +121,13 @@ class Received:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def count(
-        self, values: Words | None = None, where: Words = (), by: Words = (), *, interval: float = 0.95
+        self,
+        values: Words | None = None,
+        where: Words = (),
+        by: Words = (),
+        *,
+        interval: float = 0.95,
+        smooth: bool = False,
     ) -> Answer:
         """How many records have one of the values.
 
@@ -129,11 +136,13 @@ class Received:
             where: conditions such as "age>=60", "sex=F", "age in 40..59"; all must hold.
             by: columns to count by, as they are published; the sensitive column counts by value.
             interval: level of the confidence intervals.
+            smooth: draw the estimate toward what candidates or groups say at first sight, as far as the two agree: smaller errors, no
+                longer unbiased; the interval stays.
 
         Raises:
             PolicyError: an unknown column or value, or a count that the release does not tell.
         """
-        return self._answer(values, _listed(where), _listed(by), interval, share=False)
+        return self._answer(values, _listed(where), _listed(by), interval, smooth=smooth)
 
     def share(
         self, values: Words | None = None, where: Words = (), by: Words = (), *, interval: float = 0.95
@@ -143,7 +152,7 @@ class Received:
 
     def table(self, rows: str, columns: str, where: Words = (), *, interval: float = 0.95) -> Answer:
         """Counts by two columns, one of which may be the sensitive one; one line per cell."""
-        return self._answer(None, _listed(where), [rows, columns], interval, share=False)
+        return self._answer(None, _listed(where), [rows, columns], interval)
 
     def series(
         self,
@@ -221,25 +230,46 @@ class Received:
 
     # -- parts of an answer ------------------------------------------------------------------------------------------
 
-    def _answer(self, values: Words | None, where: list[str], by: list[str], interval: float, *, share: bool) -> Answer:
+    def _answer(
+        self,
+        values: Words | None,
+        where: list[str],
+        by: list[str],
+        interval: float,
+        *,
+        share: bool = False,
+        smooth: bool = False,
+    ) -> Answer:
         _check_level(interval)
         fields = [name for name in by if name != self.sensitive]
         parts = [
-            self._part(label, target, piece, fields, interval, share=share)
+            self._part(label, target, piece, fields, interval, share=share, smooth=smooth)
             for label, target in self._targets(values, by)
             for piece in self._pieces(self._match(where), fields)
         ]
         table = pa.concat_tables(parts, promote_options="permissive")
         ordered = [*(name for name in by if name in table.column_names), "estimate", "low", "high"]
         words = self._in_words("share" if share else "count", values, where, by, interval)
-        return Answer(table.select(ordered), words, interval, self.shape.notes)
+        notes = (*self.shape.notes, *((_SMOOTH,) if smooth else ()))
+        return Answer(table.select(ordered), words, interval, notes)
 
     def _part(
-        self, label: str | None, target: Vector, piece: _Piece, fields: list[str], interval: float, *, share: bool
+        self,
+        label: str | None,
+        target: Vector,
+        piece: _Piece,
+        fields: list[str],
+        interval: float,
+        *,
+        share: bool,
+        smooth: bool,
     ) -> pa.Table:
         """The lines of one piece of an answer."""
         cells = piece.cells
-        counts = self.shape.counts(self._question(target, piece.match, piece.groups, len(cells), interval))
+        question = self._question(target, piece.match, piece.groups, len(cells), interval)
+        counts = self.shape.counts(question)
+        if smooth:
+            counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
         names = {name: [cell[i] for cell in cells] for i, name in enumerate(fields)}
         names |= {} if label is None else {self.sensitive: [label] * len(cells)}
         return _figures(names, _shares(counts, piece.match, piece.groups) if share else counts)

@@ -230,6 +230,19 @@ def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, stretche
         next(follow([], {}, "flu"))
 
 
+def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate, stretched):
+    file, _, _ = veil_stream(tmp_path, simulate, stretched)
+    received = reticent.read(file)
+    plain, smooth = received.count("gout"), received.count("gout", smooth=True)
+    assert (plain.low, plain.high) == (smooth.low, smooth.high)
+    assert any("not unbiased" in note for note in smooth.notes)
+    shares = received.shape.shares(np.eye(8)[3]).sum()
+    assert abs(smooth.estimate - shares) <= abs(plain.estimate - shares)
+    # The outbreak is plain to see, so that little is drawn.
+    flu, drawn = received.count("flu"), received.count("flu", smooth=True)
+    assert abs(drawn.estimate - flu.estimate) < (flu.high - flu.low) / 4
+
+
 def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simulate, stretched):
     file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
     items = [json.loads(line) for line in file.read_text().splitlines()]

@@ -69,6 +69,10 @@ class Generalised:
         """The target of each record's value: it is known."""
         return np.asarray(np.append(target, 0.0)[self._values])
 
+    def shares(self, target: Vector) -> Vector:
+        """The same: the value is known."""
+        return self.scores(target)
+
     def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:  # noqa: ARG002 - the shape's contract
         """The values are known: every draw is the same."""
         return [self._values] * draws

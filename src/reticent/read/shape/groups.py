@@ -101,6 +101,12 @@ class Grouped:
         """What each record adds to an estimate."""
         return np.asarray(self.groups.scores(target)[self._numbers[0]])
 
+    def shares(self, target: Vector) -> Vector:
+        """Share of the target in the record's group."""
+        groups = self.groups
+        mine = np.bincount(groups.groups, groups.counts * target[groups.values])
+        return np.asarray((mine / np.bincount(groups.groups, groups.counts))[self._numbers[0]])
+
     def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
         """The values of each group, dealt out to its records."""
         return grouped_values(self.groups, self._numbers[0], strata, draws, rng)

@@ -148,6 +148,10 @@ class Veiled:
         out[at] = each.value - self.veil.eta[self._rows[at]] * each.unseen
         return out
 
+    def shares(self, target: Vector) -> Vector:
+        """Share of the target among the candidates."""
+        return np.asarray(target[self._sets].mean(axis=1) * self._used)
+
     def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
         """Values drawn from what the candidates and the records of the same stratum say."""
         if self._events.any():
