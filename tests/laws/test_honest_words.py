@@ -22,7 +22,7 @@ def words(case):
     return spoken.pop()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_method_names_the_readers_it_leaves_open(case):
     open_to = words(case)
     if case.method == "veil":
