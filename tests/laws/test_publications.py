@@ -299,7 +299,7 @@ class FreshSeries(SeriesVeil):
 
     def cut(self):
         house = self._veiling.house
-        self._veiling.people = People(house.veil(self.rng.house_key(f"veil {self.releases}")), house.l)
+        self._veiling.people = People(house.veil(self.rng.house_key(f"veil {self.releases}")))
         return super().cut()
 
 

@@ -9,7 +9,7 @@ Guarantee: what the findings say: every published row is a row of the input, gen
     person have in common is at least l values.
 Not covered: an input that is not the one the release was made from (most of its rows will not fit).
 Cost: one sort of the rows, one matching per class that has persons with several records.
-Reference: matchings by J. Hopcroft and R. Karp, SIAM J. Comput. 2, 1973 (as in scipy).
+Reference: H. Kuhn, "The Hungarian method", 1955 (augmenting paths).
 Differences from the paper: none.
 """
 
@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.matching import matching
 from reticent.audit.places import find_places, fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
@@ -171,8 +170,7 @@ def _origin(
 
 def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.bool_]:
     (value, values_), (label, labels_) = codes(values), codes(labels)
-    allowed = fits(values_, labels_, policy, name)
-    return np.asarray(allowed[value, label]).reshape(-1).astype(np.bool_)
+    return fits(values_, labels_, policy, name).holds(value, label)
 
 
 def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -295,8 +293,10 @@ def matchings(
         if len(heads) == part.shape[1]:  # everybody has one value: each value finds a person of its own
             out[group] = len(seen)
             continue
-        graph = csr_array((np.ones(part.shape[1]), (left, right)), shape=(len(heads), len(seen)))
-        out[group] = int((maximum_bipartite_matching(graph, perm_type="column") >= 0).sum())
+        wishes: dict[int, list[int]] = {}
+        for head, wish in zip(left.tolist(), right.tolist(), strict=True):
+            wishes.setdefault(head, []).append(wish)
+        out[group] = matching(wishes)
     return out
 
 

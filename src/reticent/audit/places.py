@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from reticent.audit.attack.cover import cover
+from reticent.audit.attack.cover import covered
 from reticent.audit.groups import codes, numbered
+from reticent.audit.relation import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,13 +53,9 @@ def find_places(
     return _take(_tuples(source, words), places, open_, rows.num_rows, counted)
 
 
-def fits(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, name: str) -> csr_array:
+def fits(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, name: str) -> Relation:
     """Whether label j may stand for value i: by the hierarchy, a range, or a published set of values."""
-    sets = [(place, f", {label[1:-1]}, ") for place, label in enumerate(labels) if label and label[0] == "{"]
-    pairs = [(row, place) for place, text in sets for row, value in enumerate(values) if f", {value}, " in text]
-    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    members = csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
-    return csr_array(cover(values, labels, policy, name) + members)
+    return Relation.of(covered(values, labels, policy, name), len(values), len(labels))
 
 
 def _tuples(table: pa.Table, names: list[str]) -> list[tuple[str | None, ...]]:
@@ -95,7 +90,7 @@ def _fits(
     for start in range(0, count, step):
         fit = np.ones((min(step, count - start), size), dtype=np.bool_)
         for value, allowed, label in parts:
-            fit &= allowed[value[start : start + step]].toarray()[:, label]
+            fit &= allowed.block(value[start : start + step])[:, label]
         places += [np.flatnonzero(row) for row in fit]
     width = np.zeros(size, dtype=np.int64)
     for place in places:
@@ -140,6 +135,9 @@ def _take_anatomy(
     counted: NDArray[np.int64],
     policy: Policy,
 ) -> tuple[NDArray[np.int64] | None, int]:
+    from scipy.sparse import csr_array  # of the extra `audit`: large matchings, asked for with the original only
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     offers, texts = values
     plain = [n for n in policy.plain if n in rows.column_names and policy.columns[n].identifier is None]
     shown, own = _tuples(rows, plain), _tuples(source, plain)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from reticent.audit.persons import Persons
+from reticent.audit.first_seen import Persons
 from reticent.audit.veil_steps import Possible
 
 ONE = 1 << 40

@@ -25,41 +25,6 @@ def test_the_twin_draws_as_the_core_does():
 
 
 @st.composite
-def seatings(draw):
-    n = draw(st.integers(0, 25))
-    classes = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    values = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    groups, taken = [], set()
-    for c, v in zip(classes, values, strict=True):
-        seat = draw(st.integers(-1, 4))
-        groups.append(-1 if (c, v, seat) in taken else seat)
-        taken.add((c, v, seat))
-    return classes, values, groups
-
-
-@given(seatings())
-def test_seats_equal_the_twin(case):
-    classes, values, groups = case
-    found = _core.evolving.seat(i32(classes), i32(values), i32(groups), key=KEY).tolist()
-    assert found == twins.seat(classes, values, groups, twins.ChaCha(KEY).below)
-
-
-@given(seatings())
-def test_every_seat_is_taken_once_and_no_group_is_spare(case):
-    classes, values, groups = case
-    found = _core.evolving.seat(i32(classes), i32(values), i32(groups), key=KEY).tolist()
-    assert len(set(zip(classes, values, found, strict=True))) == len(found)
-    assert all(g >= 0 for g in found)
-    for c in set(classes):
-        rows = [r for r in range(len(found)) if classes[r] == c]
-        most = max(sum(values[r] == v for r in rows) for v in range(4))
-        before = {groups[r] for r in rows} - {-1}
-        assert len({found[r] for r in rows}) <= most
-        if len(before) <= most:
-            assert all(found[r] == groups[r] for r in rows if groups[r] != -1), "a seated record moved without need"
-
-
-@st.composite
 def histories(draw):
     l = draw(st.integers(2, 3))
     n = draw(st.integers(4, 30))

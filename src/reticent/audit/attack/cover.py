@@ -24,20 +24,26 @@ _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 
 
 def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> csr_array:
-    """Whether label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`.
+    """`covered` as a matrix.
 
     Sparse, since a column of dates may have tens of thousands of values and as many labels.
     """
+    from scipy.sparse import csr_array  # of the extra `audit`
+
+    rows, columns = np.array(sorted(covered(values, labels, policy, column)), dtype=np.int64).reshape(-1, 2).T
+    return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
+
+
+def covered(
+    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
+) -> set[tuple[int, int]]:
+    """Which label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`."""
     number = {label: place for place, label in enumerate(labels)}
     pairs = {(row, number[value]) for row, value in enumerate(values) if value in number}
     pairs |= {(row, number[node]) for row, node in _nodes(values, policy, column) if node in number}
     if ROOT in number:
         pairs |= {(row, number[ROOT]) for row in range(len(values))}
-    pairs |= _ranges(values, labels) | _sets(values, labels)
-    rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
-    from scipy.sparse import csr_array  # of the extra `audit`
-
-    return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
+    return pairs | _ranges(values, labels) | _sets(values, labels)
 
 
 def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
