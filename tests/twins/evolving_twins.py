@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 
 def _quarter(x, a, b, c, d):
@@ -46,34 +46,6 @@ def shuffled(items, below):
         j = below(i + 1)
         items[i], items[j] = items[j], items[i]
     return items
-
-
-def seat(classes, values, groups, below):
-    """One group number per record; see the kernel."""
-    groups = list(groups)
-    for number in range(max(classes, default=-1) + 1):
-        rows = sorted((r for r, c in enumerate(classes) if c == number), key=lambda r: (values[r], r))
-        runs = defaultdict(list)
-        for r in rows:
-            runs[values[r]].append(r)
-        needed = max(map(len, runs.values()), default=0)
-        sizes = Counter(groups[r] for r in rows if groups[r] != -1)
-        used = sorted(shuffled(sorted(sizes), below), key=lambda g: -sizes[g])
-        kept = sorted(used[:needed])
-        for r in rows:
-            if groups[r] not in kept:
-                groups[r] = -1
-        first = max(used, default=-1) + 1
-        kept += range(first, first + needed - len(kept))
-        for run in runs.values():
-            standing = [r for r in run if groups[r] == -1]
-            if not standing:
-                continue
-            taken = {groups[r] for r in run}
-            free = shuffled([g for g in kept if g not in taken], below)
-            for r, g in zip(shuffled(standing, below), free, strict=False):
-                groups[r] = g
-    return groups
 
 
 def enc_delete(classes: dict[int, int], values: dict[int, int], rows, l: int) -> dict[int, int]:

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections import Counter
 
+import pyarrow.csv as pc
 import pytest
 
 from reticent.cli import main
