@@ -14,7 +14,7 @@ import numpy as np
 from reticent.audit.running import GroupJudge, Opened, RecordJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
-from reticent.errors import GuaranteeError, StateError
+from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
 
@@ -156,7 +156,7 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
         parts.append(state[at + 8 : at + 8 + size])
         at += 8 + size
     if len(parts) != 4 or at != len(state):  # the engine, two judges, the position
-        raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.")
+        raise StateError("The snapshot is damaged.", hint=DAMAGED)
     return parts[0], parts[1:]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reticent.store.store import Store
     from reticent.store.transaction import Transaction
@@ -63,19 +63,18 @@ def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
 def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat)
-    return [Row(*row) for row in store.read(query.where(t.publisher == publisher).order_by(t.row))]
+    rows = store.rows(schema.evolving_records, t.publisher == publisher, order=t.row)
+    return [_row(row) for row in rows]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"], t.seat).where(t.publisher == publisher)
     rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
-            some = query.where(column.in_(ids[start : start + _MANY]))
-            rows |= {row.row: row for row in (Row(*each) for each in store.read(some))}
+            which = sa.and_(t.publisher == publisher, column.in_(ids[start : start + _MANY]))
+            rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order=t.row)}
     return [rows[number] for number in sorted(rows)]
 
 
@@ -89,11 +88,15 @@ def top(store: Store, publisher: str) -> int:
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:
     """Adds the values of a column from code `first` on."""
     row = {"publisher": publisher, "column": column, "first": first, "payload": payload}
-    tx.run(publisher, sa.insert(schema.evolving_words), [row])
+    tx.upsert(publisher, schema.evolving_words, [row])
 
 
 def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
     """The values of a column in the order of their codes, as they were added."""
     t = schema.evolving_words.c
-    query = sa.select(t.payload).where(t.publisher == publisher, t.column == column).order_by(t.first)
-    return [bytes(payload) for (payload,) in store.read(query)]
+    which = sa.and_(t.publisher == publisher, t.column == column)
+    return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order=t.first)]
+
+
+def _row(row: Mapping[Any, Any]) -> Row:
+    return Row(row["row"], row["person"], row["name"], row["fixed"], row["class"], row["seat"])

@@ -28,7 +28,7 @@ from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader, native
 from reticent.engine.stream.values import Values
-from reticent.errors import DataError, PolicyError, StateError
+from reticent.errors import DAMAGED, DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
 
@@ -288,7 +288,7 @@ class Castle(StreamPublisher):
             try:
                 publisher._core.restore(blobs["core"])
             except ValueError as error:
-                raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+                raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
         return publisher
 
 

@@ -18,7 +18,7 @@ from reticent.engine.stream.contract import Groups, Placed, StreamPublisher
 from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
 from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.values import Values
-from reticent.errors import StateError
+from reticent.errors import DAMAGED, StateError
 from reticent.release import Counts, Guarantee, Release
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Immediate(StreamPublisher):
         try:
             publisher._load(saved["more"], blobs["core"])
         except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
         return publisher
 
     @abstractmethod

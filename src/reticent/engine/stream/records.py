@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from reticent import _core
-from reticent.errors import DataError, StateError
+from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Records:
                 parts.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
                 at += parts[-1].nbytes
         except (ValueError, KeyError, TypeError):
-            raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
+            raise StateError("The journal of the stream is damaged.", hint=DAMAGED) from None
         seqs, qis, persons, codes = parts
         return cls(seqs, qis, persons, codes, tuple(head["labels"])), at
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from reticent.errors import DataError, StateError
+from reticent.errors import DAMAGED, DataError, StateError
 from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class People:
         """Takes up what `to_bytes` gave."""
         size = int.from_bytes(data[:8], "little")
         if len(data) != 8 + size * (8 + self._size):
-            raise StateError("The memory of a house is damaged.", hint="Restore the store from a backup.")
+            raise StateError("The memory of a house is damaged.", hint=DAMAGED)
         persons = np.frombuffer(data, dtype="<u8", count=size, offset=8)
         self._at = {int(person): i for i, person in enumerate(persons)}
         rows = np.frombuffer(data, dtype=np.uint8, offset=8 + 8 * size).reshape(size, self._size)
