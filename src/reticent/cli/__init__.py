@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
     "export": "reticent.cli.export",
+    "store": "reticent.cli.store",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "reproduce": "reticent.cli.reproduce",

@@ -169,6 +169,7 @@ class Evolving(Publication):
     def deliver(self, folder: str | Path | None, *, again: bool = False, form: str = "csv") -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         with self.turn:
+            self._refuse_ahead(folder)
             waiting = next(self.store.unsent(self.name), None)
             if waiting is not None:
                 return self._hand_over(from_bytes(waiting.payload), waiting.number, folder, form)

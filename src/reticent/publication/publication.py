@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.publication.gate import Passed
+from reticent.publication.stamp import refuse_ahead, stamped
 from reticent.release.codec import from_bytes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.policy import Policy
     from reticent.release import Release
     from reticent.release.release import Kind
@@ -61,9 +61,15 @@ class Publication:
         """Everything that was given out, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
 
+    def _refuse_ahead(self, folder: str | Path | None) -> None:
+        """Refuses to go on where the folder beside the new one holds what this store never released."""
+        if folder is not None:
+            refuse_ahead(Path(folder), self.store, self.name)
+
     def _hand_over(self, release: Release, number: int, folder: str | Path | None, form: str) -> Release:
         """Writes a stored release to its folder and notes that it is there."""
         if folder is not None:
+            release = stamped(release, self.store, self.name, number)
             release.to_dir(folder, format=form)
         self.commit(lambda tx: tx.mark_sent(self.name, number))
         return release

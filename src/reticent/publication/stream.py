@@ -25,8 +25,10 @@ import numpy as np
 
 from reticent.errors import DataError
 from reticent.policy import Policy
+from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
+from reticent.publication.ports import refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.stream_publication import Released, StreamPublication
 from reticent.store import Store
@@ -56,6 +58,8 @@ class Position:
     dead: int = 0
     header: str | None = None
     format: str | None = None
+    mark: str | None = None
+    """Of what was read, where it can be read again: an input of the same name must begin with the same bytes."""
 
     def text(self) -> str:
         """As the store keeps it."""
@@ -117,6 +121,7 @@ class Stream:
         self.on_dead: Callable[[int, str, bytes], None] | None = None
         self._name, self._seed = name, seed
         self._stopping = False
+        self._source: Source | None = None
         self._start = time.perf_counter()
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
@@ -163,6 +168,7 @@ class Stream:
         What cannot be read is a dead letter of the store.
         """
         reader = self.publication.reader
+        refuse_unread(self._store, self._name, self.position.out)
         if isinstance(batch, str | Path):
             return b"".join(map(self._push, self._file(Path(batch))))
         return self._push(reader.ndjson(batch) if isinstance(batch, bytes) else reader.table(batch))
@@ -212,8 +218,12 @@ class Stream:
             watch: sees the run go by.
         """
         self._start = time.perf_counter()
-        self._resend(sink)
+        self._source = source
         known = source.regular or (replayed and self.position.offset > 0)
+        if source.regular:
+            refuse_replaced(source, self.position.offset, self.position.mark)
+        sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
+        self._resend(sink)
         if known:
             source.skip(self.position.offset)
         with _Writer(lambda step: self._deliver(step, sink, watch)) as writer:
@@ -273,6 +283,8 @@ class Stream:
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         step = self._step(released, first, began)
         self.position.offset += size
+        if size and self._source is not None and self._source.regular:
+            self.position.mark = self._source.mark(self.position.offset)
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0

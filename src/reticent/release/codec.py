@@ -29,7 +29,7 @@ def to_dict(release: Release) -> dict[str, Any]:
         "metrics": dict(release.metrics),
         "explain": dict(release.explain),
         "seeded": release.seeded,
-    }
+    } | ({} if release.store is None else {"store": dict(release.store)})
 
 
 def from_dict(
@@ -49,6 +49,7 @@ def from_dict(
         explain=plain["explain"],
         seeded=plain["seeded"],
         documents=documents,
+        store=plain.get("store"),
     )
 
 

@@ -52,9 +52,9 @@ class Head:
         """After one more commit."""
         return replace(self, commits=self.commits + 1)
 
-    def reborn(self) -> Self:
-        """After a restore."""
-        return replace(self, generation=self.generation + 1, commits=self.commits + 1)
+    def reborn(self, above: int) -> Self:
+        """After a restore: a generation that nobody has seen yet."""
+        return replace(self, generation=max(self.generation, above) + 1)
 
 
 def read_seal(connection: sa.Connection) -> Seal:

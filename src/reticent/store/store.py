@@ -43,8 +43,8 @@ class Store:
     """
 
     def __init__(self, engine: sa.Engine, seal: Seal, head: Head, witness: Witness | None = None) -> None:
-        self._engine = engine
-        self._seal, self._head, self._witness = seal, head, witness
+        self.engine = engine
+        self.seal, self.head, self._witness = seal, head, witness
         self._owners: dict[str, str] = {}
 
     @classmethod
@@ -82,7 +82,7 @@ class Store:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self.engine.dispose()
         if self._witness is not None:
             self._witness.close()
 
@@ -93,7 +93,7 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Store({database.show(self._engine)})"
+        return f"Store({database.show(self.engine)})"
 
     # Publishers
 
@@ -122,7 +122,7 @@ class Store:
             }
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
             write = database.insert(connection, schema.publishers)
-            connection.execute(write.values(self._seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
+            connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
         if self._publisher(publisher)["policy_hash"] != policy_hash:
             raise StateError(
                 f"{publisher!r} was begun under another policy.",
@@ -174,7 +174,7 @@ class Store:
             StateError: another one is, or the publisher is unknown.
         """
         self._publisher(publisher)
-        with lock.held(self._engine, publisher, wait):
+        with lock.held(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with self._writing() as connection:
                 table = schema.publishers
@@ -189,14 +189,14 @@ class Store:
     def transaction(self) -> Iterator[Transaction]:
         """Change the store: when the block ends, all of it is on disk; when it raises, none of it is."""
         with self._writing() as connection:
-            transaction = Transaction(connection, self._owners, self._seal)
+            transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
             transaction.flush()
             if self._witness is not None:
-                self._head = generation.read_head(connection, self._seal).next()
-                generation.write_head(connection, self._head, self._seal)
+                self.head = generation.read_head(connection, self.seal).next()
+                generation.write_head(connection, self.head, self.seal)
         if self._witness is not None:
-            self._witness.note(self._head, self._seal)
+            self._witness.note(self.head, self.seal)
 
     # Reading
 
@@ -211,11 +211,11 @@ class Store:
         if row is None:
             return None
         with self._reading() as connection:
-            whole = Transaction(connection, {}, self._seal).get(publisher, rewriting.SPACE, rewriting.IN_USE)
+            whole = Transaction(connection, {}, self.seal).get(publisher, rewriting.SPACE, rewriting.IN_USE)
             last = -1
             parts: list[bytes] = []
             if whole is not None:
-                state, last = rewriting.stored(connection, publisher, whole, self._seal)
+                state, last = rewriting.stored(connection, publisher, whole, self.seal)
                 parts.append(state)
             parts += self._parts(connection, publisher, last)
         if last + 1 + len(parts) - (whole is not None) != row["next_part"]:
@@ -227,7 +227,7 @@ class Store:
         query = sa.select(schema.snapshots).where(table.publisher == publisher, table.part > last).order_by(table.part)
         rows = connection.execute(query).mappings().all()
         for row in rows:
-            self._seal.check(schema.snapshots, row)
+            self.seal.check(schema.snapshots, row)
         return [bytes(row["payload"]) for row in rows]
 
     def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
@@ -267,7 +267,7 @@ class Store:
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own."""
         with self._reading() as connection:
-            return Transaction(connection, {}, self._seal).get(publisher, space, key)
+            return Transaction(connection, {}, self.seal).get(publisher, space, key)
 
     def items(self, publisher: str, space: str) -> dict[str, bytes]:
         """All values of one space, by key."""
@@ -287,13 +287,17 @@ class Store:
         with self._reading() as connection:
             rows = connection.execute(sa.select(table).where(which).order_by(order)).mappings().all()
         for row in rows:
-            self._seal.check(table, row)
+            self.seal.check(table, row)
         return list(rows)
 
     @property
     def generation(self) -> str:
         """Which store this is, and which of its lives it is in."""
-        return self._head.name
+        return self.head.name
+
+    def row(self, publisher: str) -> sa.RowMapping:
+        """All that is counted of a publisher."""
+        return self._publisher(publisher)
 
     # Inside
 
@@ -315,8 +319,8 @@ class Store:
         with self._reading() as connection:
             row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
             numbers = list(connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all())
-        if row is not None and self._engine.dialect.name == "sqlite":  # both from one moment
-            self._seal.check(schema.publishers, row)
+        if row is not None and self.engine.dialect.name == "sqlite":  # both from one moment
+            self.seal.check(schema.publishers, row)
             first = max(last + 1, row["first_number"])
             if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
                 raise damaged(f"What {publisher!r} has released")
@@ -339,10 +343,10 @@ class Store:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with database.errors(self._engine), self._engine.connect() as connection:
+        with database.errors(self.engine), self.engine.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with database.writing(self._engine) as connection:
+        with database.writing(self.engine) as connection:
             yield connection

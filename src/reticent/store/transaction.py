@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.errors import StateError
-from reticent.store import schema
+from reticent.store import restored, schema
 from reticent.store.database import of_dialect
 from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
@@ -72,6 +72,7 @@ class Transaction:
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
         row = self._row(publisher)
+        restored.refuse_closed(self, publisher)
         number = row.next_number
         row.next_number += 1
         if position is not None:
