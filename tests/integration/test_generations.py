@@ -1,8 +1,10 @@
 """An older copy of a store, whatever way it comes back, publishes nobody a second time."""
 
 import json
+import os
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -177,3 +179,45 @@ def test_a_store_of_the_version_before_is_upgraded(tmp_path):
         check(store)
     series.publish(people(0, 90))
     assert series.status()["releases"] == 2
+
+
+def test_an_unfinished_last_line_waits(tmp_path):
+    half = ndjson(people(0, 61))[:-20]
+    (tmp_path / "feed.ndjson").write_bytes(half)
+    sink = str(tmp_path / "out.ndjson")
+    summary = stream(tmp_path, sink)
+    assert (summary.counts.rows_in, summary.dead_letters) == (60, 0)
+    assert summary.waiting > 0
+    (tmp_path / "feed.ndjson").write_bytes(ndjson(people(0, 61)))
+    assert stream(tmp_path, sink).counts.rows_in == 61
+
+
+def test_a_last_line_counts_when_it_is_said_to_be_the_last(tmp_path):
+    (tmp_path / "feed.ndjson").write_bytes(ndjson(people(0, 61))[:-1])
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "feed.ndjson"), str(tmp_path / "out.ndjson"), final=True)
+    assert (summary.counts.rows_in, summary.waiting) == (61, 0)
+
+
+def test_half_a_line_of_a_pipe_is_set_aside(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(ndjson(people(0, 61))[:-1]))
+    writer.start()
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "pipe"), str(tmp_path / "out.ndjson"))
+    writer.join()
+    assert (summary.counts.rows_in, summary.dead_letters) == (60, 1)
+
+
+def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
+    rows = [
+        b"p1,1,30,m,illness 1",
+        b'p2,2,40,"f\n",illness 2',
+        "p3,3,50,é,illness 3".encode("latin-1"),
+        b"p4,4,60,f,illness 4",
+    ]
+    (tmp_path / "feed.csv").write_bytes(b"\n".join([b"patient,line,age,sex,ill", *rows, b""]))
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "feed.csv"), str(tmp_path / "out.ndjson"))
+        assert [(letter.position, letter.reason) for letter in opened.dead_letters()] == [("2", "not UTF-8")]
+    assert summary.counts.rows_in == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import secrets
 import threading
 from collections import Counter
 
@@ -30,7 +31,7 @@ def arrow(table: pa.Table) -> bytes:
 
 
 def push(client: httpx.Client, name: str, body: bytes, key: str | None = None, kind: str = NDJSON) -> httpx.Response:
-    headers = {"Content-Type": kind} | ({"Idempotency-Key": key} if key else {})
+    headers = {"Content-Type": kind, "Idempotency-Key": key or secrets.token_hex(8)}
     return client.post(f"/streams/{name}/records", content=body, headers=headers)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 
 class Source(Protocol):
@@ -42,6 +42,17 @@ def refuse_replaced(source: Source, offset: int, mark: str | None) -> None:
             f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
             hint="Put that one back, append to it and never replace it; another input is another stream, with its own store.",
         )
+
+
+@runtime_checkable
+class Recognising(Protocol):
+    """A source whose senders repeat themselves when an answer is lost."""
+
+    def recognise(self, stored: Container[str]) -> None:
+        """Tells which messages are stored already."""
+
+    def receipts(self) -> list[str]:
+        """The names of the messages that were read and are not acknowledged yet."""
 
 
 class Sink(Protocol):

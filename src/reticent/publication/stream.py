@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -28,8 +28,9 @@ from reticent.policy import Policy
 from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
-from reticent.publication.ports import refuse_replaced
+from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
+from reticent.publication.receipts import Receipts
 from reticent.publication.stream_publication import Released, StreamPublication
 from reticent.store import Store
 
@@ -75,6 +76,8 @@ class Summary:
     seconds: float
     guarantee: Guarantee
     metrics: Mapping[str, float] = field(default_factory=dict)
+    waiting: int = 0
+    """Bytes of a last line that has no end yet."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +89,7 @@ class _Step:
     first: int
     began: float
     position: str = ""
+    receipts: Sequence[str] = ()
 
     @property
     def lines(self) -> bytes:
@@ -122,6 +126,8 @@ class Stream:
         self._name, self._seed = name, seed
         self._stopping = False
         self._source: Source | None = None
+        self._receipts: Receipts | None = None
+        self._final, self._waiting = False, 0
         self._start = time.perf_counter()
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
@@ -206,6 +212,7 @@ class Stream:
         *,
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
+        final: bool = False,
         watch: Watch | None = None,
     ) -> Summary:
         """Reads the source to its end, or until `stop`.
@@ -215,13 +222,18 @@ class Stream:
             sink: where lines go.
             format: of the input; by default as it was begun, or as the source guesses.
             replayed: a pipe starts from the beginning again: what was read before is skipped.
+            final: nothing more will be written: a last line without an end counts as it is. Otherwise it waits in a file, and
+                is set aside from a pipe.
             watch: sees the run go by.
         """
         self._start = time.perf_counter()
-        self._source = source
+        self._source, self._final, self._waiting = source, final, 0
         known = source.regular or (replayed and self.position.offset > 0)
         if source.regular:
             refuse_replaced(source, self.position.offset, self.position.mark)
+        if isinstance(source, Recognising):
+            self._receipts = Receipts(self._store, self._name)
+            source.recognise(self._receipts)
         sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
         self._resend(sink)
         if known:
@@ -241,7 +253,7 @@ class Stream:
     def summary(self) -> Summary:
         """What the stream has done so far, over all its runs."""
         engine, seconds = self.publication.engine, time.perf_counter() - self._start
-        return Summary(engine.counts, self.position.dead, seconds, engine.guarantee, engine.metrics)
+        return Summary(engine.counts, self.position.dead, seconds, engine.guarantee, engine.metrics, self._waiting)
 
     def _metrics(self) -> Mapping[str, float]:
         return self.publication.engine.metrics
@@ -264,7 +276,10 @@ class Stream:
             if block is None or (not block and blocks is None):
                 return
             blocks = blocks or self._blocks(form or source.guess(block), fresh=fresh)
-            for batch, size in blocks.cut(block, last=not block):
+            if not block and source.regular and not self._final and blocks.unfinished:
+                self._waiting = len(blocks.unfinished)  # whoever writes the file may be in the middle of it
+                return
+            for batch, size in blocks.cut(block, last=not block, final=self._final):
                 self.position.header = blocks.header
                 if batch.total:
                     yield self._take(batch, size, began)
@@ -288,7 +303,8 @@ class Stream:
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0
-        return replace(step, position=self.position.text())
+        receipts = self._source.receipts() if isinstance(self._source, Recognising) else ()
+        return replace(step, position=self.position.text(), receipts=receipts)
 
     def _last(self) -> _Step:
         """The input has ended."""
@@ -326,6 +342,8 @@ class Stream:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.bad:
                 tx.dead_letter(self._name, str(step.first + row), reason, payload)
+            if self._receipts is not None:
+                self._receipts.note(tx, step.receipts)
             return number
 
         self._unsent = self._commit(change)
