@@ -23,6 +23,7 @@ COMMANDS = {
     "audit": "reticent.cli.audit",
     "export": "reticent.cli.export",
     "store": "reticent.cli.store",
+    "ledger": "reticent.cli.ledger",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "reproduce": "reticent.cli.reproduce",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reticent.cli.options import Json, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Json, PolicyFile, Seed
 
 if TYPE_CHECKING:
     from reticent.connectors.stream import Stream
@@ -45,6 +45,7 @@ def stream(
     ] = False,
     group: Annotated[str, typer.Option(help="Kafka: workers of one group share the partitions.")] = "reticent",
     until_end: Annotated[bool, typer.Option(help="Kafka: stop when all that is there now has been released.")] = False,
+    despite_ledger: DespiteLedger = False,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -73,7 +74,11 @@ def stream(
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)
-    with closing(open_sink(to)) as sink, Stream(rules, store=store, seed=seed) as feed, ExitStack() as stack:
+    with (
+        closing(open_sink(to)) as sink,
+        Stream(rules, store=store, seed=seed, despite_ledger=despite_ledger) as feed,
+        ExitStack() as stack,
+    ):
         if dead_letters is not None:
             feed.on_dead = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters()))
         start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))

@@ -20,7 +20,9 @@ from reticent.engine.evolving import change_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
+from reticent.publication.population import DESPITE
 from reticent.publication.publication import Also, Commit, Publication
+from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.store import evolving as rows_of
 
@@ -152,6 +154,12 @@ class Evolving(Publication):
         """
         with self.turn, self._or_forget(self.engine) as engine:
             release, moved = engine.prepare(again=again)
+            population = self._population(despite=self.despite)
+            persons = population.of(
+                pa.array([name for name in engine.records.persons if name is not None], pa.string())
+            )
+            population.refuse_shared(persons)
+            release = also_not_covered(release, (DESPITE,) if population.shared else ())
             ledger, members = self.store.ledger(self.name), engine.members()
             passed = let_through(
                 release, self.policy, self.kind, earlier=self.earlier(), ledger=ledger, members=members
@@ -160,6 +168,7 @@ class Evolving(Publication):
             def step(tx: Transaction) -> Passed:
                 stored = passed.keep(tx, self.name, sent=sent)
                 self._write(tx, engine, moved)
+                population.record(tx, persons)
                 if also is not None:
                     also(tx, stored)
                 return stored

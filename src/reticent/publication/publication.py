@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.publication.gate import Passed
+from reticent.publication.population import Population
 from reticent.publication.stamp import refuse_ahead, stamped
 from reticent.release.codec import from_bytes
 
@@ -49,6 +50,8 @@ class Publication:
     def __init__(self, store: Store, policy: Policy, *, name: str = "", commit: Commit | None = None) -> None:
         self.store, self.policy, self.name = store, policy, name or self.kind
         self.commit = commit or at_once(store)
+        self.despite = False
+        """Whether persons who stand in other publications of the store may stand in this one too."""
         self.turn = threading.RLock()
         """Held while a step is made; callers of several threads take it around steps that belong together."""
 
@@ -60,6 +63,11 @@ class Publication:
     def earlier(self) -> list[Release]:
         """Everything that was given out, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
+
+    def _population(self, *, despite: bool = False) -> Population:
+        """The persons of this publication, beside those of all others in the store."""
+        method = str(getattr(self.policy, self.kind).method)
+        return Population(self.store, self.name, self.policy, kind=self.kind, method=method, despite=despite)
 
     def _refuse_ahead(self, folder: str | Path | None) -> None:
         """Refuses to go on where the folder beside the new one holds what this store never released."""

@@ -28,6 +28,7 @@ from reticent.policy import Policy
 from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
+from reticent.publication.population import DESPITE, Population
 from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.receipts import Receipts
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reticent.publication.population import Hashes
     from reticent.publication.ports import Sink, Source, Watch
     from reticent.publication.records import Batch
     from reticent.release import Counts, Guarantee
@@ -90,6 +92,7 @@ class _Step:
     began: float
     position: str = ""
     receipts: Sequence[str] = ()
+    persons: Hashes | None = None
 
     @property
     def lines(self) -> bytes:
@@ -108,6 +111,7 @@ class Stream:
         seed: instead of the store's key, for tests and reproductions.
         name: under which the store keeps it.
         commit: how a step becomes durable; at once by default.
+        despite_ledger: release persons who stand in other publications of the store; the summary says so.
     """
 
     formats: Formats = FORMATS
@@ -120,6 +124,7 @@ class Stream:
         seed: int | None = None,
         name: str = NAME,
         commit: Commit | None = None,
+        despite_ledger: bool = False,
     ) -> None:
         self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         self.on_dead: Callable[[int, str, bytes], None] | None = None
@@ -134,6 +139,9 @@ class Stream:
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
             self._commit = commit or at_once(self._store)
+            self._population = Population(
+                self._store, name, self.policy, kind="stream", method=self.policy.stream.method, despite=despite_ledger
+            )
             self._resume()
             self._stack = stack.pop_all()
 
@@ -253,7 +261,10 @@ class Stream:
     def summary(self) -> Summary:
         """What the stream has done so far, over all its runs."""
         engine, seconds = self.publication.engine, time.perf_counter() - self._start
-        return Summary(engine.counts, self.position.dead, seconds, engine.guarantee, engine.metrics, self._waiting)
+        guarantee = engine.guarantee
+        if self._population.shared:
+            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, DESPITE))
+        return Summary(engine.counts, self.position.dead, seconds, guarantee, engine.metrics, self._waiting)
 
     def _metrics(self) -> Mapping[str, float]:
         return self.publication.engine.metrics
@@ -295,6 +306,8 @@ class Stream:
 
     def _take(self, batch: Batch, size: int, began: float) -> _Step:
         first = self.position.seq
+        persons = self._population.of_table(batch.table)
+        self._population.refuse_shared(persons)
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         step = self._step(released, first, began)
         self.position.offset += size
@@ -304,7 +317,7 @@ class Stream:
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0
         receipts = self._source.receipts() if isinstance(self._source, Recognising) else ()
-        return replace(step, position=self.position.text(), receipts=receipts)
+        return replace(step, position=self.position.text(), receipts=receipts, persons=persons)
 
     def _last(self) -> _Step:
         """The input has ended."""
@@ -342,6 +355,8 @@ class Stream:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.bad:
                 tx.dead_letter(self._name, str(step.first + row), reason, payload)
+            if step.persons is not None:
+                self._population.record(tx, step.persons)
             if self._receipts is not None:
                 self._receipts.note(tx, step.receipts)
             return number

@@ -83,6 +83,20 @@ ledger = Table(
     _digest(),
 )
 
+# Who stands in which publication, as keyed hashes of 8 bytes: the one ledger over all publications of a store.
+population = Table(
+    "reticent_population",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("publisher", Text, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("policy_hash", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("house", Text, nullable=False),
+    Column("persons", LargeBinary, nullable=False),
+    _digest(),
+)
+
 dead_letters = Table(
     "reticent_dead_letters",
     metadata,

@@ -295,6 +295,11 @@ class Store:
         """Which store this is, and which of its lives it is in."""
         return self.head.name
 
+    @property
+    def population_key(self) -> bytes:
+        """The key of the one ledger: the same person has the same hash in every publication of this store."""
+        return self.seal.digest("population", []) * 2
+
     def row(self, publisher: str) -> sa.RowMapping:
         """All that is counted of a publisher."""
         return self._publisher(publisher)

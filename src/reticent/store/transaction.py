@@ -34,7 +34,10 @@ _WRITE_ROW = sa.update(schema.publishers).where(_OF).values({name: sa.bindparam(
 _FORGET = sa.delete(schema.outbox).where(
     schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
 )
-_INSERT = {table: sa.insert(table) for table in (schema.outbox, schema.snapshots, schema.ledger, schema.dead_letters)}
+_INSERT = {
+    table: sa.insert(table)
+    for table in (schema.outbox, schema.snapshots, schema.ledger, schema.population, schema.dead_letters)
+}
 _AT_KEY = sa.and_(
     schema.kv.c.publisher == sa.bindparam("of"),
     schema.kv.c.space == sa.bindparam("in_space"),
@@ -145,6 +148,11 @@ class Transaction:
         """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
         self._row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
+
+    def record_population(self, publisher: str, **about: Any) -> None:
+        """Remember persons of a publication in the ledger that all publications of the store share."""
+        self._row(publisher)
+        self._insert(schema.population, publisher=publisher, **about)
 
     def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
         """Run a statement on an engine's own table, once per row, as the publisher's one writer."""

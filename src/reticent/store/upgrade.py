@@ -38,18 +38,17 @@ def upgraded(engine: sa.Engine) -> int:
 def _from_two(connection: sa.Connection) -> None:
     secret = secrets.token_bytes(32)
     seal = Seal(secret)
-    old = {table.name for table in schema.metadata.sorted_tables if table is not schema.meta}
+    old = [table for table in schema.metadata.sorted_tables if table not in (schema.meta, schema.population)]
     for index in sa.inspect(connection).get_multi_indexes().values():
         for one in index:
             connection.exec_driver_sql(f'DROP INDEX IF EXISTS "{one["name"]}"')
-    for name in old:
-        connection.exec_driver_sql(f'ALTER TABLE "{name}" RENAME TO "{_OLD}{name}"')
+    for table in old:
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" RENAME TO "{_OLD}{table.name}"')
     schema.metadata.create_all(connection)
     facts = {name: _facts(connection, name) for name in _publishers(connection)}
-    for table in schema.metadata.sorted_tables:
-        if table is not schema.meta:
-            _fill(connection, table, seal, facts)
-            connection.exec_driver_sql(f'DROP TABLE "{_OLD}{table.name}"')
+    for table in old:
+        _fill(connection, table, seal, facts)
+        connection.exec_driver_sql(f'DROP TABLE "{_OLD}{table.name}"')
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
     first = {SECRET: secret.hex(), HEAD: head_text(Head.fresh(), seal)}
     connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
