@@ -25,6 +25,7 @@ from reticent.publication.publication import Also, Commit, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.store import evolving as rows_of
+from reticent.store.scrub import cut_log, forget_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,14 +120,23 @@ class Evolving(Publication):
             with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
                 change = work(engine)
 
+                codes, forgotten = engine.records.codes[change.removed], False
+
                 def step(tx: Transaction) -> None:
+                    nonlocal forgotten
                     rows_of.remove(tx, self.name, change.removed.tolist())
                     self._write(tx, engine, change.written)
+                    if len(codes):
+                        forgotten = forget_words(tx, self.name, engine.records.columns, codes)
                     tx.put(self.name, self.kind, LAST, last)
                     if also is not None:
                         also(tx, change)
 
                 self.commit(step)
+            if len(codes):
+                cut_log(self.store)
+            if forgotten:
+                self._engine = None  # it knows the words still
             return change
 
     def _new(self, batch: pa.Table) -> bytes:

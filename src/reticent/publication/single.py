@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reticent.engine import publisher_class
 from reticent.publication import table as tables
 from reticent.publication.population import DESPITE, Population
 from reticent.publication.stamp import stamped
@@ -47,6 +48,8 @@ def publish(
     """
     method = method or policy.table.method
     what = f"{digest(table)} {policy.hash} {method}"
+    if pinned := publisher_class("table", method).pinned(policy):
+        store.house(pinned)  # another veil over the same truth is refused as such
     names = [name for name in store.publishers() if name.startswith(_NAME)]
     for name in names:
         if store.row(name)["position"] == what:

@@ -17,7 +17,7 @@ from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -163,6 +163,14 @@ class Transaction:
     def value(self, query: sa.Select[Any], **values: Any) -> Any:
         """The one value that a query finds, as this transaction sees it."""
         return self._connection.execute(query, values).scalar()
+
+    def column(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """The first cell of all rows that a query finds, as this transaction sees them."""
+        return self._connection.execute(query).scalars().all()
+
+    def pairs(self, query: sa.Select[Any]) -> list[tuple[Any, Any]]:
+        """All rows of two cells that a query finds, as this transaction sees them."""
+        return [(row[0], row[1]) for row in self._connection.execute(query)]
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
