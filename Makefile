@@ -7,7 +7,7 @@ EXTRAS := server,kafka,postgres,fhir
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo check test mutants bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -54,6 +54,10 @@ check: setup
 # Planted bugs: each must make the tests it names fail.
 mutants: setup
 	$(BIN)/python tests/mutants/run.py
+
+# Bits that turn and writes that are torn, a thousand of each; the tests run a hundred.
+storms: setup
+	RETICENT_FLIPS=1000 RETICENT_TORN=1000 $(BIN)/python -m pytest -q -s tests/integration/test_bit_flips.py
 
 bench: setup $(VENV)/.spark
 	cargo bench --quiet --manifest-path core/Cargo.toml --no-default-features

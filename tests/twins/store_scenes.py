@@ -57,8 +57,14 @@ def ndjson(table):
     return b"".join(orjson.dumps(row) + b"\n" for row in table.to_pylist())
 
 
+def nothing():
+    """After a step."""
+
+
 class StreamScene:
     """A stream that was pushed to, the last answer stored and never taken."""
+
+    after = staticmethod(nothing)
 
     policy = Policy.from_dict(BASE | {"columns": COLUMNS | {"ill": TREE}, "stream": {"method": "delay-free", "l": 3}})
 
@@ -66,6 +72,7 @@ class StreamScene:
         feed = Stream(self.policy, store=folder / "store.db", seed=None)
         for number in range(6):
             feed.push(ndjson(people(40 * number, 40)))
+            self.after()
         return feed
 
     def go_on(self, folder):
