@@ -55,9 +55,11 @@ check: setup
 mutants: setup
 	$(BIN)/python tests/mutants/run.py
 
-# Bits that turn and writes that are torn, a thousand of each; the tests run a hundred.
+# Bits that turn, writes that are torn, processes that are killed, old backups that are restored; the tests run a few of each.
 storms: setup
-	RETICENT_FLIPS=1000 RETICENT_TORN=1000 $(BIN)/python -m pytest -q -s tests/integration/test_bit_flips.py
+	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_KILLS=300 RETICENT_RESTORES=100 $(BIN)/python -m pytest -q -s \
+	  tests/integration/test_bit_flips.py tests/integration/test_generations.py tests/integration/test_mllp.py \
+	  tests/integration/test_stream_crash.py
 
 bench: setup $(VENV)/.spark
 	cargo bench --quiet --manifest-path core/Cargo.toml --no-default-features

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import sqlite3
 import threading
@@ -221,3 +222,27 @@ def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
         summary = opened.run(str(tmp_path / "feed.csv"), str(tmp_path / "out.ndjson"))
         assert [(letter.position, letter.reason) for letter in opened.dead_letters()] == [("2", "not UTF-8")]
     assert summary.counts.rows_in == 3
+
+
+RESTORES = int(os.environ.get("RETICENT_RESTORES", "5"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_random_old_backups_regroup_nobody(tmp_path):
+    """Backups of any age, restored at any time: what was published stays as it is, and the rest comes as it would have come."""
+    rng = random.Random(19)
+    sink, copies, fed = tmp_path / "out.ndjson", [], 0
+    for number in range(RESTORES):
+        for _ in range(rng.randrange(1, 4)):
+            feed(tmp_path, fed, more := rng.randrange(1, 30))
+            fed += more
+            stream(tmp_path, str(sink))
+            copies.append(tmp_path / f"copy_{len(copies)}.db")
+            backup(tmp_path / STORE, copies[-1])
+        before = sink.read_bytes()
+        restore(rng.choice(copies), tmp_path / STORE, [str(sink)])
+        stream(tmp_path, str(sink))
+        assert sink.read_bytes() == before, number
+    shown = [json.loads(line) for line in sink.read_bytes().splitlines()]
+    assert [line["seq"] for line in shown if line["type"] == "tuple"] == list(range(fed))

@@ -3,11 +3,14 @@
 import contextlib
 import json
 import os
+import random
 import resource
 import signal
 import socket
 import subprocess
 import sys
+
+import pytest
 
 from reticent.datasets import feed
 from reticent.datasets.adt import message, write_adt
@@ -132,3 +135,37 @@ def test_too_many_senders_do_not_end_it(tmp_path):
         assert b"MSA|AA|1" in ask(links[0], message(rows[1], 1))[0]
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+KILLS = int(os.environ.get("RETICENT_KILLS", "5"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_kills_at_any_moment_double_and_lose_no_message(tmp_path):
+    """The sender sends on until it has heard of every message; what it did not hear of it sends again."""
+    write_adt(tmp_path, 10, 4)
+    rng = random.Random(19)
+    rows = feed.generate(40 * (KILLS + 1), 4).to_pylist()
+    texts = {str(i): message(row, i) for i, row in enumerate(rows)}
+    port, unheard, killed = free_port(), list(texts), 0
+    while unheard:
+        with streaming(tmp_path, port) as process, killed_on_failure(process):
+            last = killed == KILLS
+            with connect(port, process) as link:
+                part = unheard if last else unheard[:40]
+                link.sendall(b"".join(START + texts[number].encode() + END for number in part))
+                heard = b""
+                link.settimeout(None if last else rng.random() * 0.15)
+                with contextlib.suppress(TimeoutError):
+                    while heard.count(END) < len(part):
+                        heard += link.recv(1 << 16)
+                if not last:
+                    process.kill()
+                    killed += 1
+            unheard = [number for number in unheard if f"MSA|AA|{number}\r".encode() not in heard]
+            if last:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait() == 0, process.stderr.read()
+    assert killed == KILLS
+    assert len(released(tmp_path)) == len(rows)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     Hashes = npt.NDArray[np.uint64]
 
 DESPITE = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
-# Persons of a stream that are remembered as recorded; one who comes back later is recorded once more, which harms nobody.
-_RECENT = 1_000_000
+# Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
+_PLACES = 1 << 20
+_MASK = np.uint64(_PLACES - 1)
 _LAST = sa.select(sa.func.max(schema.population.c.id))
 
 
@@ -47,7 +48,7 @@ class Population:
         self._method, self._despite = method, despite
         self._house = publisher_class(kind, method).pinned(policy)
         self._hasher = _core.stream.Hasher(store.population_key)
-        self._recorded: set[int] = set()
+        self._recorded = np.zeros(_PLACES, dtype=np.uint64)
         self._others: Hashes = np.zeros(0, dtype=np.uint64)
         self._seen = 0
         self.shared = 0
@@ -55,12 +56,12 @@ class Population:
         self._load()
 
     def of(self, persons: pa.ChunkedArray | pa.Array | None) -> Hashes:
-        """The persons of some records, each once; nobody where the policy names no person."""
+        """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
         rows = pa.RecordBatch.from_arrays([native(persons)], names=["person"])
         hashes = self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons
-        return np.unique(np.asarray(hashes, dtype=np.uint64))
+        return np.asarray(hashes, dtype=np.uint64)
 
     def of_table(self, table: pa.Table) -> Hashes:
         """The persons of a table."""
@@ -72,7 +73,10 @@ class Population:
         Raises:
             GuaranteeError: some do, and the publications do not compose.
         """
-        shared = int(np.isin(persons, self._others, assume_unique=False).sum()) if len(self._others) else 0
+        if not len(self._others):
+            return
+        persons = np.unique(persons)
+        shared = int(np.isin(persons, self._others, assume_unique=True).sum())
         if shared and not self._despite:
             raise GuaranteeError(
                 f"{shared:,} of {len(persons):,} persons stand in another publication of this store; nothing was published.",
@@ -83,10 +87,9 @@ class Population:
 
     def record(self, tx: Transaction, persons: Hashes) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
-        fresh = [person for person in persons.tolist() if person not in self._recorded]
-        if not fresh:
+        new = _once(persons[self._recorded[persons & _MASK] != persons])
+        if not len(new):
             return
-        new = np.array(fresh, dtype=np.uint64)
         if (tx.value(_LAST) or 0) != self._seen:
             self._load()
             self.refuse_shared(new)
@@ -99,9 +102,7 @@ class Population:
             persons=new.astype("<u8").tobytes(),
         )
         self._seen = int(tx.value(_LAST))
-        if len(self._recorded) > _RECENT:
-            self._recorded.clear()
-        self._recorded.update(fresh)
+        self._recorded[new & _MASK] = new
 
     def _load(self) -> None:
         """Reads what was recorded since the last time."""
@@ -111,10 +112,16 @@ class Population:
             self._seen = row["id"]
             persons = np.frombuffer(row["persons"], "<u8")
             if row["publisher"] == self._publisher:
-                self._recorded.update(persons.tolist())
+                self._recorded[persons & _MASK] = persons
             elif not (self._house and row["house"] == self._house):
                 others.append(persons)
         self._others = np.unique(np.concatenate(others))
+
+
+def _once(persons: Hashes) -> Hashes:
+    """Each person once; sorting is quicker here than hashing what is hashed already."""
+    ordered = np.sort(persons)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
 def seen_of(store: Store) -> dict[str, dict[str, object]]:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.publication.population import Hashes
     from reticent.publication.ports import Sink, Source, Watch
     from reticent.publication.records import Batch
     from reticent.release import Counts, Guarantee
@@ -92,7 +91,7 @@ class _Step:
     began: float
     position: str = ""
     receipts: Sequence[str] = ()
-    persons: Hashes | None = None
+    people: pa.Table | None = None
 
     @property
     def lines(self) -> bytes:
@@ -306,8 +305,6 @@ class Stream:
 
     def _take(self, batch: Batch, size: int, began: float) -> _Step:
         first = self.position.seq
-        persons = self._population.of_table(batch.table)
-        self._population.refuse_shared(persons)
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         step = self._step(released, first, began)
         self.position.offset += size
@@ -317,7 +314,7 @@ class Stream:
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0
         receipts = self._source.receipts() if isinstance(self._source, Recognising) else ()
-        return replace(step, position=self.position.text(), receipts=receipts, persons=persons)
+        return replace(step, position=self.position.text(), receipts=receipts, people=batch.table)
 
     def _last(self) -> _Step:
         """The input has ended."""
@@ -355,8 +352,10 @@ class Stream:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.bad:
                 tx.dead_letter(self._name, str(step.first + row), reason, payload)
-            if step.persons is not None:
-                self._population.record(tx, step.persons)
+            if step.people is not None:  # here and not before: the next batch is being placed meanwhile
+                persons = self._population.of_table(step.people)
+                self._population.refuse_shared(persons)
+                self._population.record(tx, persons)
             if self._receipts is not None:
                 self._receipts.note(tx, step.receipts)
             return number

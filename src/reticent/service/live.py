@@ -190,7 +190,7 @@ class LiveStream:
         self._group, self._released, self._length = [], [], 0
         if not group:
             return
-        self.population.record(tx, np.unique(np.concatenate(persons)))
+        self.population.record(tx, np.concatenate(persons))
         self._keep_state(tx, [journal for _, _, journal in group])
         # An entry without lines still gives the keys a place.
         number = tx.put_outbox(self.publisher, "ndjson", lines)
