@@ -157,8 +157,9 @@ def older(path):
     """Makes a store what version 2 would have made of it."""
     with sqlite3.connect(path) as raw:
         for table in schema.metadata.sorted_tables:
-            if table is not schema.meta:
+            if table not in (schema.meta, schema.population):
                 raw.execute(f"ALTER TABLE {table.name} DROP COLUMN digest")
+        raw.execute("DROP TABLE reticent_population")
         for column in ("first_number", "next_unsent", "entries", "chain"):
             raw.execute(f"ALTER TABLE reticent_publishers DROP COLUMN {column}")
         raw.execute("ALTER TABLE reticent_ledger RENAME COLUMN payload_digest TO digest")

@@ -42,7 +42,7 @@ def series(where, persons, **settings):
 KINDS = {"table": table, "stream": stream, "evolving": evolving, "series": series}
 
 
-@pytest.mark.parametrize(("first", "second"), permutations(KINDS, 2))
+@pytest.mark.parametrize(("first", "second"), list(permutations(KINDS, 2)))
 def test_the_same_persons_are_refused_in_another_publication(first, second, tmp_path):
     where = tmp_path / "store.db"
     KINDS[first](where, people(0, 80))
