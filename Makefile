@@ -3,17 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find core/src -name '*.rs') core/Cargo.toml core/Cargo.lock
-EXTRAS := server,kafka,postgres,fhir
+EXTRAS := server,kafka,postgres,fhir,audit,excel,stats,mysql
+# Rust and a linker of the project's own, where the machine has none.
+export PATH := $(CURDIR)/$(VENV)/toolchain:$(PATH)
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom vulnerabilities serve clean
+.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
 
 $(VENV)/.deps: pyproject.toml constraints.txt
-	@scripts/check-toolchain $(PYTHON)
+	@scripts/toolchain python $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
@@ -21,7 +23,7 @@ $(VENV)/.deps: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.deps $(CORE)
-	@scripts/check-toolchain $(PYTHON)
+	@scripts/toolchain rust $(VENV)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
 	@touch $@
 
@@ -87,6 +89,10 @@ docs: setup
 vulnerabilities: setup
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
+
+# Every package with its checksums, for `pip install --require-hashes -r requirements.txt`; made anew, never committed.
+hashes: setup
+	$(BIN)/python scripts/hashes constraints.txt > requirements.txt
 
 sbom: setup
 	$(BIN)/python scripts/sbom > sbom.json

@@ -1,4 +1,4 @@
-"""Evolving tables: six methods on the census, single changes into a million records, counterfeits, query error."""
+"""Evolving tables: six methods on the census, single changes into a million records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from reticent.datasets import census
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.reproduce.evolving import Census, Scale, Study, policy
-from reticent.utility.query import relative_error
 
 L = 10
 
@@ -54,12 +53,12 @@ def methods(*, quick: bool) -> dict[str, Any]:
 
 
 def beside(*, quick: bool) -> dict[str, Any]:
-    """Sealed beside indexed through the whole engine: the same 10% deleted and inserted."""
+    """The veil beside indexed through the whole engine: the same 10% deleted and inserted."""
     n = 57_700 if quick else 577_000
     table = census.generate(n + n // 10, seed=1)
     gone = pa.array(np.random.default_rng(2).permutation(n)[: n // 10])
     found: dict[str, Any] = {"records": n}
-    for method in ("indexed", "sealed"):
+    for method in ("indexed", "veil"):
         engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         load, _ = seconds(lambda engine=engine: engine.insert(table.slice(0, n)))
         publish, _ = seconds(engine.cut)
@@ -67,7 +66,7 @@ def beside(*, quick: bool) -> dict[str, Any]:
         delete, _ = seconds(lambda engine=engine, ids=ids: engine.delete(ids))
         insert, _ = seconds(lambda engine=engine: engine.insert(table.slice(n)))
         found[method] = {"load": load, "publish": publish, "delete 10%": delete, "insert 10%": insert}
-    found["sealed / indexed"] = {k: found["sealed"][k] / found["indexed"][k] for k in ("delete 10%", "insert 10%")}
+    found["veil / indexed"] = {k: found["veil"][k] / found["indexed"][k] for k in ("delete 10%", "insert 10%")}
     return found
 
 
@@ -78,18 +77,18 @@ def singles(*, quick: bool) -> dict[str, Any]:
     rows = [table.slice(n + i, 1) for i in range(times)]
     ids = [[x] for x in table.column("person_id").slice(0, times).to_pylist()]
     found: dict[str, Any] = {"records": n, "times": times}
-    for method in ("indexed", "sealed"):
+    for method in ("indexed", "veil"):
         engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         engine.insert(table.slice(0, n))
         engine.cut()
         found[f"{method} in memory"] = latencies(engine, rows, ids)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "store.db"
-        EvolvingTable.create(place, policy("sealed", L))
+        EvolvingTable.create(place, policy("veil", L))
         with EvolvingTable.open(place) as durable:
             found["load a durable table, s"] = seconds(lambda: durable.insert(table.slice(0, n)))[0]
             durable.publish(Path(folder) / "r", format="parquet")
-            found["sealed durable"] = latencies(durable, rows, ids)
+            found["veil durable"] = latencies(durable, rows, ids)
         found["open a durable table, s"], table_open = seconds(lambda: EvolvingTable.open(place).__enter__())
         found["disk flush alone"] = flushes(Path(folder) / "flush", times)
         found["bytes per record"] = place.stat().st_size / len(table_open.engine.records)
@@ -124,67 +123,10 @@ def _both(work: Any, item: Any) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - processor
 
 
-def utility(*, quick: bool) -> dict[str, Any]:
-    """Counterfeits of sealed and query errors beside red: at once, and after five rounds of 10% out and 10% in."""
-    sizes = (10_000, 50_000) if quick else (10_000, 50_000, 577_000)
-    return {str(n): {s: _used(n, s) for s in ("sealed", "red")} for n in sizes}
-
-
-def _used(n: int, method: str) -> dict[str, float]:
-    rounds = 5
-    table = census.generate(n + rounds * (n // 10), seed=4)
-    engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
-    engine.insert(table.slice(0, n))
-    first = engine.cut()[0]
-    found = {"query error, first": _error(first, table.slice(0, n))}
-    if method == "sealed":
-        found["counterfeit share, first"] = first.metrics["sau"]
-    live = np.arange(n)
-    rng = np.random.default_rng(5)
-    for i in range(rounds):
-        gone = rng.choice(len(live), n // 10, replace=False)
-        engine.delete(table.column("person_id").take(pa.array(live[gone])))
-        fresh = np.arange(n + i * (n // 10), n + (i + 1) * (n // 10))
-        engine.insert(table.slice(int(fresh[0]), n // 10))
-        live = np.concatenate([np.delete(live, gone), fresh])
-    last = engine.cut(again=True)[0]
-    found["query error, after five rounds"] = _error(last, table.take(pa.array(live)))
-    if method == "sealed":
-        found["counterfeit share, after five rounds"] = last.metrics["sau"]
-    return found
-
-
-def _error(release: Any, original: pa.Table, queries: int = 300) -> float:
-    """Median relative error of counts over an age range, a gender and a tenth of the occupations."""
-    rng = np.random.default_rng(6)
-    qit, st = release.tables["qit"], release.tables["st"]
-    names = sorted(set(original.column("occupation").to_pylist()))
-    code = {name: i for i, name in enumerate(names)}
-    values = np.array([code[v] for v in st.column("value").to_pylist()])
-    st_group, counts = st.column("group").to_numpy(), st.column("count").to_numpy()
-    totals = np.bincount(st_group, weights=counts)
-    true_age, true_gender = original.column("age").to_numpy(), original.column("gender").to_numpy(zero_copy_only=False)
-    true_value = np.array([code[v] for v in original.column("occupation").to_pylist()])
-    age, gender = qit.column("age").to_numpy(), qit.column("gender").to_numpy(zero_copy_only=False)
-    group = qit.column("group").to_numpy()
-    truth, guess = [], []
-    for _ in range(queries):
-        low = int(rng.integers(16, 70))
-        asked = np.zeros(len(names), bool)
-        asked[rng.choice(len(names), len(names) // 10, replace=False)] = True
-        share = np.bincount(st_group, weights=counts * asked[values]) / np.maximum(totals, 1)
-        guess.append(share[group[(age >= low) & (age < low + 15) & (gender == "female")]].sum())
-        truth.append(
-            int((asked[true_value] & (true_age >= low) & (true_age < low + 15) & (true_gender == "female")).sum())
-        )
-    return float(np.median(relative_error(np.array(truth, float), np.array(guess), floor=10.0)))
-
-
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
     """All figures; the seed of the data is fixed, the keys are fresh."""
     return {
         "methods": methods(quick=quick),
-        "sealed beside indexed": beside(quick=quick),
+        "veil beside indexed": beside(quick=quick),
         "single changes": singles(quick=quick),
-        "utility": utility(quick=quick),
     }

@@ -107,6 +107,7 @@ fn tables() {
             k: 50,
             diversity: None,
             closeness: None,
+            persons: None,
         };
         let scorer = Scorer::new(Loss::Loss, &table.space, &table.base, &[1.0; 4]);
         search(&Task {

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         StateError,
     )
     from reticent.policy import Policy
+    from reticent.read.draws import pool
+    from reticent.read.received import Received, read
     from reticent.release import Release
 
     __version__: str
@@ -28,6 +30,7 @@ _HOME = {
     "InternalError": "reticent.errors",
     "Policy": "reticent.policy",
     "PolicyError": "reticent.errors",
+    "Received": "reticent.read.received",
     "Release": "reticent.release",
     "ReticentError": "reticent.errors",
     "Series": "reticent.api",
@@ -35,6 +38,8 @@ _HOME = {
     "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",
     "audit": "reticent.api",
+    "pool": "reticent.read.draws",
+    "read": "reticent.read.received",
     "risk": "reticent.api",
     "verify": "reticent.api",
 }
@@ -47,6 +52,7 @@ __all__ = [
     "InternalError",
     "Policy",
     "PolicyError",
+    "Received",
     "Release",
     "ReticentError",
     "Series",
@@ -54,6 +60,8 @@ __all__ = [
     "Stream",
     "anonymize",
     "audit",
+    "pool",
+    "read",
     "risk",
     "verify",
 ]

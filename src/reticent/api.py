@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from reticent.audit import verify as judge
+from reticent.audit.persons import Input
 from reticent.audit.published import is_wire, text_table
 from reticent.audit.risk.singling_out import singling_out
+from reticent.connectors.frames import is_frame, table_of
 from reticent.connectors.inputs import read_input
 from reticent.engine import publisher
+from reticent.engine.identifiers import prepare
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
     from reticent.report import Audit
 
 Place: TypeAlias = str | os.PathLike[str]
-Data: TypeAlias = pa.Table | Place
+Data: TypeAlias = pa.Table | Place | Any
+"""A table, whatever names one on the command line, or a frame of another library."""
 Published: TypeAlias = Data | Release
 # Long enough for the changes of others before ours, short enough to notice one that hangs.
 WAIT = 600.0
@@ -72,16 +76,25 @@ def anonymize(
         return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger)
 
 
-def verify(releases: Published | Sequence[Published], policy: Policy | Place, *, store: Place | None = None) -> Verdict:
-    """Recomputes every claim from the releases alone.
+def verify(
+    releases: Published | Sequence[Published],
+    policy: Policy | Place,
+    *,
+    store: Place | None = None,
+    original: Data | None = None,
+) -> Verdict:
+    """Recomputes every claim from the releases alone; with the original also what they cannot show.
 
     Args:
         releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
         policy: a policy, or the path of its file.
         store: the store of the publication, whose ledger tells who stood in which group.
+        original: the private input of a table's release: shows whether the claims of persons hold.
     """
     rules = _policy(policy)
-    return judge(sources_of(releases, rules), rules, ledger=None if store is None else ledger_of(store))
+    source = None if original is None else Input(prepare(_table(original, rules), rules))
+    ledger = None if store is None else ledger_of(store)
+    return judge(sources_of(releases, rules), rules, ledger=ledger, original=source)
 
 
 def audit(
@@ -125,7 +138,7 @@ def risk(
         sensitive: what nobody should learn; guessed otherwise.
         person: the column that names the same person across records; guessed otherwise.
     """
-    records = data if isinstance(data, pa.Table) else read_input(os.fspath(data))
+    records = table_of(data) if is_frame(data) else read_input(os.fspath(data))
     guesses = guess(records)
     named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
     for name in named:
@@ -226,7 +239,7 @@ class EvolvingTable:
             ids: of records where the policy names a column of record ids, otherwise of persons.
             by: the identifier column they belong to.
         """
-        if isinstance(ids, pa.Table | str | os.PathLike):
+        if isinstance(ids, str | os.PathLike) or is_frame(ids):
             ids, by = self._ids(_table(ids, self.policy), by)
         with self._turn() as driver:
             return driver.delete(ids, by=by)
@@ -361,20 +374,22 @@ def _policy(policy: Policy | Place) -> Policy:
 
 def sources_of(releases: Published | Sequence[Published], policy: Policy) -> list[Path | Release | pa.Table]:
     """What was released by us stays where it is; a file of anybody is read as the table it holds."""
-    if isinstance(releases, str | os.PathLike | Release | pa.Table):
+    if isinstance(releases, str | os.PathLike | Release) or is_frame(releases):
         return [_source(releases, policy)]
     return [_source(source, policy) for source in releases]
 
 
 def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
-    if isinstance(release, Release | pa.Table):
+    if isinstance(release, Release):
         return release
+    if is_frame(release):
+        return table_of(release)
     path = Path(release)
     return path if path.is_dir() or is_wire(path) else read_input(os.fspath(release), policy)
 
 
 def _table(data: Data, policy: Policy) -> pa.Table:
-    return data if isinstance(data, pa.Table) else read_input(os.fspath(data), policy)
+    return table_of(data) if is_frame(data) else read_input(os.fspath(data), policy)
 
 
 def _holds(store: Place) -> bool:

@@ -1,4 +1,4 @@
-"""Join-or-open inference: exact on short transcripts, sampled on long ones; it works on delay-free and fails on sealed."""
+"""Join-or-open inference: exact on short transcripts, sampled on long ones; it works on delay-free streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.join_or_open import Effort, infer, join_or_open
-from reticent.audit.attack.outcome import wilson
 from reticent.audit.attack.rules import rules
 from reticent.audit.attack.transcript import Transcript
 from reticent.audit.published import published, text_table
@@ -75,7 +74,7 @@ def evidence(run, seed=1):
     )
 
 
-def test_faithful_delay_free_is_broken_and_sealed_is_not(tmp_path):
+def test_faithful_delay_free_is_broken(tmp_path):
     """The stated size: 1,000 tuples, 30 values, l = 10. Chance is 10%."""
     sloping = 1 / (np.arange(30) + 8.0)
     sloping /= sloping.sum()
@@ -84,41 +83,14 @@ def test_faithful_delay_free_is_broken_and_sealed_is_not(tmp_path):
     broken = join_or_open(evidence(run), effort)
     assert broken.counted
     assert broken.accuracy >= 0.2
-    run = cases.stream(tmp_path, method="sealed", n=1000, l=10, shares=sloping, seed=0)
-    held = join_or_open(evidence(run), effort)
-    assert held.counted
-    assert held.interval[0] <= held.claim <= held.interval[1]
-    assert not held.refuted
 
 
-MANY = 40
 SLIGHT = Effort(particles=24, chains=8, sweeps=4, burn=1)
 
 
-def test_on_many_sealed_streams_the_mean_is_chance_and_the_interval_covers_it(tmp_path):
-    """Forty streams and keys; no attacker expects more than 1/l, and 95% of the intervals must hold it.
-
-    Guesses of a class stand and fall together: the interval for independent guesses misses several times as often.
-    """
-    sloping = 1 / (np.arange(12) + 4.0)
-    found = []
-    for seed in range(MANY):
-        run = cases.stream(tmp_path, method="sealed", n=120, l=4, shares=sloping / sloping.sum(), seed=seed)
-        found.append(join_or_open(evidence(run, seed=[seed, 1]), SLIGHT))
-    accuracy = np.array([outcome.accuracy for outcome in found])
-    error = accuracy.std(ddof=1) / MANY**0.5
-    assert abs(accuracy.mean() - 0.25) < 3 * error
-    missed = sum(not low <= 0.25 <= high for low, high in (outcome.interval for outcome in found))
-    plainly = [wilson(outcome.right, outcome.tried) for outcome in found]
-    assert missed <= 5  # two are expected; more than five come once in seventy times
-    assert sum(not low <= 0.25 <= high for low, high in plainly) > 5
-    assert not any(outcome.refuted for outcome in found)
-
-
-@pytest.mark.parametrize("method", ["sealed", "delay-free"])
-def test_the_truth_keeps_the_score_and_nothing_else(tmp_path, method):
+def test_the_truth_keeps_the_score_and_nothing_else(tmp_path):
     """Another truth, the same transcript: the attacker believes and guesses the same."""
-    releases, policy, table = cases.stream(tmp_path, method=method, n=120, l=4, shares=FLAT[:12] * 2.5, seed=3)
+    releases, policy, table = cases.stream(tmp_path, method="delay-free", n=120, l=4, shares=FLAT[:12] * 2.5, seed=3)
     shown = []
     for turn in range(6):
         other = table.set_column(2, "ill", table["ill"].take(np.roll(np.arange(120), turn)))
@@ -127,44 +99,20 @@ def test_the_truth_keeps_the_score_and_nothing_else(tmp_path, method):
     assert shown == [shown[0]] * 6
 
 
-def test_a_short_sealed_stream_is_not_refuted_by_a_model_it_does_not_claim(tmp_path):
-    """All worlds of the unsealed algorithm are enumerated; some persons seem certain in them, and are not."""
-    for seed in range(8):
-        run = cases.stream(tmp_path, method="sealed", n=8, l=2, shares=np.full(5, 0.2), seed=seed)
-        outcome = join_or_open(evidence(run))
-        assert outcome.figures["exact"]
-        assert not outcome.refuted
-
-
-def test_a_value_in_several_slots_is_one_value(tmp_path):
-    """Twice as many slots as values: whichever slot the attacker names, it is the value that counts."""
-    shares = np.full(4, 0.25)
-    run = cases.stream(tmp_path, method="sealed", n=300, l=4, shares=shares, seed=1, copies=2)
-    outcome = join_or_open(evidence(run), SLIGHT)
-    assert outcome.interval[0] <= 0.25 <= outcome.interval[1]
-    assert outcome.accuracy > 0.18  # half of it is what counting slots would give
-
-
-def test_a_stream_that_only_says_it_is_sealed_is_refuted(tmp_path):
+def test_a_stream_that_claims_one_in_l_against_this_reader_is_refuted(tmp_path):
     sloping = 1 / (np.arange(30) + 3.0)
     releases, policy, table = cases.stream(
         tmp_path, method="delay-free", n=600, l=10, shares=sloping / sloping.sum(), seed=4, pool="uniform"
     )
     renamed = [published(release, "") for release in releases]
     for release in renamed:
-        object.__setattr__(release, "method", "sealed")
+        object.__setattr__(release, "claims", {"posterior": 0.1})
     outcome = join_or_open(Evidence(tuple(renamed), policy, text_table(table), rng=np.random.default_rng(1)), QUICK)
     assert outcome.refuted
 
 
-def test_averaging_finds_returning_patients_in_delay_free_only(tmp_path):
-    found = {}
-    for method in ("delay-free", "sealed"):
-        run = cases.stream(tmp_path, method=method, n=600, l=5, shares=FLAT, seed=2, persons=100)
-        found[method] = averaging(evidence(run))
-    assert found["delay-free"].counted
-    assert found["delay-free"].accuracy > 0.8
-    assert found["sealed"].claim == pytest.approx(0.2)
-    assert not found["sealed"].refuted
-    assert found["sealed"].highest == pytest.approx(0.2)
-    assert found["sealed"].interval[0] <= 0.2 <= found["sealed"].interval[1]
+def test_averaging_finds_returning_patients(tmp_path):
+    run = cases.stream(tmp_path, method="delay-free", n=600, l=5, shares=FLAT, seed=2, persons=100)
+    outcome = averaging(evidence(run))
+    assert outcome.counted
+    assert outcome.accuracy > 0.8

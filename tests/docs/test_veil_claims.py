@@ -9,6 +9,15 @@ FILES = [
     "tests/attack/test_veil_exact.py",
     "tests/unit/engine/veil/test_veil_kernel.py",
     "tests/property/test_veil_hierarchy.py",
+    "tests/unit/engine/veil/test_veil_events.py",
+    "tests/unit/engine/veil/prior/test_kernel.py",
+    "tests/unit/engine/veil/prior/test_follow.py",
+    "tests/unit/engine/veil/prior/test_released.py",
+    "tests/unit/cli/test_init_command.py",
+    "tests/integration/test_veil.py",
+    "tests/integration/test_veil_figures.py",
+    "tests/attack/test_veil_units.py",
+    "tests/attack/test_veil_persons.py",
 ]
 
 

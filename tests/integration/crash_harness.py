@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlalchemy.dialects.sqlite  # noqa: F401  imported before the first fork, as all below
 
 from reticent.connectors.stream import FileSource, Stream
-from reticent.engine.stream import sealed  # noqa: F401
+from reticent.engine.stream import veil  # noqa: F401
 from reticent.publication.stream import StreamPublication
 
 

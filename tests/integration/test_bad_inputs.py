@@ -58,7 +58,8 @@ def attempt(place, capfd, content, policy=POLICY, name="data.csv"):
 def test_the_good_case(place, capfd):
     code, _ = attempt(place, capfd, ROWS)
     assert code == 0
-    assert sorted(p.name for p in (place / "out").iterdir()) == ["qit.csv", "release.json", "st.csv"]
+    names = ["README.txt", "codebook.json", "qit.csv", "release.json", "st.csv"]
+    assert sorted(p.name for p in (place / "out").iterdir()) == names
     code, said = call(capfd, "verify", place / "out", "-p", place / "policy.yaml")
     assert code == 0, said
 

@@ -148,7 +148,7 @@ def test_check_finds_what_a_small_read_would_not(tmp_path):
     with Store.open(tmp_path / STORE) as store:
         assert check(store)["reticent_evolving_records"] == 60
     with sqlite3.connect(tmp_path / STORE) as raw:
-        raw.execute("UPDATE reticent_evolving_records SET seat = seat + 1 WHERE row = 7")
+        raw.execute("UPDATE reticent_evolving_records SET class = class + 1 WHERE row = 7")
     with Store.open(tmp_path / STORE) as store, pytest.raises(StateError, match="damaged"):
         check(store)
 

@@ -69,8 +69,7 @@ def test_messages_are_acknowledged_and_released(tmp_path):
         process.send_signal(signal.SIGTERM)
         said = process.stderr.read()
         assert process.wait() == 0, said
-    tuples = [line for line in out if line["type"] == "tuple"]
-    assert len(tuples) == 60
+    assert sum(line["type"] == "record" for line in out) == 60
     assert "60 of 60 records released" in said
     assert "1 dead letters" in said
     assert not any(row["patient_id"] in json.dumps(out) for row in rows)
@@ -85,7 +84,7 @@ def streaming(tmp_path, port, **settings):
 
 def released(tmp_path):
     lines = (tmp_path / "out.ndjson").read_text().splitlines()
-    return [line for line in map(json.loads, lines) if line["type"] == "tuple"]
+    return [line for line in map(json.loads, lines) if line["type"] == "record"]
 
 
 def test_a_message_whose_answer_was_lost_is_not_released_twice(tmp_path):

@@ -1,4 +1,4 @@
-"""Structured Streaming: every record once, in one group, also after a kill; shards may be added."""
+"""Structured Streaming: every record once, also after a kill; the number of shards is pinned."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
+import pytest
 import spark_driver
 import stream_feed
 
 import services
+from reticent.errors import StateError
+from reticent.publication.stream import StreamPublication
 
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 400.0
@@ -50,29 +53,28 @@ def check(folder: Path, given: list[dict]) -> dict[int, list[dict]]:
     found = published(folder)
     seen = 0
     for shard, lines in found.items():
-        mine = [of[line["plain"]["ward"]] for line in lines if line["type"] == "tuple"]
-        stream_feed.check(lines, mine, stream_feed.policy(folder), folder, shard)
+        mine = [of[line["plain"]["ward"]] for line in lines if line["type"] == "record"]
+        wanted = stream_feed.policy(folder)
+        codebook = json.loads(StreamPublication(wanted).codebook())
+        stream_feed.check([codebook, *lines], mine, wanted, folder, shard)
         seen += len(mine)
     assert seen == len(given), "a record is missing, or was published twice"
-    everyone = {line["plain"]["ward"] for lines in found.values() for line in lines if line["type"] == "tuple"}
+    everyone = {line["plain"]["ward"] for lines in found.values() for line in lines if line["type"] == "record"}
     assert everyone == of.keys()
     return found
 
 
-def test_every_record_once_and_shards_may_be_added(spark, tmp_path):
+def test_every_record_once_and_the_number_of_shards_is_pinned(spark, tmp_path):
     first = stream_feed.records(701)
     feed(tmp_path, first, 3)
     spark_driver.run(spark, tmp_path, 2)
     check(tmp_path, first)
     again = [dict(record, ward=record["ward"] + 701) for record in first]
     feed(tmp_path, again, 1)
-    spark_driver.run(spark, tmp_path, 3)
-    found = check(tmp_path, first + again)
-    assert found.keys() == {0, 1, 2}
-    lines = [line for shard in found.values() for line in shard]
-    classes = {line["group"]: json.dumps(line["candidates"]) for line in lines if line["type"] == "group"}
-    of = {line["plain"]["ward"]: classes[line["group"]] for line in lines if line["type"] == "tuple"}
-    assert all(of[i] == of[i + 701] for i in range(701)), "a person who moved was published under another class"
+    with pytest.raises(StateError, match="2 shards"):
+        spark_driver.run(spark, tmp_path, 3)
+    spark_driver.run(spark, tmp_path, 2)
+    assert check(tmp_path, first + again).keys() == {0, 1}
 
 
 def test_from_kafka_with_dead_letters(spark, kafka, tmp_path):

@@ -156,7 +156,7 @@ def test_a_page_of_the_outbox_does_not_list_all_of_it(store, monkeypatch):
 
 def test_the_ledger_only_grows(store):
     persons, groups = np.array([2**63 + 1, 5], np.uint64), np.array([-1, 2**40], np.int64)
-    entries = [LedgerEntry(n, f"2026-01-0{n}", "p1", "sealed", Counts(2, 2), "d") for n in (1, 2)]
+    entries = [LedgerEntry(n, f"2026-01-0{n}", "p1", "veil", Counts(2, 2), "d") for n in (1, 2)]
     with store.lock("feed"):
         for entry in entries:
             with store.transaction() as tx:

@@ -1,4 +1,4 @@
-"""The runner killed at any instruction: every input row is released exactly once, with one group."""
+"""The runner killed at any instruction: every input row is released exactly once, among one set of candidates."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import pytest
 from reticent.audit import verify
 from reticent.connectors.stream import Stream
 from reticent.datasets import feed
+from reticent.datasets.writers import csv_text
 from reticent.policy import Policy
 from reticent.store import Store
 
@@ -23,21 +24,22 @@ columns:
   admitted: plain
   patient_id: identifier
   household: identifier
-  age: {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  age: {role: quasi, level: 1, hierarchy: {intervals: [[5, 15, 30, 45, 60, 75, 85]]}}
   sex: quasi
   region: quasi
   postcode: {role: quasi, hierarchy: {prefix: 5}}
   admission_route: quasi
   diagnosis: sensitive
-stream: {method: sealed, l: 10, prior: {file: prior.csv}, persons: 2000, window: 1000}
+privacy: {l: 10}
+prior: {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}}
+stream: {method: veil}
 """
 
 
 def prepare(folder, rows):
     """A feed with some lines that cannot be read, and the numbers of those lines."""
-    past = feed.prior(1)
-    lines = [f"{v},{n}" for v, n in zip(past["value"].to_pylist(), past["count"].to_pylist(), strict=True)]
-    (folder / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
+    (folder / "prior.csv").write_text(csv_text(feed.strata()))
+    (folder / "kernel.csv").write_text(csv_text(feed.kernel()))
     (folder / "policy.yaml").write_text(POLICY)
     table = feed.generate(rows, seed=1)
     columns = [table.column(name).cast("string").to_pylist() for name in table.column_names]
@@ -80,13 +82,13 @@ def test_two_hundred_kills_lose_and_double_nothing(tmp_path):
             assert [int(letter.position) for letter in store.dead_letters("stream")] == bad
             assert not list(store.unsent("stream"))
     lines = [orjson.loads(line) for line in expected.splitlines()]
-    seqs = [line["seq"] for line in lines if line["type"] == "tuple"]
+    seqs = [line["seq"] for line in lines if line["type"] == "record"]
     assert sorted(seqs) == sorted(set(range(ROWS)) - set(bad))
     assert verify(str(tmp_path / "round_0" / "out.ndjson"), policy).holds
 
 
 def test_a_runner_that_forgets_its_journal_is_noticed(tmp_path):
-    """The planted bug: after a restart the open groups are unknown."""
+    """The planted bug: after a restart the persons are unknown."""
     prepare(tmp_path, 6_000)
     code, told, said = crash(tmp_path, 12, 12, "forgetful")
     assert code == 0, said

@@ -79,7 +79,8 @@ def test_one_house_shows_a_person_the_same_candidates_again(place):
     assert release(place, "c", store="other.db").exit_code == 0
     assert candidates(place / "a") != candidates(place / "c")
     assert run("verify", place / "a", "-p", place / "policy.yaml").exit_code == 0
-    assert sorted(path.name for path in (place / "a").iterdir()) == ["data.csv", "release.json", "veil.json"]
+    names = ["README.txt", "codebook.json", "data.csv", "release.json", "veil.json"]
+    assert sorted(path.name for path in (place / "a").iterdir()) == names
 
 
 def test_without_a_store_or_under_another_l_nothing_is_published(place):
@@ -175,9 +176,39 @@ def test_a_table_and_a_series_of_one_house_agree(place):
             second = driver.publish(rows.slice(0, 200)).release
 
     def sets(release):
-        data = release.tables["data"].drop_columns("event")
+        data = release.tables["data"]
+        data = data.drop_columns([name for name in ("event", "person") if name in data.column_names])
         return sorted(map(tuple, zip(*(data.column(name).to_pylist() for name in data.column_names), strict=True)))
 
     assert sets(once) == sets(first)
     assert set(sets(second)) <= set(sets(first))  # without a kernel nothing moves
     assert set(second.tables["data"].column("event").to_pylist()) == {1}
+
+
+@pytest.mark.parametrize("link", [None, True, False])
+def test_persons_have_pseudonyms_where_the_policy_links_them(place, link):
+    text = POLICY if link is None else POLICY.replace("prior.csv}", f"prior.csv, link: {str(link).lower()}}}")
+    (place / "policy.yaml").write_text(text)
+    policy, rows = Policy.load(place / "policy.yaml"), people(9, 300)
+    with Store.open(place / "house.db") as store:
+        once = table.publish(rows, policy, store=store).release.tables["data"]
+        store.register("series", policy_hash=policy.hash)
+        with store.lock("series"):
+            driver = series.Series(store, policy)
+            first, second = (driver.publish(part).release.tables["data"] for part in (rows, rows.slice(100, 50)))
+    assert ("person" in once.column_names) is (link is True)
+    assert ("person" in first.column_names) is (link is not False)
+    if link is not False:
+        names = [set(data.column("person").to_pylist()) for data in (first, second)]
+        assert len(names[0]) == 300
+        assert names[1] < names[0]
+        assert not names[0] & set(rows.column("id").to_pylist())
+        assert link is None or not names[0] & set(once.column("person").to_pylist())
+
+
+def test_a_link_that_the_policy_does_not_name_is_refuted(place):
+    (place / "linked.yaml").write_text(POLICY.replace("prior.csv}", "prior.csv, link: true}"))
+    assert release(place, "a", policy="linked.yaml").exit_code == 0
+    assert verify(place / "a", Policy.load(place / "linked.yaml")).holds
+    refuted = [finding.claim for finding in verify(place / "a", Policy.load(place / "policy.yaml")).refuted]
+    assert "persons have pseudonyms if, and only if, the policy links them" in refuted

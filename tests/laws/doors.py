@@ -145,8 +145,12 @@ def bundle(case) -> dict:
     prior = case.policy.get("prior")
     if prior is None:
         return {"policy": case.policy}
-    policy = case.policy | {"prior": prior | {"file": "prior.csv"}}
-    return {"policy": policy, "files": {"prior.csv": Path(prior["file"]).read_text()}}
+    files = {"prior.csv": Path(prior["file"]).read_text()}
+    named = prior | {"file": "prior.csv"}
+    if "kernel" in prior:
+        files["kernel.csv"] = Path(prior["kernel"]["file"]).read_text()
+        named["kernel"] = {"file": "kernel.csv"}
+    return {"policy": case.policy | {"prior": named}, "files": files}
 
 
 DOORS = {"command line": CommandLine, "service": Service}

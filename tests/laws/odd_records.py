@@ -8,8 +8,11 @@ RULES = {
     "version": 1,
     "person": "who",
     "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
-    "stream": {"method": "delay-free", "l": 2, "epochs": "fixed", "prior": {"file": "prior.csv"}},
+    "privacy": {"l": 2},
+    "prior": {"file": "prior.csv"},
+    "stream": {"method": "delay-free"},
 }
+VEILED = RULES | {"stream": {"method": "veil"}, "prior": {"file": "prior.csv"}}
 PRIOR = "value,count\na,5\nb,5\nc,4\n"
 # Cells as they are written, each in a sound record of its own.
 CELLS = [

@@ -21,13 +21,23 @@ from reticent.store import Store
 
 LINES, BAD = odd_records.lines()
 SEED = 11
+KEYS = {
+    "group": {"type", "group", "candidates"},
+    "tuple": {"type", "group", "seq", "qi", "plain"},
+    "record": {"type", "seq", "qi", "plain", "row", "event", "candidates"},
+}
+
+
+@pytest.fixture(scope="module", params=[odd_records.RULES, odd_records.VEILED], ids=lambda r: r["stream"]["method"])
+def rules(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, rules):
     place = tmp_path_factory.mktemp("doors")
     (place / "prior.csv").write_text(odd_records.PRIOR)
-    (place / "policy.json").write_text(json.dumps(odd_records.RULES))
+    (place / "policy.json").write_text(json.dumps(rules))
     (place / "in.ndjson").write_text("\n".join(LINES) + "\n")
     return place
 
@@ -50,7 +60,7 @@ def by_command(folder):
 
 
 @pytest.fixture(scope="module")
-def by_http(folder, policy):
+def by_http(folder, rules):
     """Lines and refusals of the service, a record at a time."""
     (folder / "service").mkdir()
     running = InThread(folder / "service", rate=1e9)
@@ -58,7 +68,7 @@ def by_http(folder, policy):
     try:
         with running.client() as client:
             files = {"prior.csv": odd_records.PRIOR}
-            client.post("/streams", json={"name": "s", "policy": odd_records.RULES, "files": files}).raise_for_status()
+            client.post("/streams", json={"name": "s", "policy": rules, "files": files}).raise_for_status()
             for number, line in enumerate(LINES):
                 headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"record-{number}"}
                 answer = client.post("/streams/s/records", content=line.encode(), headers=headers)
@@ -73,7 +83,7 @@ def by_http(folder, policy):
 
 
 def tuples(shown: bytes) -> list[dict]:
-    return [line for line in map(orjson.loads, shown.splitlines()) if line["type"] == "tuple"]
+    return [line for line in map(orjson.loads, shown.splitlines()) if line["type"] in ("tuple", "record")]
 
 
 def typed(shown: bytes) -> list[bytes]:
@@ -132,15 +142,13 @@ def test_a_table_is_read_as_its_rows_in_json_are(policy):
     }
 
 
-def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, policy):
+def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folder, policy):
     from reticent.connectors.kafka.session import Held, Session, Settings
-    from reticent.connectors.shards import sharded
     from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
     sent, buried = [], []
     session = Session.__new__(Session)
-    rules = sharded(policy)
     session._settings = Settings()
     session._job = SimpleNamespace(
         source=SimpleNamespace(topic="in"),
@@ -149,27 +157,27 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, polic
         bury=buried.extend,
     )
     session._producer = SimpleNamespace(produce=lambda topic, **message: sent.append((topic, message["value"])))
-    session.shards = {0: Held(StreamPublication(rules, rng=Rng.from_seed(SEED)), 0)}
+    session.shards = {0: Held(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     messages = [(offset, line.encode()) for offset, line in enumerate(LINES)]
     for first in range(0, len(messages), 77):
         session._release(0, messages[first : first + 77])
-    assert b"".join(value + b"\n" for topic, value in sent if topic == "out") == by_command[0]
+    codebook, *lines = [value + b"\n" for topic, value in sent if topic == "out"]
+    assert codebook == (folder / "cli.ndjson.codebook.json").read_bytes()
+    assert b"".join(lines) == by_command[0]
     assert {int(place.rpartition("/")[2]): reason for place, reason, _ in buried} == by_command[1]
 
 
 def test_a_shard_of_spark_gives_the_lines_of_the_command_line(by_command, policy):
     pytest.importorskip("pandas")
-    from reticent.connectors.shards import sharded
     from reticent.connectors.spark.streams import release
     from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
-    rules = sharded(policy)
-    shard, state, first = StreamPublication(rules, rng=Rng.from_seed(SEED)), None, 0
+    shard, state, first = StreamPublication(policy, rng=Rng.from_seed(SEED)), None, 0
     shown, refused = [], {}
     for number, line in enumerate(LINES):  # one by one: a shard puts the rows of a micro-batch in an order of its own
         if state is not None:
-            shard = StreamPublication(rules, rng=Rng.from_seed(SEED), state=state)
+            shard = StreamPublication(policy, rng=Rng.from_seed(SEED), state=state)
         frame, first = release(shard, [line], first, 0)
         state = shard.snapshot() if number % 100 == 99 else None
         for kind, text in zip(frame["kind"], frame["line"], strict=True):
@@ -187,6 +195,5 @@ def test_what_comes_out_verifies_and_has_no_other_key(by_command, by_http, folde
         verdict = verify(folder / name, policy)
         assert verdict.holds, verdict.refuted
     for line in map(orjson.loads, by_command[0].splitlines() + by_http[0].splitlines()):
-        keys = {"type", "group", "candidates"} if line["type"] == "group" else {"type", "group", "seq", "qi", "plain"}
-        assert set(line) == keys
+        assert set(line) == KEYS[line["type"]]
         assert line["type"] == "group" or (set(line["qi"]), set(line["plain"])) == ({"age", "town"}, {"note"})

@@ -51,7 +51,11 @@ class Doubling(Anatomy):
     """Publishes a row twice and counts rows, not persons."""
 
     def release(self, table):
-        return super().release(pa.concat_tables([table.slice(0, table.num_rows - 1), table.slice(0, 1)]))
+        last, again = table.slice(table.num_rows - 1), table.slice(0, 1)
+        if self.policy.person is not None:  # under another name, since a person twice would be noticed
+            at = table.column_names.index(self.policy.person)
+            again = again.set_column(at, self.policy.person, last.column(self.policy.person))
+        return super().release(pa.concat_tables([table.slice(0, table.num_rows - 1), again]))
 
 
 class Forgetful(Anatomy):

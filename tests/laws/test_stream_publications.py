@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -12,8 +13,10 @@ from cases import CASES, people
 
 from reticent import verify
 from reticent.connectors.stream import FileSource, Stream
+from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Groups, Placed
 from reticent.engine.stream.delay_free import DelayFree
+from reticent.engine.stream.veil import Veil
 from reticent.errors import GuaranteeError
 from reticent.publication import stream_publication
 from reticent.publication.stream import StreamPublication
@@ -29,8 +32,8 @@ def case(request):
     return request.param
 
 
-def written(path, n=N):
-    rows = people(1, n).to_pylist()
+def written(path, case):
+    rows = case.table(1, N).to_pylist()
     rows[7]["patient"] = None
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return str(path)
@@ -66,7 +69,7 @@ def killed(case, folder, name, source, monkeypatch, *, block, batches, after):
 
 
 def test_lines_verify_and_every_position_comes_once(case, tmp_path):
-    shown = release(case, tmp_path, "a", written(tmp_path / "in.ndjson"))
+    shown = release(case, tmp_path, "a", written(tmp_path / "in.ndjson", case))
     verdict = verify(tmp_path / "a.ndjson", case.rules())
     assert verdict.holds, verdict.refuted
     seqs = [line["seq"] for line in map(orjson.loads, shown.splitlines()) if "seq" in line]
@@ -77,7 +80,7 @@ def test_lines_verify_and_every_position_comes_once(case, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_lines(case, tmp_path):
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
     assert release(case, tmp_path, "b", source) == whole
     assert release(case, tmp_path, "c", source, seed=4) != whole
@@ -85,7 +88,7 @@ def test_the_same_seed_gives_the_same_lines(case, tmp_path):
 
 @pytest.mark.parametrize("case", AT_ONCE, ids=lambda case: case.method)
 def test_lines_do_not_depend_on_how_the_input_is_cut(case, tmp_path):
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     assert release(case, tmp_path, "b", source, block=700) == release(case, tmp_path, "a", source)
 
 
@@ -94,7 +97,7 @@ def test_lines_do_not_depend_on_how_the_input_is_cut(case, tmp_path):
 @pytest.mark.parametrize("journal", [0, 1 << 20])
 def test_a_restart_gives_the_same_bytes(case, tmp_path, monkeypatch, journal, after):
     """From snapshot and journal (long), or from snapshots alone (none); killed before and after a commit."""
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
     monkeypatch.setattr(stream_publication, "_JOURNAL", journal)
     for batches in (1, 4):
@@ -107,7 +110,7 @@ def test_a_restart_gives_the_same_bytes(case, tmp_path, monkeypatch, journal, af
 @pytest.mark.parametrize("case", AT_ONCE, ids=lambda case: case.method)
 def test_dying_at_any_commit_loses_and_doubles_nothing(case, tmp_path):
     """Whatever is stored is stored together: there is no moment between the lines and the position."""
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
 
     def dying(store, last):
@@ -134,7 +137,7 @@ def test_dying_at_any_commit_loses_and_doubles_nothing(case, tmp_path):
 
 
 def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
-    rows = [people(1, N).slice(at, 50) for at in range(0, N, 50)]
+    rows = [case.table(1, N).slice(at, 50) for at in range(0, N, 50)]
     with Stream(case.rules(), store=tmp_path / "one.db", seed=3) as stream:
         whole = b"".join(map(stream.push, rows)) + stream.close()
     shown = b""
@@ -152,7 +155,7 @@ def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
 
 def test_a_file_is_pushed_as_it_is_run(tmp_path):
     case = AT_ONCE[0]
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     with Stream(case.rules(), store=tmp_path / "b.db", seed=3) as stream:
         assert stream.push(source) == release(case, tmp_path, "a", source)
         assert [letter.reason for letter in stream.dead_letters()] == ["no person"]
@@ -173,7 +176,7 @@ def test_nothing_that_the_judge_refutes_is_delivered(tmp_path, monkeypatch):
         )
 
     monkeypatch.setattr(DelayFree, "_put", narrow)
-    source = written(tmp_path / "in.ndjson")
+    source = written(tmp_path / "in.ndjson", case)
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
         release(case, tmp_path, "a", source)
     assert (tmp_path / "a.ndjson").read_bytes() == b""
@@ -198,7 +201,47 @@ def test_a_group_the_judge_has_not_seen_is_not_joined(monkeypatch):
     stranger = Groups(
         np.array([5], dtype=np.uint64), none.astype(np.uint64), none, np.zeros(1, dtype=np.int64), none, none
     )
-    placed = Placed(np.zeros(1, dtype=np.uint64), stranger, ["a"], journal=b"x")
+    placed = Placed(np.zeros(1, dtype=np.uint64), stranger, labels=["a"], journal=b"x")
     monkeypatch.setattr(publication.engine, "place", lambda *_: placed)
     with pytest.raises(GuaranteeError):
         publication.take(publication.reader.table(people(1, 1)))
+
+
+def turned(veiled):
+    return {"candidates": veiled.candidates[:, ::-1].copy()}
+
+
+def uncounted(veiled):
+    return {"events": np.zeros_like(veiled.events)}
+
+
+def torn(veiled):
+    """Every set from the same neighbour: later sets do not follow those before them, first ones are of other rows."""
+    return {"candidates": np.roll(veiled.candidates, 1, axis=0).copy(), "rows": veiled.rows}
+
+
+def elsewhere(veiled):
+    return {"rows": np.where(veiled.events > 0, 1 - veiled.rows, veiled.rows).astype(np.uint32)}
+
+
+def rare(veiled):
+    return {"candidates": np.zeros_like(veiled.candidates)}
+
+
+def named(veiled):
+    return {"names": veiled.persons}
+
+
+@pytest.mark.parametrize("size", [1, 400])
+@pytest.mark.parametrize("forge", [turned, uncounted, torn, elsewhere, rare, named])
+def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
+    """Record by record and in one batch: the judge looks at each set, and at what follows what."""
+    case = next(case for case in STREAMS if case.method == "veil")
+    settle = Veil._settle
+    if forge is torn and size == 1:
+        pytest.skip("there is no neighbour")
+    monkeypatch.setattr(Veil, "_settle", lambda *given: replace(given_veiled := settle(*given), **forge(given_veiled)))
+    publication = StreamPublication(case.rules(), rng=Rng.from_seed(1))
+    parts = [publication.reader.table(case.table(1, N).slice(at, size)) for at in range(0, N, size)]
+    with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
+        list(map(publication.take, parts))

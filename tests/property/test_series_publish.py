@@ -14,7 +14,7 @@ from reticent.engine.series.m_distinct import MDistinct
 from reticent.policy import Policy
 from reticent.release import Counts, Ledger, LedgerEntry
 
-MODELS = ("m-distinct", "m-distinct*", "m-invariance", "sealed")
+MODELS = ("m-distinct", "m-distinct*", "m-invariance")
 
 
 def policy(model, m, *, blocks=8, width=3, max_risk=0.5):
@@ -77,7 +77,7 @@ def run(rules, series, engine=None):
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**32), n=st.integers(12, 90), m=st.integers(2, 5), stray=st.sampled_from([0.0, 0.1]))
 def test_every_release_holds(model, seed, n, m, stray):
-    rules = policy(model, min(m, 3) if model == "sealed" else m)
+    rules = policy(model, m)
     engine, releases = run(rules, tables(seed, n, 4, stray=stray))
     verdict = verify(releases, rules, ledger=ledger_of(engine))
     assert verdict.holds, [(f.claim, f.measured, f.where) for f in verdict.refuted]

@@ -20,6 +20,7 @@ import uvicorn
 
 from reticent.datasets import feed
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
 from reticent.service.app import create_app
 from reticent.service.run import config
 from reticent.service.settings import Settings
@@ -125,7 +126,9 @@ def feed_policy(**changes: Any) -> dict[str, Any]:
 
     policy = yaml.safe_load(policy_yaml("feed"))
     policy["stream"] |= changes
-    return {"policy": policy, "files": {"prior.csv": csv(feed.prior(1)).decode()}}
+    if changes.get("method") == "delay-free":
+        policy["stream"]["prior"] = {"file": "prior.csv"}
+    return {"policy": policy, "files": {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}}
 
 
 def until_done(client: httpx.Client, job: str) -> dict[str, Any]:

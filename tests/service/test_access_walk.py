@@ -21,6 +21,7 @@ ANALYST = {
     ("GET", "/api/v1/streams"),
     ("GET", "/api/v1/streams/{name}/records"),
     ("GET", "/api/v1/streams/{name}/events"),
+    ("GET", "/api/v1/streams/{name}/codebook"),
     ("GET", "/api/v1/releases"),
     ("GET", "/api/v1/releases/{ident}"),
     ("GET", "/api/v1/releases/{ident}/download"),

@@ -14,11 +14,13 @@ from serving import InThread, csv, until_done
 
 from reticent.datasets import hospital, series
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
 from reticent.release import Release
 from reticent.service import jobs as jobs_module
 from reticent.service.documents import OWNER
 
 CSV = {"Content-Type": "text/csv"}
+PRIOR = {"prior.csv": csv_text(hospital.prior())}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     table = upload(client)
     guess = client.get(f"/tables/{table['id']}/guess").json()
     assert guess["person"] == "patient_id"
-    job = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()
+    job = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital"), "files": PRIOR}).json()
     done = until_done(client, job["id"])
     assert done["state"] == "done", done
     release = client.get(f"/releases/{done['release']}").json()
@@ -60,7 +62,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
 def test_a_policy_that_cannot_be_met_publishes_nothing(client):
     before = len(client.get("/releases").json())
     policy = yaml.safe_load(policy_yaml("hospital")) | {"privacy": {"l": 400}}
-    job = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy}).json()
+    job = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy, "files": PRIOR}).json()
     done = until_done(client, job["id"])
     assert (done["state"], done["error"]["code"]) == ("failed", "guarantee")
     assert len(client.get("/releases").json()) == before
@@ -69,7 +71,7 @@ def test_a_policy_that_cannot_be_met_publishes_nothing(client):
 PLACES = {
     "hierarchy": {"columns": {"sex": {"role": "quasi", "hierarchy": {"file": "NAME"}}}},
     "key": {"columns": {"admission_date": {"role": "quasi", "identifier": {"shift": 9, "key": "NAME"}}}},
-    **{kind: {kind: {"prior": {"file": "NAME"}}} for kind in ("evolving", "series", "stream")},
+    "prior": {"prior": {"file": "NAME"}},
 }
 
 
@@ -80,7 +82,7 @@ def test_a_policy_reads_no_file_of_the_server(client, name, place):
     more = json.loads(json.dumps(PLACES[place]).replace("NAME", json.dumps(name)[1:-1]))
     policy["columns"] |= more.pop("columns", {})
     policy |= more
-    for files in ({}, {name: "a;*\n"}):
+    for files in (PRIOR, PRIOR | {name: "a;*\n"}):
         table = upload(client)
         answer = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy, "files": files})
         assert answer.status_code == 422
@@ -111,7 +113,7 @@ def test_large_bodies_are_refused(tmp_path):
 
 def test_an_evolving_table_is_changed_and_published(client):
     policy = yaml.safe_load(policy_yaml("hospital"))
-    client.post("/evolving", json={"name": "ev", "policy": policy}).raise_for_status()
+    client.post("/evolving", json={"name": "ev", "policy": policy, "files": PRIOR}).raise_for_status()
     table = hospital.generate(600, 2)
     headers = CSV | {"Idempotency-Key": "first"}
     one = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
@@ -132,8 +134,10 @@ def test_an_evolving_table_is_changed_and_published(client):
 
 
 def test_a_series_is_published_once_per_key(client):
-    files = {"updates.csv": csv(series.updates()).decode()}
-    client.post("/series", json={"name": "se", "policy": policy_yaml("series"), "files": files}).raise_for_status()
+    files = {"updates.csv": csv(series.updates()).decode(), "prior.csv": csv_text(series.prior())}
+    # A store has one house, and the evolving table of this one has begun it.
+    policy = yaml.safe_load(policy_yaml("series")) | {"series": {"method": "m-distinct"}}
+    client.post("/series", json={"name": "se", "policy": policy, "files": files}).raise_for_status()
     for i, table in enumerate(series.generate(300, 2, 1)):
         headers = CSV | {"Idempotency-Key": f"r{i}"}
         job = client.post("/series/se/releases", content=csv(table), headers=headers).json()
@@ -156,9 +160,9 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs_module, "publish_table", slow)
     first = InThread(tmp_path)
     with first.client() as client:
-        ident = client.post(f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()[
-            "id"
-        ]
+        ident = client.post(
+            f"/tables/{upload(client)['id']}/jobs", json={"policy": policy_yaml("hospital"), "files": PRIOR}
+        ).json()["id"]
         entered.wait()
         assert client.get(f"/jobs/{ident}").json()["state"] == "running"
         hold.set()
@@ -188,7 +192,9 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
     try:
         with running.client() as client:
             table = upload(client)
-            ident = client.post(f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital")}).json()["id"]
+            ident = client.post(
+                f"/tables/{table['id']}/jobs", json={"policy": policy_yaml("hospital"), "files": PRIOR}
+            ).json()["id"]
             entered.wait()
             assert client.delete(f"/jobs/{ident}").json()["state"] == "cancelled"
             hold.set()

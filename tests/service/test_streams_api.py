@@ -36,7 +36,7 @@ def push(client: httpx.Client, name: str, body: bytes, key: str | None = None, k
 
 
 def tuples(body: bytes) -> list[dict]:
-    return [record for record in map(orjson.loads, body.splitlines()) if record["type"] == "tuple"]
+    return [record for record in map(orjson.loads, body.splitlines()) if record["type"] in ("tuple", "record")]
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,24 @@ def test_ndjson_and_arrow_come_back_released(server, stream):
     assert first.status_code == second.status_code == 200
     for answer, part in ((first, table.slice(0, 20)), (second, table.slice(20))):
         shown = tuples(answer.content)
-        assert [record["qi"]["age"] for record in shown] == part.column("age").to_pylist()
+        assert [record["qi"]["sex"] for record in shown] == part.column("sex").to_pylist()
+        assert {len(record["candidates"]) for record in shown} == {10}
         assert all("diagnosis" not in record["qi"] and "patient_id" not in record["qi"] for record in shown)
+
+
+def test_the_codebook_is_there_before_the_first_line(server, stream):
+    with server.client(Role.ANALYST) as reader:
+        book = reader.get("/streams/s/codebook")
+    assert (book.status_code, book.json()["type"], book.json()["veil"]["l"]) == (200, "codebook", 10)
+    assert {column["name"]: column["role"] for column in book.json()["columns"]}["diagnosis"] == "sensitive"
+
+
+def test_a_second_house_in_the_same_store_is_refused(stream):
+    other = feed_policy()
+    other["policy"]["privacy"] = {"l": 5}
+    answer = stream.post("/streams", json={"name": "five", **other})
+    assert answer.status_code == 422
+    assert "another l, prior, kernel or domain" in answer.text
 
 
 def test_a_key_is_used_once(stream):
@@ -152,7 +168,7 @@ def test_a_refused_batch_does_not_confuse_the_journal(tmp_path):
         second.close()
 
 
-@pytest.mark.parametrize("method", ["sealed", "delay-free"])
+@pytest.mark.parametrize("method", ["veil", "delay-free"])
 def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monkeypatch, method):
     """With a journal and pieces of a few records: whoever reads the store after any commit has the engine's state."""
     monkeypatch.setattr(stream_publication, "_JOURNAL", 3_000)

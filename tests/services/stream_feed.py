@@ -11,8 +11,10 @@ from reticent import Policy, verify
 VALUES = ("asthma", "flu", "angina", "gout", "ulcer", "anaemia", "migraine", "sepsis")
 
 
-def policy(folder: Path, **stream: object) -> Policy:
+def policy(folder: Path, method: str = "veil") -> Policy:
     (folder / "prior.csv").write_text("value,count\n" + "".join(f"{value},10\n" for value in VALUES))
+    steps = "".join(f"{a},{b},{0.5 if a == b else 0.5 / 7}\n" for a in VALUES for b in VALUES)
+    (folder / "kernel.csv").write_text(steps)
     return Policy.from_dict(
         {
             "version": 1,
@@ -24,7 +26,9 @@ def policy(folder: Path, **stream: object) -> Policy:
                 "ward": "plain",
                 "illness": "sensitive",
             },
-            "stream": {"method": "sealed", "l": 4, "prior": {"file": "prior.csv"}, "persons": 1000, **stream},
+            "privacy": {"l": 4},
+            "prior": {"file": "prior.csv", "kernel": {"file": "kernel.csv"}},
+            "stream": {"method": method},
         },
         base=folder,
     )
@@ -45,12 +49,17 @@ def records(n: int, first: int = 0) -> list[dict]:
 
 
 def check(lines: list[dict], given: list[dict], wanted: Policy, folder: Path, shard: int) -> None:
-    """Every record once, in one group that offers its value, and the judge agrees."""
-    tuples = [line for line in lines if line["type"] == "tuple"]
-    assert Counter(line["plain"]["ward"] for line in tuples) == Counter(record["ward"] for record in given)
-    values = {record["ward"]: record["illness"] for record in given}
-    groups = {line["group"]: {value for value, _ in line["candidates"]} for line in lines if line["type"] == "group"}
-    assert all(values[line["plain"]["ward"]] in groups[line["group"]] for line in tuples)
+    """Every record once, among candidates that hold its value, each person's events in order; and the judge agrees."""
+    assert lines[0]["type"] == "codebook", "the codebook stands before the first line"
+    records = [line for line in lines if line["type"] == "record"]
+    assert Counter(line["plain"]["ward"] for line in records) == Counter(record["ward"] for record in given)
+    values = {record["ward"]: record for record in given}
+    events: dict[str, list[int]] = {}
+    for line in records:
+        record = values[line["plain"]["ward"]]
+        assert record["illness"] in line["candidates"]
+        events.setdefault(record["person"], []).append(line["event"])
+    assert all(numbers == list(range(len(numbers))) for numbers in events.values())
     path = folder / f"shard{shard}.ndjson"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     verdict = verify(path, wanted)

@@ -19,8 +19,16 @@ def stream_policy(folder, *, method, l, shares, **more):
     lines = [f"{name},{round(share * 100_000)}\n" for name, share in zip(values(len(shares)), shares, strict=True)]
     (folder / "prior.csv").write_text("value,count\n" + "".join(lines))
     columns = {"id": "identifier", "age": "quasi", "ill": "sensitive"}
-    stream = {"method": method, "l": l, "prior": {"file": "prior.csv"}, **more}
-    return Policy.from_dict({"version": 1, "person": "id", "columns": columns, "stream": stream}, base=folder)
+    return Policy.from_dict(
+        {
+            "version": 1,
+            "person": "id",
+            "columns": columns,
+            "prior": {"file": "prior.csv"},
+            "stream": {"method": method, "l": l, **more},
+        },
+        base=folder,
+    )
 
 
 def stream(folder, *, method, n, l, shares, seed, persons=None, **more):

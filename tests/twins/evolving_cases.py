@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
+from reticent.release import Ledger, LedgerEntry, Release
 
-METHODS = ("sealed", "indexed", "enc", "encc", "eac", "red")
+METHODS = ("veil", "indexed", "enc", "encc", "eac", "red")
+DOMAIN = 40
+FILES = Path(tempfile.mkdtemp(prefix="reticent-evolving-"))
+atexit.register(shutil.rmtree, FILES, ignore_errors=True)
+
+
+def prior(**settings) -> dict:
+    """What readers know of the values, and that all of them may become one another."""
+    values = [f"v{v:02d}" for v in range(DOMAIN)]
+    (FILES / "prior.csv").write_text(
+        "value,count\n" + "".join(f"{v},{10_000 // (i + 8)}\n" for i, v in enumerate(values))
+    )
+    steps = [(v, w, 0.4 if v == w else 0.6 / (DOMAIN - 1)) for v in values for w in values]
+    (FILES / "kernel.csv").write_text("value,next,probability\n" + "".join(f"{v},{w},{p:.9f}\n" for v, w, p in steps))
+    return {"file": str(FILES / "prior.csv"), "kernel": {"file": str(FILES / "kernel.csv")}, **settings}
 
 
 def policy(method: str, l: int, columns=None, **more) -> Policy:
@@ -21,9 +41,8 @@ def policy(method: str, l: int, columns=None, **more) -> Policy:
         "ill": "sensitive",
     }
     columns |= {"visit": "identifier"} if "record" in more else {}
-    return Policy.from_dict(
-        {"version": 1, "person": "id", "columns": columns, "evolving": {"method": method, "l": l, **more}}
-    )
+    rules = {"version": 1, "person": "id", "columns": columns, "evolving": {"method": method, "l": l, **more}}
+    return Policy.from_dict(rules | ({"prior": prior()} if method == "veil" else {}))
 
 
 def build(method: str, l: int, seed: int = 1, **more):
@@ -42,6 +61,12 @@ def table(ids, values, *, zips=None) -> pa.Table:
             "ill": pa.array([f"v{v:02d}" for v in values], pa.string()),
         }
     )
+
+
+def enter(ledger: Ledger, release: Release, members) -> None:
+    """Writes a publication into a ledger, as the gate does."""
+    entry = LedgerEntry(len(ledger) + 1, "", release.policy_hash, release.method, release.counts, "")
+    ledger.record(entry, *members)
 
 
 def skewed(rng: np.random.Generator, n: int, domain: int, flat: float = 8.0) -> np.ndarray:

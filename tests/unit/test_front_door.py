@@ -19,7 +19,7 @@ import reticent.audit  # the package of the judge has the name of the verb
 def files(tmp_path):
     table = cases.table(range(70), [i % 7 for i in range(70)])
     pc.write_csv(table, tmp_path / "data.csv")
-    rules = cases.policy("sealed", 3).to_dict() | {"privacy": {"l": 3}}
+    rules = cases.policy("veil", 3).to_dict() | {"privacy": {"l": 3}}
     rules |= {"series": {"method": "m-invariance", "m": 3, "max_risk": 0.5}}
     (tmp_path / "policy.json").write_text(json.dumps(rules))
     return tmp_path, table
@@ -65,7 +65,7 @@ def test_an_evolving_table(files):
     assert reticent.verify([first, second], folder / "policy.json", store=folder / "store.db").holds
     assert again.status()["publications"] == 2
     with pytest.raises(reticent.StateError, match="another policy"):
-        reticent.EvolvingTable(folder / "store.db", cases.policy("sealed", 2))
+        reticent.EvolvingTable(folder / "store.db", cases.policy("veil", 2))
 
 
 def test_a_series(files):

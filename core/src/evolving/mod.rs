@@ -10,5 +10,3 @@ pub mod red;
 
 #[cfg(feature = "python")]
 pub mod py;
-#[cfg(feature = "python")]
-mod seats;

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use super::cuckoo::{self, FALSE_POSITIVES, Hashed, buckets_for};
 use super::locate::Lost;
 use super::method::{self, Evolving};
-use super::seats;
 use crate::py::refuse;
 
 /// What one change did: the rows whose class changed with their classes (-1: held back), and counts.
@@ -209,6 +208,5 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Change>()?;
     m.add_class::<Classes>()?;
     m.add_class::<CuckooFilter>()?;
-    m.add_function(wrap_pyfunction!(seats::seat, &m)?)?;
     parent.add_submodule(&m)
 }

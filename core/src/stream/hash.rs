@@ -41,10 +41,11 @@ pub struct Hasher {
     known: i32,
 }
 
-/// Hashes of quasi-identifiers, hashes of persons, rows without a person, and codes, unless a value is not known.
+/// Hashes of quasi-identifiers, of persons and of units, rows without one of them, and codes, unless a value is not known.
 pub struct Hashes {
     pub qis: Vec<u64>,
     pub persons: Option<Vec<u64>>,
+    pub units: Option<Vec<u64>>,
     pub missing: usize,
     pub codes: Option<Vec<i32>>,
 }
@@ -74,13 +75,21 @@ impl Hasher {
     }
 
     /// Hashes and codes of the rows of equally long columns.
-    pub fn read(&self, quasi: &[Column], person: Option<&Column>, sensitive: &Column) -> Hashes {
+    pub fn read(
+        &self,
+        quasi: &[Column],
+        person: Option<&Column>,
+        unit: Option<&Column>,
+        sensitive: &Column,
+    ) -> Hashes {
         let rows = sensitive.len();
         let (persons, missing) = person.map(|column| self.persons(column, rows)).unzip();
+        let (units, alone) = unit.map(|column| self.persons(column, rows)).unzip();
         Hashes {
             qis: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
             persons,
-            missing: missing.unwrap_or(0),
+            units,
+            missing: missing.unwrap_or(0) + alone.unwrap_or(0),
             codes: (0..rows).map(|r| self.code(&sensitive.cell(r))).collect(),
         }
     }
@@ -112,7 +121,7 @@ mod tests {
 
     fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {
         let columns: Vec<Column> = quasi.iter().map(|s| s.column().unwrap()).collect();
-        hasher.read(&columns, None, &columns[0]).qis
+        hasher.read(&columns, None, None, &columns[0]).qis
     }
 
     #[test]
@@ -152,10 +161,11 @@ mod tests {
         let mut hasher = Hasher::new([1; 32]);
         let ills = Sample::text(&[Some("x"), None, Some("y")]);
         let column = ills.column().unwrap();
-        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), &column);
+        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), Some(&column), &column);
         assert_eq!(codes(&hasher).codes, None);
         hasher.learn(vec![Some("y".into()), None, Some("x".into())]);
         assert_eq!(codes(&hasher).codes, Some(vec![2, 1, 0]));
-        assert_eq!(codes(&hasher).missing, 1);
+        assert_eq!(codes(&hasher).missing, 2);
+        assert_eq!(codes(&hasher).units, codes(&hasher).persons);
     }
 }

@@ -16,8 +16,4 @@ pub mod sip;
 pub mod slots;
 
 #[cfg(feature = "python")]
-mod epoch;
-#[cfg(feature = "python")]
 pub mod py;
-#[cfg(feature = "python")]
-mod sealed;

@@ -85,9 +85,9 @@ fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
 /// Characters of a group's published name: a letter and 64 bits in hexadecimal.
 const NAME: usize = 17;
 
-fn name(out: &mut Vec<u8>, id: u64) {
+fn name(out: &mut Vec<u8>, letter: u8, id: u64) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [b'g'; NAME];
+    let mut text = [letter; NAME];
     for (i, digit) in text[1..].iter_mut().enumerate() {
         *digit = HEX[(id >> (60 - 4 * i) & 15) as usize];
     }
@@ -96,7 +96,7 @@ fn name(out: &mut Vec<u8>, id: u64) {
 
 fn group_id(out: &mut Vec<u8>, id: u64) {
     out.push(b'"');
-    name(out, id);
+    name(out, b'g', id);
     out.push(b'"');
 }
 
@@ -127,6 +127,15 @@ impl Opened<'_> {
             && self.offsets.is_sorted()
             && self.offsets[self.ids.len()] as usize == self.codes.len()
     }
+}
+
+/// Veiled records side by side: the row of the prior, the event of the person, l candidates each, and perhaps pseudonyms.
+pub struct Veiled<'a> {
+    pub seqs: &'a [u64],
+    pub rows: &'a [u32],
+    pub events: &'a [u32],
+    pub candidates: &'a [u16],
+    pub persons: Option<&'a [u64]>,
 }
 
 impl Lines {
@@ -185,6 +194,53 @@ impl Lines {
             if row < seqs.len() {
                 self.tuple(&mut out, groups[row], seqs[row], columns, row);
             }
+        }
+        out
+    }
+
+    /// Whether every record has its cells, and candidates with a label.
+    pub fn fits_veiled(&self, columns: &[Field], veiled: &Veiled) -> bool {
+        let size = veiled.seqs.len();
+        let labelled = |&code: &u16| usize::from(code) < self.labels.len();
+        columns.len() == self.names.len()
+            && columns
+                .iter()
+                .all(|(column, form)| column.len() == size && *form <= TOKEN)
+            && veiled.rows.len() == size
+            && veiled.events.len() == size
+            && veiled.persons.is_none_or(|persons| persons.len() == size)
+            && veiled.candidates.len() % size.max(1) == 0
+            && veiled.candidates.iter().all(labelled)
+    }
+
+    /// The lines of veiled records.
+    pub fn write_veiled(&self, columns: &[Field], veiled: &Veiled) -> Vec<u8> {
+        let mut out = Vec::with_capacity(veiled.seqs.len() * 300);
+        let width = veiled.candidates.len() / veiled.seqs.len().max(1);
+        for (row, &seq) in veiled.seqs.iter().enumerate() {
+            out.extend_from_slice(b"{\"type\":\"record\",\"seq\":");
+            number(&mut out, seq);
+            out.extend_from_slice(b",\"qi\":");
+            self.object(&mut out, columns, 0, self.quasi, row);
+            out.extend_from_slice(b",\"plain\":");
+            self.object(&mut out, columns, self.quasi, self.names.len(), row);
+            if let Some(persons) = veiled.persons {
+                out.extend_from_slice(b",\"person\":\"");
+                name(&mut out, b'p', persons[row]);
+                out.push(b'"');
+            }
+            out.extend_from_slice(b",\"row\":");
+            number(&mut out, veiled.rows[row].into());
+            out.extend_from_slice(b",\"event\":");
+            number(&mut out, veiled.events[row].into());
+            out.extend_from_slice(b",\"candidates\":[");
+            for (i, &code) in veiled.candidates[row * width..][..width].iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&self.labels[usize::from(code)]);
+            }
+            out.extend_from_slice(b"]}\n");
         }
         out
     }
@@ -248,7 +304,7 @@ pub fn csv_end(block: &[u8], quote: u8) -> usize {
 /// The published text of group ids, 17 characters each.
 pub fn group_names(ids: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(ids.len() * NAME);
-    ids.iter().for_each(|&id| name(&mut out, id));
+    ids.iter().for_each(|&id| name(&mut out, b'g', id));
     out
 }
 
@@ -327,6 +383,34 @@ mod tests {
             ..opened
         };
         assert!(!lines.fits(&columns, &seqs, &groups, &opened), "an offset");
+    }
+
+    #[test]
+    fn a_veiled_record_stands_for_itself() {
+        let mut lines = Lines::new(&["zip".into(), "note".into()], 1).unwrap();
+        lines.set_labels(vec![b"\"x\"".to_vec(), b"\"y\"".to_vec()]);
+        let (zips, notes) = (Sample::ints(&[7]), Sample::text(&[None]));
+        let columns = [
+            (zips.column().unwrap(), TEXT),
+            (notes.column().unwrap(), TEXT),
+        ];
+        let mut veiled = Veiled {
+            seqs: &[3],
+            rows: &[2],
+            events: &[0],
+            candidates: &[0, 1, 1],
+            persons: None,
+        };
+        let text = |veiled: &Veiled| {
+            assert!(lines.fits_veiled(&columns, veiled));
+            String::from_utf8(lines.write_veiled(&columns, veiled)).unwrap()
+        };
+        let expected = r#"{"type":"record","seq":3,"qi":{"zip":7},"plain":{"note":null},"row":2,"event":0,"candidates":["x","y","y"]}"#;
+        assert_eq!(text(&veiled).trim_end(), expected);
+        veiled.persons = Some(&[255]);
+        assert!(text(&veiled).contains(r#","person":"p00000000000000ff","row":2,"#));
+        veiled.candidates = &[0, 1, 2];
+        assert!(!lines.fits_veiled(&columns, &veiled), "no label");
     }
 
     #[test]

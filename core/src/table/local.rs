@@ -171,6 +171,9 @@ impl<'a> Rest<'a> {
         (0..groups.len())
             .flat_map(|g| groups.entries(g))
             .for_each(|(value, n)| whole.add(value, n));
+        if model.persons.is_some() {
+            whole.touched.sort_unstable();
+        }
         let node = vec![last; members.len()];
         let mut rest = Self {
             table,
@@ -344,6 +347,7 @@ mod tests {
             k: 2,
             diversity: Some(Diversity::Distinct(l)),
             closeness: None,
+            persons: None,
         };
         let scorer = Scorer::new(Kind::Loss, &table.space, &table.base, &[1.0]);
         let task = Task {

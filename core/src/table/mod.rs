@@ -6,11 +6,13 @@ pub mod collapse;
 pub mod entropy;
 pub mod frontier;
 pub mod grouping;
+pub mod linked;
 pub mod local;
 pub mod loss;
 pub mod model;
 pub mod mondrian;
 pub mod optimal;
+pub mod persons;
 pub mod space;
 pub mod witness;
 

@@ -2,6 +2,7 @@
 
 use super::entropy;
 use super::grouping::Histogram;
+use super::persons::{self, Persons};
 
 /// A rational number from the policy.
 #[derive(Clone, Copy)]
@@ -41,12 +42,14 @@ pub struct Model {
     pub k: u32,
     pub diversity: Option<Diversity>,
     pub closeness: Option<(Distance, Ratio)>,
+    /// Where persons have several records: the codes are then pairs of a person and its values.
+    pub persons: Option<Persons>,
 }
 
 impl Model {
     /// Whether only class sizes matter.
     pub fn counts_only(&self) -> bool {
-        self.diversity.is_none() && self.closeness.is_none()
+        self.persons.is_none() && self.diversity.is_none() && self.closeness.is_none()
     }
 
     /// Fewest records of a class that can satisfy the model.
@@ -55,7 +58,7 @@ impl Model {
     }
 
     /// Fewest distinct sensitive values: the part of every l-diversity that is monotone.
-    fn fewest_values(&self) -> u32 {
+    pub fn fewest_values(&self) -> u32 {
         match self.diversity {
             None => 0,
             Some(Diversity::Distinct(l) | Diversity::Recursive { l, .. }) => l,
@@ -65,6 +68,12 @@ impl Model {
 
     /// The monotone part: sizes and numbers of distinct values.
     pub fn plausible(&self, class: &Histogram, n: u32, sensitive: &[Sensitive]) -> bool {
+        if let Some(persons) = &self.persons {
+            // What a part of a class satisfies, the whole does: a few pairs mostly settle it.
+            return n >= self.smallest()
+                && (persons.plausible(self, &persons::some_entries(class))
+                    || persons.plausible(self, &persons::entries(class)));
+        }
         let fewest = self.fewest_values();
         n >= self.smallest()
             && (fewest <= 1 || sensitive.iter().all(|s| distinct(class, s) >= fewest))
@@ -72,6 +81,9 @@ impl Model {
 
     /// The rest, for classes that are `plausible`.
     pub fn holds(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> bool {
+        if let Some(persons) = &self.persons {
+            return !persons::weighs(self) || persons.holds(self, &persons::entries(class));
+        }
         sensitive
             .iter()
             .all(|s| self.diverse(class, n, s) && self.close(class, n, rows, s))
@@ -87,7 +99,8 @@ impl Model {
         if !self.plausible(class, n, sensitive) {
             return n;
         }
-        let Some((distance, t)) = self.closeness else {
+        // Convexity is of records: a person's weight moves between classes.
+        let Some((distance, t)) = self.closeness.filter(|_| self.persons.is_none()) else {
             return 0;
         };
         let stretch = |s: &Sensitive| match distance {
@@ -127,6 +140,9 @@ impl Model {
         let (Some((Distance::Equal, t)), [s]) = (self.closeness, sensitive) else {
             return None;
         };
+        if self.persons.is_some() {
+            return None;
+        }
         let m = largest_close(class, n, rows, s, t, self.smallest());
         let m = (f64::from(m) * share) as u32;
         if m < self.smallest() {
@@ -187,7 +203,10 @@ impl Model {
                 ordered(s.totals.len(), surplus),
                 s.totals.len().saturating_sub(1) as i128,
             ),
-            Distance::Hierarchical => hierarchical(s, surplus),
+            Distance::Hierarchical => (
+                hierarchical_way(&s.tree, s.totals.len(), surplus),
+                s.tree.len().saturating_sub(1) as i128,
+            ),
         };
         moved * i128::from(t.den) <= i128::from(t.num) * longest * whole
     }
@@ -232,7 +251,7 @@ fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
     i128::from(n * rows + shift.sum::<i64>())
 }
 
-fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
+pub fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
     let mut carried = 0i128;
     let mut moved = 0i128;
     for v in 0..values {
@@ -243,12 +262,11 @@ fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
 }
 
 /// Mass that meets at each inner node travels that node's level; the longest way is the height of the tree.
-fn hierarchical(s: &Sensitive, surplus: impl Fn(usize) -> i128) -> (i128, i128) {
-    let leaves = s.totals.len();
+pub fn hierarchical_way(tree: &[Vec<u32>], leaves: usize, surplus: impl Fn(usize) -> i128) -> i128 {
     let mut below: Vec<i128> = (0..leaves).map(surplus).collect();
     let mut parent_of: Vec<u32> = (0..leaves as u32).collect();
     let mut moved = 0i128;
-    for (level, table) in s.tree.iter().enumerate().skip(1) {
+    for (level, table) in tree.iter().enumerate().skip(1) {
         let width = table.iter().max().map_or(0, |&m| m as usize + 1);
         let mut nodes = vec![(0i128, 0i128); width];
         let mut counted = vec![false; below.len()];
@@ -268,7 +286,7 @@ fn hierarchical(s: &Sensitive, surplus: impl Fn(usize) -> i128) -> (i128, i128) 
         below = nodes.iter().map(|&(more, less)| more - less).collect();
         parent_of.clone_from(table);
     }
-    (moved, s.tree.len().saturating_sub(1) as i128)
+    moved
 }
 
 /// Most records of a class that can lie within `t` (equal distance) of the whole table; 0 if fewer than `least`.

@@ -9,6 +9,7 @@
 use super::collapse::{SensitiveColumn, totals};
 use super::grouping::Histogram;
 use super::model::{Model, Sensitive};
+use super::persons;
 
 /// One quasi-identifier: codes in the order of its values.
 pub struct Axis<'a> {
@@ -209,6 +210,9 @@ impl Cutter<'_> {
         if self.model.counts_only() {
             return true;
         }
+        if self.model.persons.is_some() {
+            return self.peopled(part, sizes, piece);
+        }
         let mut classes: Vec<Histogram> = sizes.iter().map(|_| Histogram::default()).collect();
         classes
             .iter_mut()
@@ -228,6 +232,25 @@ impl Cutter<'_> {
                 && self
                     .model
                     .holds(class, n as u32, self.rows, &self.sensitive)
+        })
+    }
+}
+
+impl Cutter<'_> {
+    /// The same by persons: pieces are lists of pairs, since a histogram over all pairs would be nearly empty.
+    fn peopled(&self, part: &[u32], sizes: &[usize], piece: &impl Fn(Record<'_>) -> usize) -> bool {
+        let Some(persons) = &self.model.persons else {
+            return false;
+        };
+        let mut pieces: Vec<Vec<u32>> = vec![Vec::new(); sizes.len()];
+        for record in self.records(part) {
+            let row = record[self.axes.len()] as usize;
+            pieces[piece(record)].push(self.values[0][row] as u32);
+        }
+        let filled = pieces.into_iter().filter(|pairs| !pairs.is_empty());
+        filled.into_iter().all(|pairs| {
+            let class = persons::counted(pairs);
+            persons.plausible(self.model, &class) && persons.holds(self.model, &class)
         })
     }
 }
@@ -293,6 +316,7 @@ mod tests {
             k,
             diversity: Some(Diversity::Distinct(l)),
             closeness: None,
+            persons: None,
         };
         mondrian(vec![axis], vec![ills], &model, relaxed)
     }

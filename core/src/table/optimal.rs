@@ -476,6 +476,7 @@ mod tests {
                 k,
                 diversity: Some(Diversity::Distinct(l)),
                 closeness: None,
+                persons: None,
             };
             for kind in [Kind::Loss, Kind::Ncp, Kind::Discernibility, Kind::Height] {
                 let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5]);

@@ -11,6 +11,8 @@ pub mod line;
 pub mod matrix;
 pub mod memory;
 pub mod orders;
+pub mod people;
+pub mod places;
 pub mod prf;
 #[cfg(feature = "python")]
 pub mod py;

@@ -9,14 +9,13 @@ use super::ONE;
 use super::first::Veil as Core;
 use super::kernel::{self, Kind};
 use super::memory::Memory;
+use super::people::MOST_STEPS;
 
 mod moves;
+mod people;
 mod prior;
 
 use moves::Kernel;
-
-/// Events that one step may lead over: more is a time stamp in the place of an event number.
-const MOST_STEPS: u32 = 10_000;
 
 fn refused<T>(text: impl Into<String>) -> PyResult<T> {
     Err(PyValueError::new_err(text.into()))
@@ -24,6 +23,14 @@ fn refused<T>(text: impl Into<String>) -> PyResult<T> {
 
 fn demand(holds: bool, text: &'static str) -> PyResult<()> {
     if holds { Ok(()) } else { refused(text) }
+}
+
+fn kind_of(word: &str) -> PyResult<Kind> {
+    match word {
+        "visit" => Ok(Kind::Visit),
+        "correction" => Ok(Kind::Correction),
+        _ => refused("an event is a visit or a correction"),
+    }
 }
 
 fn to_rows<T: Clone>(array: ArrayView2<'_, T>) -> Vec<Vec<T>> {
@@ -282,11 +289,7 @@ impl Veil {
         kind: &str,
         events: Option<Codes<'py>>,
     ) -> PyResult<Sights> {
-        let kind = match kind {
-            "visit" => Kind::Visit,
-            "correction" => Kind::Correction,
-            _ => return refused("an event is a visit or a correction"),
-        };
+        let kind = kind_of(kind)?;
         let (persons, values) = (persons.as_slice()?, values.as_slice()?);
         let events = events
             .as_ref()
@@ -321,6 +324,9 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Kernel>()?;
     m.add_class::<Sights>()?;
     m.add_class::<Veil>()?;
+    m.add_class::<people::People>()?;
+    m.add_class::<people::Seen>()?;
+    m.add_function(wrap_pyfunction!(people::pseudonyms, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::stretches_of_counts, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::stretches_of_shares, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;

@@ -20,6 +20,7 @@ class Model:
         k: int = 1,
         l: tuple[str, list[int]] | None = None,
         t: tuple[str, int, int] | None = None,
+        persons: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], list[_Sensitive]] | None = None,
     ) -> None: ...
 
 _Ladder: TypeAlias = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
@@ -85,3 +86,12 @@ def mondrian(
     *,
     relaxed: bool,
 ) -> Partition: ...
+def classes_hold(
+    model: Model, classes: npt.NDArray[np.int64], pairs: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]: ...
+def breaking(
+    classes: npt.NDArray[np.int64],
+    persons: npt.NDArray[np.uint32],
+    columns: list[tuple[npt.NDArray[np.int32], int]],
+    l: int,
+) -> npt.NDArray[np.bool_]: ...

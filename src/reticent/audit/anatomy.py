@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.generalised import check_columns, check_counts, unchecked
+from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, unchecked
 from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, reference_of, requirements
+from reticent.audit.order import check_order
+from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
+from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 
@@ -53,6 +55,9 @@ def judge(release: Published, policy: Policy) -> Verdict:
     ]
     members, groups, broken = _groups(qit, st)
     findings += broken
+    findings.append(check_spellings(groups.values, "table 'st'"))
+    if release.kind in ("table", ""):
+        findings += check_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):
@@ -60,16 +65,17 @@ def judge(release: Published, policy: Policy) -> Verdict:
     posterior = _posterior(release, groups)
     findings += posterior
     limit = policy.privacy.suppression if release.method == "anatomy" else None
-    findings += check_counts(release.counts, qit.num_rows, limit)
+    findings += check_counts(release.counts, qit.num_rows, limit, left_out(release))
     notes = (POSTERIOR_NOTE,) if posterior else ()
-    return Verdict(tuple(findings), notes, unchecked(release.claims, ("k", "l", "t", "posterior")))
+    open_claims = unchecked(release.claims, ("k", "l", "t", "posterior")) + hidden(release.claims)
+    return Verdict(tuple(findings), notes, open_claims)
 
 
 def _check(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{column}'")
     if requirement.model == "t":
-        return check_t(groups, requirement, reference_of(release.explain, column) or groups.totals(), policy, column)
+        return check_t(groups, requirement, groups.totals(), policy, column)
     qit = release.tables["qit"]
     rows, size = numbered(qit, [name for name in policy.quasi if name in qit.column_names])
     return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published as they are")

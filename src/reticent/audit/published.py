@@ -17,6 +17,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from reticent.errors import DataError
+from reticent.release.formula import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,8 @@ _DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
 _LINES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
+CODEBOOK = ".codebook.json"
+"""Behind the name of a stream's file: what a recipient needs to read it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +48,8 @@ class Published:
         claims, counts, metrics, explain, policy_hash: as in the manifest.
         altered: how many files differ from the digest recorded for them.
         bare: somebody's table without a manifest: nothing is claimed, so everything is measured.
+        strays: names in the folder that its manifest does not list.
+        keys: entries of the manifest.
     """
 
     name: str
@@ -61,6 +66,8 @@ class Published:
     policy_hash: str | None = None
     altered: int = 0
     bare: bool = False
+    strays: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"
@@ -74,7 +81,7 @@ def published(source: str | Path | Release | pa.Table, name: str) -> Published:
         return _from_release(source, name)
     path = Path(source)
     if is_wire(path):
-        return Published(name, "stream", wire=path)
+        return _from_lines(path, name)
     if not path.is_dir():
         raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
     return _from_folder(path, name)
@@ -90,6 +97,19 @@ def is_wire(path: Path) -> bool:
         except (ValueError, RecursionError):
             return True  # a damaged stream is a stream
     return not isinstance(first, dict) or first.get("type") in _LINES
+
+
+def _from_lines(path: Path, name: str) -> Published:
+    """A file of lines, with the codebook beside it where there is one."""
+    try:
+        codebook = json.loads(path.with_name(path.name + CODEBOOK).read_bytes())
+        documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
+        claims = dict(codebook["guarantee"]["claims"])
+    except FileNotFoundError:
+        return Published(name, "stream", wire=path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Published(name, "stream", wire=path, altered=1)
+    return Published(name, "stream", kind="stream", wire=path, documents=documents, claims=claims)
 
 
 def text_table(table: pa.Table) -> pa.Table:
@@ -150,6 +170,8 @@ def _from_folder(path: Path, name: str) -> Published:
         explain=_mapping(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
+        strays=_strays(path, digests) if digests else (),
+        keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
     )
 
 
@@ -163,6 +185,12 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
     return manifest
+
+
+def _strays(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of all that lies in the folder and is no file of the manifest."""
+    known = {"release.json", *(Path(file).name for file in digests)}
+    return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
 
 
 def _documents(path: Path) -> dict[str, Mapping[str, Any]]:
@@ -206,7 +234,7 @@ def _read_csv(file: Path) -> pa.Table:
         quoted_strings_can_be_null=False,
         null_values=[""],
     )
-    return pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True))
+    return plain(pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True)))
 
 
 def _digest(file: Path) -> str:

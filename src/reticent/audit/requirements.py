@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +35,17 @@ class Requirement:
     model: str
     kind: str
     numbers: tuple[Fraction, ...]
+    persons: bool = False
 
     def __str__(self) -> str:
+        return self._words() + (" of persons" if self.persons else "")
+
+    @property
+    def visible(self) -> bool:
+        """Whether records show at least whether it can hold: k persons have k records, l persons l values."""
+        return not self.persons or self.model == "k" or self.kind == "distinct"
+
+    def _words(self) -> str:
         shown = ", ".join(f"{float(number):g}" for number in self.numbers)
         return {
             "": f"{self.model} = {shown}",
@@ -52,21 +61,30 @@ def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
         claim = claims.get(model)
         if claim is None:
             continue
+        persons = isinstance(claim, dict) and "persons" in claim
+        if persons:
+            others = {kind: numbers for kind, numbers in claim.items() if kind != "persons"}
+            rules += [_requirement(model, kind, numbers) for kind, numbers in others.items()]
+            claim = claim["persons"]
         entries = claim if isinstance(claim, dict) else {_PLAIN.get(model, ""): claim}
-        for kind, numbers in entries.items():
-            rules.append(_requirement(model, kind, numbers))
+        rules += [replace(_requirement(model, kind, numbers), persons=persons) for kind, numbers in entries.items()]
     return rules
 
 
-def demanded(policy: Policy) -> list[Requirement]:
-    """What the privacy section of the policy asks for."""
+def of_persons(claims: Mapping[str, Any]) -> list[Requirement]:
+    """The claims that speak of persons; the release alone cannot show them."""
+    return [requirement for requirement in requirements(claims) if requirement.persons]
+
+
+def demanded(policy: Policy, *, persons: bool = False) -> list[Requirement]:
+    """What the privacy section of the policy asks for, of records or of persons."""
     privacy = policy.privacy
     claims: dict[str, Any] = {"k": privacy.k}
     if privacy.l is not None:
         claims["l"] = {privacy.l.kind: [privacy.l.c, privacy.l.l] if privacy.l.kind == "recursive" else privacy.l.l}
     if privacy.t is not None:
         claims["t"] = {privacy.t.kind: privacy.t.t}
-    return requirements(claims)
+    return [replace(requirement, persons=persons) for requirement in requirements(claims)]
 
 
 def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
@@ -94,6 +112,12 @@ def check_size(sizes: NDArray[np.int64], requirement: Requirement, where: str) -
     return _finding(str(requirement), sizes, sizes >= k, float(k), where, worst=np.min)
 
 
+def check_matching(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
+    """Whether every group has l persons with l different values, given the largest matching of each."""
+    l = math.ceil(requirement.numbers[-1])
+    return _finding(str(requirement), sizes, sizes >= l, float(l), where, worst=np.min)
+
+
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
     """Whether every group is diverse as required."""
     number, distinct = requirement.numbers[-1], groups.distinct()
@@ -111,7 +135,13 @@ def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
 
 
 def check_t(
-    groups: Groups, requirement: Requirement, reference: Mapping[str | None, int], policy: Policy, column: str
+    groups: Groups,
+    requirement: Requirement,
+    reference: Mapping[str | None, int],
+    policy: Policy,
+    column: str,
+    *,
+    slack: Fraction | int = 0,
 ) -> Finding:
     """Whether every group is as close to the reference distribution as required."""
     where = f"column '{column}'"
@@ -129,8 +159,9 @@ def check_t(
     places = np.array([place[value] for value in groups.values], dtype=np.int64)
     counts = np.array([reference[value] for value in known], dtype=np.int64)
     parts = _parts(requirement.kind, known, policy, column)
-    far, holds = measures.distance(groups, counts, places, parts, requirement.numbers[0])
-    return _finding(str(requirement), far, holds, float(requirement.numbers[0]), where, worst=np.max)
+    bound = requirement.numbers[0] + slack
+    far, holds = measures.distance(groups, counts, places, parts, bound)
+    return _finding(str(requirement), far, holds, float(bound), where, worst=np.max)
 
 
 def reference_of(explain: Mapping[str, Any], column: str) -> dict[str | None, int] | None:

@@ -90,10 +90,7 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
-    if series[-1].method == "sealed":
-        findings += _sealed(views, updates, policy)
-    else:
-        findings += _distinct(views, updates, policy, "still" if still else "")
+    findings += _distinct(views, updates, policy, "still" if still else "")
     return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
 
 
@@ -222,47 +219,6 @@ def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     total = weights.sum(axis=1, keepdims=True)
     scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
-
-
-def _sealed(views: list[View], updates: Updates, policy: Policy) -> list[Finding]:
-    """Groups for life: one value per component, trajectories the knowledge allows, nobody joins, nobody changes company."""
-    component = updates.components
-    rows = updates.matrix
-    sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
-    mixed = sum(len({int(component[v]) for v in g}) < len(g) for view in views for g in view.groups.values())
-    moved = joined = broken = 0
-    became: dict[tuple[int, int], set[int]] = {}
-    for before, after, was, now, _ in _links(views):
-        if after.number != before.number + 1:
-            joined += 1
-            continue
-        became.setdefault((before.number, was), set()).add(now)
-        old = {int(component[v]): v for v in before.groups[was]}
-        new = {int(component[v]): v for v in after.groups[now]}
-        moved += set(old) != set(new)
-        broken += any(c in new and new[c] not in sets[v] for c, v in old.items())
-    split = sum(len(now) > 1 for now in became.values())
-    joined += _joiners(views)
-    size = min((len(g) for view in views for g in view.groups.values()), default=0)
-    return [
-        Finding("every group shows m components", mixed == 0 and size >= policy.m, size, policy.m),
-        none_of("a person's groups show the same components", moved),
-        none_of("every trajectory follows the update knowledge", broken),
-        none_of("groups are never split", split),
-        none_of("nobody joins a group that was published", joined),
-    ]
-
-
-def _joiners(views: list[View]) -> int:
-    """Groups that mix persons of the release before with others, or persons of two groups of it."""
-    count = 0
-    for before, after in pairwise(views):
-        came = dict(zip(before.person.tolist(), before.group.tolist(), strict=True))
-        origins: dict[int, set[int]] = {}
-        for person, group in zip(after.person.tolist(), after.group.tolist(), strict=True):
-            origins.setdefault(group, set()).add(came.get(person, -1))
-        count += sum(len(sources) > 1 for sources in origins.values())
-    return count
 
 
 def _mixed(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> int:

@@ -25,15 +25,16 @@ from reticent.audit import generalised
 from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
+from reticent.audit.veil_stream import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reticent.policy import Policy
 
 _RULES = {
-    "form": "every line is a group, a tuple or a record as documented",
+    "form": "every line is a group, a tuple, a record or a codebook as documented",
     "columns": "only columns the policy releases",
     "again": "a group is published once",
     "candidates": "candidates are distinct, sorted, with whole counts of at least 1",
@@ -52,12 +53,15 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     transcript = Transcript(policy, _level(releases, policy))
     for release in releases:
         before = transcript.rows
+        transcript.codebook(release.documents.get("veil"))
         for line in _lines(release.wire) if release.wire is not None else _rows(release, policy):
             transcript.read(line)
         if "published" in release.counts and transcript.rows - before != release.counts["published"]:
             transcript.offences["counts"] += 1
     if transcript.records:
         return _records(releases[-1], policy, transcript)
+    if transcript.veiled is not None:
+        return _veiled(releases, transcript, transcript.veiled)
     claims = {claim for release in releases for claim in release.claims}
     posterior = _posterior(releases, transcript.worst[1])
     findings = (*transcript.findings(), *posterior)
@@ -66,6 +70,16 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
         (POSTERIOR_NOTE,) if posterior else (),
         generalised.unchecked(dict.fromkeys(sorted(claims)), ("l", "posterior")),
     )
+
+
+def _veiled(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> Verdict:
+    """Records under the veil stand each for itself."""
+    claims = {name: value for release in releases for name, value in release.claims.items()}
+    rules = ("form", "seq", "counts")
+    counted = [none_of(_RULES[rule], transcript.offences[rule]) for rule in rules]
+    counted.append(none_of("all records are veiled", transcript.rows - veiled.rows))
+    unchecked = [*generalised.unchecked(claims, ("veil", "l")), *veiled.unchecked()]
+    return Verdict((*counted, *veiled.findings(claims)), (), tuple(unchecked))
 
 
 class Transcript:
@@ -82,6 +96,15 @@ class Transcript:
         self._closed: set[int] = set()
         self._seen = bytearray()
         self._far: set[int] = set()
+        self.veiled: VeiledLines | None = None
+        self._policy = policy
+        self._document: Mapping[str, Any] | None = None
+
+    def codebook(self, document: Mapping[str, Any] | None) -> None:
+        """What a codebook says of the veil; a stream has one, however often it is told."""
+        if document is not None and self._document is not None and document != self._document:
+            self.offences["form"] += 1
+        self._document = document if self._document is None else self._document
 
     def read(self, line: Any) -> None:
         """Take in one published object."""
@@ -92,6 +115,11 @@ class Transcript:
             self._tuple(group, seq, qi, fields.get("plain") or {})
         elif kind == "group" and type(group) is str and isinstance(fields.get("candidates"), list):
             self._group(group, fields["candidates"])
+        elif kind == "record" and numbered and "candidates" in fields:
+            self._veiled(seq, fields)
+        elif kind == "codebook":
+            document = fields.get("veil")
+            self.codebook(document if isinstance(document, dict) else None)
         elif kind == "record" and numbered and "sensitive" in fields:
             self._record(seq, qi, fields)
         else:
@@ -152,6 +180,11 @@ class Transcript:
         if len(members) >= total:  # nobody may join any more; what remains is 8 bytes of its name
             del self._open[group]
             self._closed.add(hash(group))
+
+    def _veiled(self, seq: Any, line: dict[str, Any]) -> None:
+        self._number(seq)
+        self.veiled = self.veiled or VeiledLines(self._policy, self._document)
+        self.veiled.read(line)
 
     def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
         self._number(seq)

@@ -14,15 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.policy.prior import read_strata
+from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
@@ -45,7 +46,7 @@ KEYS = frozenset(
         "eta_epsilon",
         "epsilon",
         "totals",
-        "quoted",
+        "figures",
         "house",
     ]
 )
@@ -60,14 +61,14 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
     try:
-        line = _Line(document)
+        line = Line(document)
     except (KeyError, TypeError, ValueError, OverflowError):
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
-    findings += _lines(line, policy, release)
+    findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return Verdict(tuple(findings))
-    findings += _prior(line, document, policy)
-    findings += _records(line, data, policy)
+    findings += prior_findings(line, document, policy)
+    findings += _records(line, data, policy, linked=linked(policy, release.kind))
     findings += check_counts(release.counts, data.num_rows, None)
     return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
 
@@ -78,8 +79,8 @@ _NOTE = (
 )
 
 
-class _Line:
-    """The published numbers, as whole numbers and arrays."""
+class Line:
+    """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.l, self.one = int(document["l"]), int(document["one"])
@@ -90,20 +91,20 @@ class _Line:
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
     def sets(self, row: int) -> NDArray[np.int64]:
-        """Every set of candidates that the row can give, as sorted codes."""
-        possible = [self._sets(self.stretches[row], order) for order in self.orders]
-        return np.unique(np.concatenate(possible), axis=0)
+        """Every set of candidates that the row can give, as sorted codes; some of them several times."""
+        return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
 
     def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
         ends = np.cumsum(stretches[order])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
-        points = np.unique(np.concatenate([[0], ends % self.one]))
+        points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
         found = order[np.searchsorted(ends, places, side="right")]
         return np.sort(found, axis=1)
 
 
-def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
+def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:
+    """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
     crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
@@ -120,7 +121,7 @@ def _lines(line: _Line, policy: Policy, release: Published) -> list[Finding]:
     ]
 
 
-def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -132,6 +133,7 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     findings = [
         Finding("the rows are those of the policy's prior", same),
         Finding("the order is the policy's", document.get("order") == settings.order),
+        Finding("the figures are those of the prior's report", document.get("figures") == read_report(policy)),
     ]
     if same:
         codes = {label: code for code, label in enumerate(line.domain)}
@@ -149,20 +151,20 @@ def _prior(line: _Line, document: Mapping[str, Any], policy: Policy) -> list[Fin
     return findings
 
 
-def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
+def _records(line: Line, data: pa.Table, policy: Policy, *, linked: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
-        none_of(
-            "only columns the policy releases", len(stray) + ("person" in data.column_names and not _linked(policy))
-        )
+        none_of("only columns the policy releases", len(stray)),
+        Finding(
+            "persons have pseudonyms if, and only if, the policy links them", ("person" in data.column_names) == linked
+        ),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
-    codes = {label: code for code, label in enumerate(line.domain)}
-    listed = np.array([[codes.get(v, -1) for v in data[name].to_pylist()] for name in names], dtype=np.int64).T
-    rows, events = (_whole(data[name]) for name in ("row", "event"))
+    listed = codes_of(line, data)
+    rows, events = whole(data["row"]), whole(data["event"])
     findings += [
         none_of("every candidate is a value of the domain", int((listed < 0).sum())),
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
@@ -173,18 +175,44 @@ def _records(line: _Line, data: pa.Table, policy: Policy) -> list[Finding]:
     return findings
 
 
-def _linked(policy: Policy) -> bool:
-    return policy.prior is not None and policy.prior.link is True
+def linked(policy: Policy, kind: str = "stream") -> bool:
+    """Whether the policy lets readers follow persons; a series does unless it is told not to."""
+    link = policy.prior.link if policy.prior is not None else None
+    return policy.person is not None and (kind == "series" if link is None else link)
 
 
-def _impossible(line: _Line, listed: NDArray[np.int64], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
+def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        here = listed[(rows == row) & (events == 0)]
-        possible = {tuple(codes) for codes in line.sets(int(row)).tolist()}
-        offences += sum(tuple(codes) not in possible for codes in here.tolist())
+        possible = set(packed(line.sets(int(row))).tolist())
+        here = packed(listed[(rows == row) & (events == 0)])
+        offences += sum(codes not in possible for codes in here.tolist())
     return offences
 
 
-def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.array([int(x) if x is not None and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)
+def line_of(release: Published) -> Line | None:
+    """The line that a release publishes; None where it cannot be read."""
+    try:
+        return Line(release.documents.get(SHAPE, {}))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def codes_of(line: Line, data: pa.Table) -> NDArray[np.int32]:
+    """Records x candidates, as places in the domain; -1 for what is not there."""
+    domain = pa.array(line.domain, pa.string())
+    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
+    columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in names]
+    return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
+
+
+def packed(codes: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.bytes_]:
+    """Every record's codes as one cell, for comparisons."""
+    wide = np.ascontiguousarray(codes, dtype=">i4")
+    return wide.view(f"S{4 * wide.shape[1]}").reshape(-1)
+
+
+def whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """A column of whole numbers written as text; -1 for what is none."""
+    digits = pc.fill_null(pc.match_substring_regex(column, r"^[0-9]{1,18}$"), False)  # noqa: FBT003 - Arrow's own signature
+    return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reticent.audit import anatomy, generalised, sequence, series, stream, veil
+from reticent.audit import anatomy, generalised, persons, sequence, series, stream, trails, veil
+from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | Path | Release | pa.Table
 
 Judge = Callable[[Published, "Policy"], Verdict]
-SequenceJudge = Callable[[Sequence[Published], "Policy"], Verdict]
+SequenceJudge = Callable[[Sequence[Published], "Policy", "Ledger | None"], Verdict]
 
 JUDGES: dict[str, Judge] = {
     "generalised": generalised.judge,
@@ -39,7 +40,7 @@ JUDGES: dict[str, Judge] = {
 }
 """The judge of each kind of release that stands by itself."""
 
-SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge]
+SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge, trails.judge, series.judge_series]
 """Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
 
 
@@ -50,14 +51,16 @@ def verify(
     ledger: Ledger | None = None,
     kind: str | None = None,
     fresh: int | None = None,
+    original: persons.Input | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
         sources: folders, files of JSON lines, Release values, or tables of whatever origin.
         policy: the roles, hierarchies and requirements to judge by.
-        ledger: who stood in which group, to link persons over the releases of a series.
+        ledger: who stood in which group or line, to link persons over several releases.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
+        original: the input of a table, to recompute what the release alone cannot show: the claims of persons.
         fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
 
     Returns:
@@ -69,9 +72,14 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
+    if original is not None and releases and releases[-1].kind in ("table", ""):
+        # What the input shows is no longer unchecked.
+        verdicts = [
+            replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
+        ]
+        verdicts.append(persons.judge(releases[-1], policy, original))
     verdicts += [stream.judge(streams, policy)] if streams else []
-    verdicts += [judge(releases, policy) for judge in SEQUENCE_JUDGES]
-    verdicts += [series.judge_series(releases, policy, ledger)]
+    verdicts += [judge(releases, policy, ledger) for judge in SEQUENCE_JUDGES]
     return Verdict(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
@@ -90,7 +98,7 @@ def _one(release: Published, policy: Policy) -> Verdict:
         verdict = judge(release, policy)
     findings = list(verdict.findings)
     if not release.bare:
-        findings.insert(0, none_of("files are as they were released", release.altered))
+        findings[:0] = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")

@@ -21,6 +21,7 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
+    "ask": "reticent.cli.ask",
     "export": "reticent.cli.export",
     "store": "reticent.cli.store",
     "ledger": "reticent.cli.ledger",
@@ -76,9 +77,22 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(  # noqa: ARG001 - its callback has printed it
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", help="No words on standard error but errors; anywhere on the line."),
+    verbose: bool = typer.Option(False, "--verbose", help="Say what is being done; anywhere on the line."),
 ) -> None:
     """Releases health data that keeps changing, without telling who has what."""
+    if quiet:
+        from reticent.cli.output import be_quiet
+
+        be_quiet()
+    if verbose:
+        import logging
+
+        logging.basicConfig(format="%(relativeCreated)d ms %(name)s: %(message)s")
+        logging.getLogger("reticent").setLevel(logging.DEBUG)
 
 
 class _NoPandas:
@@ -97,12 +111,19 @@ def entry() -> None:
     main()
 
 
+def _in_front(args: list[str]) -> list[str]:
+    """The options of every command may stand anywhere before `--`; they are moved to where they are read."""
+    end = args.index("--") if "--" in args else len(args)
+    ours = [word for word in args[:end] if word in ("--quiet", "--verbose")]
+    return ours + [word for word in args[:end] if word not in ours] + args[end:]
+
+
 def main(args: list[str] | None = None) -> Any:
     """Runs a command and turns every error into a message and an exit code."""
     from reticent.cli.failure import explain
 
     try:
-        app(args)
+        app(_in_front(sys.argv[1:] if args is None else args))
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback may show a cell
         sys.exit(explain(error))
     except KeyboardInterrupt:

@@ -50,6 +50,9 @@ def anonymize(
         release.to_dir(output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
+    for word in release.guarantee.not_covered:
+        if word.startswith("PERSONS"):
+            say(f"WARNING: {word}.")
     say(f"Verified and written to {output}.")
     if json:
         emit(summary(release, seconds))

@@ -26,7 +26,7 @@ def audit(
         str | None, typer.Option(help="A table of the population, or its number of people.", show_default=False)
     ] = None,
     external: Annotated[
-        str | None, typer.Option(help="A table that an attacker might hold.", show_default=False)
+        str | None, typer.Option(help="A table that an attacker might hold or learn from.", show_default=False)
     ] = None,
     ledger: Annotated[
         str | None, typer.Option(help="The store whose ledger tells who stood where.", show_default=False)
@@ -36,6 +36,10 @@ def audit(
         typer.Option(help="A candidate policy to try on --original; repeat it.", show_default=False),
     ] = None,
     threshold: Annotated[float, typer.Option(min=0.0001, max=1.0, help="Risk above which a record is exposed.")] = 0.09,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The quasi-identifier that the classifier learns.", show_default="the sensitive column"),
+    ] = None,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -65,6 +69,7 @@ def audit(
             external=read_table(external) if external is not None else None,
             ledger=None if ledger is None else ledger_of(ledger),
             threshold=threshold,
+            target=target,
             seed=seed,
         )
         found = judge(sources_of(releases, rules), rules, material, progress=step) if releases else None

@@ -20,6 +20,7 @@ def show_steps(folder: Path, rows: int) -> None:
     _series(folder, rows)
     _feed(folder, rows)
     _audit(folder)
+    _ask(folder)
     say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv")
     say("To see it in a browser: make serve")
 
@@ -67,7 +68,7 @@ def _general(policy: Path) -> str:
 def _evolving(folder: Path, rows: int) -> None:
     _title(2, "A table that changes")
     say(
-        "The first nine tenths today, the rest tomorrow, some patients removed; no reader can subtract one release from the other."
+        "The first nine tenths today, the rest tomorrow, some patients removed. Each diagnosis stands among ten candidates, the same in every version."
     )
     from reticent.connectors.files import read_table, write_table
 
@@ -87,12 +88,12 @@ def _evolving(folder: Path, rows: int) -> None:
     _run("evolve", "insert", store, folder / "tomorrow.csv")
     _run("evolve", "delete", store, folder / "gone.csv")
     _run("evolve", "publish", store, "-o", folder / "version-2")
-    _run("verify", folder / "version-1", folder / "version-2", "-p", policy)
+    _run("verify", folder / "version-1", folder / "version-2", "-p", policy, "--ledger", store)
 
 
 def _series(folder: Path, rows: int) -> None:
     _title(3, "The same patients, again and again")
-    say("Their illnesses progress between the releases, and a reader knows how illnesses progress.")
+    say("Their illnesses progress between the releases, a reader knows how, and the candidates progress likewise.")
     place = folder / "series"
     _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", place)
     policy, store = place / "policy.yaml", folder / "series.db"
@@ -112,7 +113,9 @@ def _series(folder: Path, rows: int) -> None:
 
 def _feed(folder: Path, rows: int) -> None:
     _title(4, "A feed that cannot wait")
-    say("Each record is released the moment it arrives, among equally likely candidates.")
+    say(
+        "Each record is released the moment it arrives, its diagnosis among ten candidates; a prior beside it says what readers know."
+    )
     feed, policy = folder / "feed.csv", folder / "feed.policy.yaml"
     _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", feed)
     _run("stream", feed, "-p", policy, "--store", folder / "feed.db", "--to", folder / "feed.ndjson")
@@ -129,3 +132,22 @@ def _audit(folder: Path) -> None:
     policy = folder / "general.policy.yaml"
     _run("audit", folder / "general", "-p", policy, "--original", folder / "hospital.csv", "-o", report)
     say(f"The report is one file for a browser: {report}")
+
+
+def _ask(folder: Path) -> None:
+    _title(6, "What the recipient gets")
+    from collections import Counter
+
+    from reticent.connectors.files import read_table
+    from reticent.read.received import read
+
+    say("Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
+    rows = read_table(folder / "hospital.csv").to_pylist()
+    chapter = Counter(row["diagnosis"][0] for row in rows).most_common(1)[0][0]
+    where = "length_of_stay>=7"
+    _run("ask", folder / "anatomy", "--value", f"{chapter}*", "--where", where, "--by", "sex")
+    for row in read(folder / "anatomy").count(f"{chapter}*", where=where, by="sex").to_list():
+        mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
+        truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)
+        words = "holds" if row["low"] <= truth <= row["high"] else "misses (as one in twenty may)"
+        say(f"  {row['sex']}: the truth is {truth}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it.")

@@ -11,7 +11,7 @@ from reticent.cli.options import Json
 
 
 def export(
-    release: Annotated[Path, typer.Argument(metavar="DIR", help="A release folder.")],
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="A release folder, or a stream's file.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://... or sqlite:///file.db.")],
     name: Annotated[str, typer.Option(help="Tables are called NAME_data and so on.")] = "release",
     json: Json = False,

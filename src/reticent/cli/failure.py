@@ -8,6 +8,27 @@ import traceback
 
 from reticent.errors import ReticentError
 
+# A package that only some commands need -> the extra that brings it.
+EXTRAS = {
+    "scipy": "audit",
+    "sklearn": "audit",
+    "matplotlib": "reproduce",
+    "fastapi": "server",
+    "uvicorn": "server",
+    "nicegui": "server",
+    "prometheus_client": "server",
+    "confluent_kafka": "kafka",
+    "pyspark": "spark",
+    "psycopg": "postgres",
+    "adbc_driver_postgresql": "postgres",
+    "fhirpathpy": "fhir",
+    "python_calamine": "excel",
+    "pyreadstat": "stats",
+    "fsspec": "cloud",
+    "duckdb": "duckdb",
+    "pymysql": "mysql",
+}
+
 
 def explain(error: Exception) -> int:
     """Prints an error on standard error and returns the exit code."""
@@ -16,6 +37,10 @@ def explain(error: Exception) -> int:
         if error.hint:
             _say(error.hint)
         return error.exit_code
+    if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in EXTRAS:
+        _say(f"Error: this needs {name}, which is not installed; nothing was published.")
+        _say(f"Install it: pip install 'reticent[{EXTRAS[name]}]'")
+        return 5
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -26,17 +26,24 @@ def init(
     kind: Annotated[
         str, typer.Option("--for", help="The kind of release: table, evolving, series or stream.")
     ] = "table",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Look at the data, guess roles, and write a policy to correct.
 
     Hierarchies are guessed too, and each guess is explained.
-    With --for stream it also counts the past into a prior, with --for series it proposes how values may change.
+    For the veil it proposes published levels and counts a prior on the data, with noise.
     """
     import shlex
 
     from reticent.cli.kinds import KINDS, kind_for
     from reticent.cli.output import emit, say
+    from reticent.cli.veil_policy import VEIL, method_of, veil_kind
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import is_hl7, read_input_head, section_for
     from reticent.errors import ConnectorError, PolicyError
@@ -50,7 +57,11 @@ def init(
         raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
     guesses = guess(read_input_head(data, SAMPLE))
     person = guess_person(guesses)
-    plan = kind_for(kind, data, output, guesses, person)
+    chosen = method_of(kind, method)
+    if chosen == VEIL:
+        plan = veil_kind(kind, data, output, guesses, person, section_for(data))
+    else:
+        plan = kind_for(kind, chosen, data, output, guesses, person)
     files = plan.files | {output: render(guesses, person, section_for(data), plan)}
     for path in files:
         if path.exists():
@@ -84,12 +95,16 @@ def render(guesses: list[Guess], person: str | None, section: str | None = None,
         "version: 1",
     ]
     if person:
-        lines.append(f"person: {json.dumps(person)}   # the same person across records; never released")
+        records = plan.records if plan is not None else None
+        name = f"{{column: {json.dumps(person)}, records: {records}}}" if records else json.dumps(person)
+        lines.append(f"person: {name}   # the same person across records; never released")
     if section:
         lines.append(f"{section}   # how the data becomes a table")
     lines.append("columns:")
     for g in guesses:
         more = "" if g.hierarchy is None else f", hierarchy: {json.dumps(g.hierarchy)}"
+        if plan is not None and g.role == "quasi" and plan.levels.get(g.column):
+            more += f", level: {plan.levels[g.column]}"
         if g.role == "sensitive" and plan is not None and plan.updates:
             more += ", updates: any"
         what = f"{{role: {g.role}{more}}}" if more else g.role

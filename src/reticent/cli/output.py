@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
 
+_QUIET: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Leaves out the lines for people; errors and JSON stay."""
+    _QUIET.append(True)
+
+
 def say(text: str = "") -> None:
     """A line for people."""
+    if _QUIET:
+        return
     print(text, file=sys.stderr)  # noqa: T201
 
 
@@ -25,7 +35,7 @@ def emit(result: dict[str, Any]) -> None:
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A spinner while something long runs, on a terminal only."""
-    if not sys.stderr.isatty():
+    if _QUIET or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

@@ -38,6 +38,7 @@ def _try_engines(policy: Policy) -> None:
     from reticent.engine.rng import Rng
 
     methods = {
+        "table": policy.table.method,
         "evolving": policy.evolving.method,
         "series": policy.series.method,
         "stream": policy.stream.method,

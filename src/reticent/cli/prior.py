@@ -21,6 +21,10 @@ def prior(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy loss that the counts may cost the past's persons.")] = 1.0,
     public: Annotated[bool, typer.Option("--public", help="The past is public: no noise.")] = False,
+    released: Annotated[
+        bool,
+        typer.Option("--released", help="The data are those to be released: told levels, noise, nothing measured."),
+    ] = False,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -32,46 +36,43 @@ def prior(
 
     from reticent.cli.output import emit, say, working
     from reticent.connectors.inputs import read_input
-    from reticent.engine.veil.prior.file import write_prior
-    from reticent.engine.veil.prior.fit import fit
-    from reticent.engine.veil.prior.report import report
+    from reticent.engine.veil.prior.file import kernel_name, write_fit
+    from reticent.engine.veil.prior.fit import fit, fit_released
+    from reticent.engine.veil.prior.report import figures, report
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
+    from reticent.policy.prior import report_name
 
     start = time.perf_counter()
     rules = Policy.load(policy)
-    if output.exists():
-        raise ConnectorError(f"{output} exists.", hint="Name a new file.")
+    for path in (output, output.with_name(report_name(output.name)), output.with_name(kernel_name(output.name))):
+        if path.exists():
+            raise ConnectorError(f"{path} exists.", hint="Name a new file.")
+    if released and public:
+        raise PolicyError("--released and --public: what is to be protected is not public.", hint="Give one of them.")
     if len(rules.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
     with working("Reading"):
         past = read_input(data, rules)
     with working("Counting, and reading as an informed reader would"):
-        fitted = fit(
-            past,
-            rules,
-            rules.sensitive[0],
-            l=rules.l_of("table"),
-            by=None if by is None else [name.strip() for name in by.split(",") if name.strip()],
-            epsilon=None if public else epsilon,
-            rng=np.random.default_rng(seed),
-        )
-    write_prior(fitted.prior, output)
+        usual = list(rules.prior.by) if rules.prior is not None and rules.prior.by else None
+        columns = usual if by is None else [name.strip() for name in by.split(",") if name.strip()]
+        rng, sensitive, l = np.random.default_rng(seed), rules.sensitive[0], rules.l_of("table")
+        if released:
+            fitted = fit_released(past, rules, sensitive, l=l, by=columns or (), epsilon=epsilon, rng=rng)
+        else:
+            fitted = fit(past, rules, sensitive, l=l, by=columns, epsilon=None if public else epsilon, rng=rng)
+    files = write_fit(fitted, output)
     for line in report(fitted).splitlines():
         say(f"  {line}")
-    columns = ", ".join(fitted.prior.columns)
-    say(f"Written to {output}. In the policy: prior: {{file: {output.name}, by: [{columns}]}}")
+    kernel = f", kernel: {{file: {files[1].name}}}" if fitted.kernel is not None else ""
+    say(f"Written to {' and '.join(map(str, files))}. In the policy: prior: {{file: {output.name}{kernel}}}")
     if json:
         emit(
             {
                 "rows_in": past.num_rows,
-                "values": len(fitted.domain),
-                "rows": len(fitted.prior.strata),
-                "by": list(fitted.prior.columns),
-                "epsilon": fitted.epsilon,
-                "eta": fitted.measures.eta,
-                "informed_reader": fitted.measures.ratio,
-                "largest_useful_l": fitted.measures.useful_l,
+                "files": [str(path) for path in files],
+                **figures(fitted),
                 "seconds": round(time.perf_counter() - start, 4),
             }
         )

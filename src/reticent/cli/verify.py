@@ -20,17 +20,22 @@ def verify(
         str | None,
         typer.Option(help="The store of the series: tells who stood in which group.", show_default=False),
     ] = None,
+    original: Annotated[
+        str | None,
+        typer.Option(help="The private input of a table: also recompute the claims of persons.", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute every claim from the release alone.
 
+    With --original also what the release cannot show: that every record is one of the input, and the claims of persons.
     A file that Reticent did not make is measured, and judged by what the policy asks for.
     Exit code 4 when a claim is refuted.
     """
     from reticent.api import verify as judge
     from reticent.cli.output import emit, say
 
-    verdict = judge(list(releases), policy, store=ledger)
+    verdict = judge(list(releases), policy, store=ledger, original=original)
     for finding in verdict.findings:
         say(_line(finding.claim, finding.holds, finding.measured, finding.required, finding.where))
     for note in verdict.notes:

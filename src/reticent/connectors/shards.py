@@ -1,15 +1,13 @@
-"""Shards: one stream on many machines, each shard a whole publication with groups of its own.
+"""Shards: one stream on many machines, each shard a whole publication of its own persons.
 
-Guarantee: per shard that of the stream's method, without coordination: a shard sees its own records only and publishes
-    groups that no other shard joins. Overall the same posterior bound, because the class of a (person, value) pair is one
-    keyed function for all shards: a person who is seen by two shards, or who moves when shards are added, is published
-    under one class for good (tests/attack/test_shard_adversary.py enumerates all inputs of a two-shard stream).
-Not covered: what the method does not cover. Shards never redesign themselves (`epochs: auto` is taken as `fixed`): two
-    shards with two designs would give a moved person two classes, which can be intersected. Drift raises an alarm only.
-Cost: per shard and batch a journal of 28 bytes per record.
+Guarantee: per shard that of the stream's method, without coordination. Under the veil a person belongs to one shard, which
+    remembers her, and all shards have one house: the same key, l, prior and kernel.
+Not covered: what the method does not cover. The number of shards of a stream under the veil is pinned: a person who moved to
+    another shard would be met there for the first time, and veiled twice.
+Cost: per shard and batch the journal of the method, about 24 bytes per record.
 Reference: ours.
-Differences from the single machine: `seq` is the position in the shard's input; groups fill more slowly, since a record
-    can only join groups of its own shard.
+Differences from the single machine: `seq` is the position in the shard's input; delay-free groups fill more slowly, since a
+    record can only join groups of its own shard.
 """
 
 from __future__ import annotations
@@ -17,24 +15,40 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from reticent.errors import PolicyError
+from reticent.engine.stream.contract import stream_class
+from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
+    from reticent.store import Store
 
 MOST_SHARDS = 1 << 16
+_SHARDS = "shards"
 
 
-def sharded(policy: Policy) -> Policy:
-    """The policy as every shard applies it: one design for all of them; refuses methods that hold records back."""
+def check_shards(policy: Policy) -> None:
+    """Refuses methods that hold records back."""
     if policy.stream.method == "castle":
         raise PolicyError(
             "CASTLE holds records back and does not run in shards.",
-            hint="Write stream: {method: sealed}, or run it on one machine.",
+            hint="Write stream: {method: veil}, or run it on one machine.",
         )
-    settings = policy.to_dict()
-    settings["stream"] = {**settings.get("stream", {}), "epochs": "fixed"}
-    return type(policy).from_dict(settings, base=policy.base)
+
+
+def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
+    """Refuses another number of shards where persons are remembered by the shard they were first seen in."""
+    if not stream_class(policy.stream.method).remembers:
+        return
+    with store.transaction() as tx:
+        pinned = tx.get(name, _SHARDS, _SHARDS)
+        if pinned is None:
+            tx.put(name, _SHARDS, _SHARDS, str(shards).encode())
+    if pinned is not None and int(pinned) != shards:
+        raise StateError(
+            f"The stream was begun with {int(pinned)} shards, and there are {shards} now: persons who move to another shard "
+            "would be veiled twice.",
+            hint="Go back to the number it was begun with.",
+        )
 
 
 def shard_of(person: str, shards: int, key: bytes) -> int:

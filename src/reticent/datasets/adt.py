@@ -31,8 +31,8 @@ def write_adt(
     outbreak: str | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[Path, ...]:
-    """Writes adt.hl7, prior.csv and policy.yaml into a folder; says which files."""
-    paths = folder / "adt.hl7", folder / "prior.csv", folder / "policy.yaml"
+    """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files."""
+    paths = tuple(folder / name for name in ("adt.hl7", "prior.csv", "kernel.csv", "policy.yaml"))
     with private_file(paths[0]) as file:
         number = 0
         for table in feed.batches(n, seed, outbreak=outbreak):
@@ -41,8 +41,11 @@ def write_adt(
                 file.write(message(row, number).encode())
             if on_rows:
                 on_rows(table.num_rows)
-    write_csv([feed.prior(seed)], paths[1])
-    write_text(policy_yaml("adt"), paths[2])
+    past = feed.prior_by_sex(seed)
+    codes = [_SEX[sex] for sex in past.column("sex").to_pylist()]
+    write_csv([past.set_column(0, "sex", [codes])], paths[1])
+    write_csv([feed.kernel()], paths[2])
+    write_text(policy_yaml("adt"), paths[3])
     return paths
 
 

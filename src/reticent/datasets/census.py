@@ -110,6 +110,37 @@ def generate(n: int, seed: int = 0, *, layout: str = "evolving") -> pa.Table:
     return pa.concat_tables(batches(n, seed, layout=layout)).combine_chunks()
 
 
+def prior(layout: str = "evolving") -> pa.Table:
+    """What public statistics would say: counts of a million persons by gender, education and occupation.
+
+    >>> prior().column_names
+    ['gender', 'education', 'value', 'count']
+    """
+    shape, model = LAYOUTS[layout], _model(layout)
+    ages = np.searchsorted(_AGE_GROUPS, np.arange(shape.ages) + shape.first_age, side="right") - 1
+    groups = np.bincount(ages, model["age"].shares[0], minlength=len(_AGE_GROUPS))
+    parts = []
+    for gender in range(len(GENDERS)):
+        for education in range(shape.education):
+            row = (education * _TIERS // shape.education * len(GENDERS) + gender) * len(_AGE_GROUPS)
+            weights = groups * model["education"].shares[:, education]
+            shares = weights @ model["occupation"].shares[row : row + len(_AGE_GROUPS)] / len(GENDERS)
+            parts.append(_counted(gender, education, shares, shape))
+    return pa.concat_tables(parts)
+
+
+def _counted(gender: int, education: int, shares: NDArray[np.float64], shape: Layout) -> pa.Table:
+    codes = np.arange(len(shares))
+    return pa.table(
+        {
+            "gender": _labelled("gender", np.full_like(codes, gender), shape),
+            "education": _labelled("education", np.full_like(codes, education), shape),
+            "value": _labelled("occupation", codes, shape),
+            "count": np.ceil(shares * 1e6).astype(np.int64),
+        }
+    )
+
+
 def _block(layout: str, seed: int, number: int) -> pa.Table:
     shape, model = LAYOUTS[layout], _model(layout)
     rng = generator(seed, f"census {layout}", number)

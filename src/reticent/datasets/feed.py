@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ROUTES", "VALUES", "Outbreak", "batches", "generate", "law", "prior"]
+__all__ = [
+    "ROUTES",
+    "VALUES",
+    "Outbreak",
+    "batches",
+    "generate",
+    "kernel",
+    "law",
+    "prior",
+    "prior_by_sex",
+    "strata",
+]
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")
 
@@ -47,6 +58,7 @@ _CANDIDATES = 3  # persons looked at for a chronic illness before anybody else c
 _SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.45
 _PAST = (3, 10, 16, 23)  # blocks of a fortnight each: February, May, August, November
 _PER_DAY = 1_200.0
+_WHOLE = 1_000_000  # records that the public law is written for
 _START = np.datetime64("2026-01-05T00:00:00")  # a Monday
 _HOURS = (3, 2, 2, 2, 2, 3, 5, 9, 12, 13, 13, 12, 11, 11, 10, 9, 9, 8, 8, 7, 6, 5, 4, 4)
 _WEEKDAYS = (1.15, 1.1, 1.05, 1.05, 1.05, 0.85, 0.75)
@@ -106,6 +118,42 @@ def prior(seed: int = 0) -> pa.Table:
     source = _Source(seed, "feed past")
     counts = sum(np.bincount(_admissions(source, number)[1].diagnosis, minlength=len(VALUES)) for number in _PAST)
     return pa.table({"value": pa.array(VALUES, pa.string()), "count": counts})
+
+
+def prior_by_sex(seed: int = 0) -> pa.Table:
+    """The same for each sex: a table of sex, value and count."""
+    source = _Source(seed, "feed past")
+    counts = np.zeros((len(people.SEXES), len(VALUES)), dtype=np.int64)
+    for number in _PAST:
+        persons = _admissions(source, number)[1]
+        np.add.at(counts, (persons.sex, persons.diagnosis), 1)
+    return _counted([(sex, row) for sex, row in zip(people.SEXES, counts, strict=True)], ("sex",))
+
+
+def strata() -> pa.Table:
+    """What is publicly known of admissions like these: the law of the feed by sex and age, as a table that is a prior."""
+    shares = [(sex, band, np.ceil(share * _WHOLE).astype(np.int64)) for sex, band, share in illnesses.strata()]
+    return _counted(shares, ("sex", "age"))
+
+
+def kernel() -> pa.Table:
+    """How the diagnoses of a person follow one another, as a table of value, next and probability."""
+    following = illnesses.following(np.where(_CHRONIC, _SAME_CHRONIC, _SAME_ACUTE), _RELATED)
+    at, to = np.nonzero(following)
+    values = pa.array(VALUES, pa.string())
+    chance = np.round(following[at, to], 9)
+    return pa.table({"value": values.take(pa.array(at)), "next": values.take(pa.array(to)), "probability": chance})
+
+
+def _counted(rows: list[tuple[Any, ...]], by: tuple[str, ...]) -> pa.Table:
+    """Rows of cells and counts as a prior; what cannot be has no line."""
+    lines = [
+        (*cells, value, int(count))
+        for *cells, counts in rows
+        for value, count in zip(VALUES, counts, strict=True)
+        if count
+    ]
+    return pa.table(dict(zip((*by, "value", "count"), map(list, zip(*lines, strict=True)), strict=True)))
 
 
 def _table(source: _Source, number: int) -> pa.Table:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from reticent.datasets import census, feed, series
+from reticent.datasets import census, feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import table_file, write, write_csv, write_text
+from reticent.datasets.writers import csv_text, table_file, write, write_csv, write_text
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def write_hospital(
 ) -> tuple[Path, ...]:
     """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
     write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
-    return path, _policy(path, "hospital" if visits is None else "visits")
+    return _beside(path, hospital.prior(), "hospital") if visits is None else (path, _policy(path, "visits"))
 
 
 def write_census(
@@ -33,38 +33,45 @@ def write_census(
 ) -> tuple[Path, ...]:
     """Writes a census table in one of its two layouts and its policy; says which files were written."""
     write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
-    return path, _policy(path, layout)
+    return _beside(path, census.prior(layout), layout) if layout == "evolving" else (path, _policy(path, layout))
 
 
 def write_feed(
     path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: Heard = None
 ) -> tuple[Path, ...]:
-    """Writes a feed of admissions, its prior beside it and the policy; says which files were written.
+    """Writes a feed of admissions, its prior and kernel beside it and the policy; says which files were written.
 
-    ``outbreak`` names the diagnosis that breaks out, if any; the prior is of a time before it.
-    The prior is called ``prior.csv``; where another feed's lies there already, it is named after the feed.
+    ``outbreak`` names the diagnosis that breaks out, if any; prior and kernel are of a world without it.
+    They are called ``prior.csv`` and ``kernel.csv``; where others lie there already, they are named after the feed.
     """
-    past = path.with_name("prior.csv")
-    if path == past:
-        raise PolicyError("prior.csv is the name of the file beside the feed.", hint="Give the feed another name.")
-    counts = feed.prior(seed)
-    if past.exists() and not _holds(past, counts):
-        past = path.with_suffix(".prior.csv")
+    beside = [_place(path, "prior", feed.strata()), _place(path, "kernel", feed.kernel())]
     write(feed.batches(n, seed, outbreak=outbreak), path, on_rows=on_rows)
-    write_csv([counts], past)
+    text = policy_yaml("feed")
+    for name, (place, table) in zip(("prior.csv", "kernel.csv"), beside, strict=True):
+        write_text(csv_text(table), place)
+        text = text.replace(name, place.name)
     policy = path.with_suffix(".policy.yaml")
-    write_text(policy_yaml("feed").replace("prior.csv", past.name), policy)
-    return path, past, policy
+    write_text(text, policy)
+    return path, *(place for place, _ in beside), policy
 
 
-def _holds(file: Path, counts: pa.Table) -> bool:
-    """Whether a file holds exactly these counts."""
-    lines = ["value,count", *(f"{row['value']},{row['count']}" for row in counts.to_pylist())]
-    return file.read_bytes() == ("\n".join(lines) + "\n").encode()
+def _place(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
+    """Where a table beside the feed goes."""
+    place = path.with_name(f"{name}.csv")
+    if path == place:
+        raise PolicyError(f"{name}.csv is the name of a file beside the feed.", hint="Give the feed another name.")
+    if place.exists() and not _holds(place, table):
+        place = path.with_suffix(f".{name}.csv")
+    return place, table
+
+
+def _holds(file: Path, table: pa.Table) -> bool:
+    """Whether a file holds exactly this table."""
+    return file.read_bytes() == csv_text(table).encode()
 
 
 def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
-    """Writes release_1.csv and so on, updates.csv and policy.yaml into a folder; says which files were written.
+    """Writes release_1.csv and so on, updates.csv, prior.csv and policy.yaml into a folder; says which files were written.
 
     All releases grow together, one block of persons at a time, so memory does not depend on ``n``.
     """
@@ -78,8 +85,17 @@ def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_r
             if on_rows:
                 on_rows(table.num_rows)
     write_csv([series.updates()], folder / "updates.csv")
+    write_text(csv_text(series.prior()), folder / "prior.csv")
     write_text(policy_yaml("series"), folder / "policy.yaml")
-    return (*paths, folder / "updates.csv", folder / "policy.yaml")
+    return (*paths, folder / "updates.csv", folder / "prior.csv", folder / "policy.yaml")
+
+
+def _beside(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
+    """The prior and the policy that names it, beside the data."""
+    past, policy = data.with_suffix(".prior.csv"), data.with_suffix(".policy.yaml")
+    write_text(csv_text(counts), past)
+    write_text(policy_yaml(kind).replace("prior.csv", past.name), policy)
+    return data, past, policy
 
 
 def _policy(data: Path, kind: str) -> Path:

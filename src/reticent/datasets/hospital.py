@@ -19,6 +19,7 @@ from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, L
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
 from reticent.datasets.seasons import CURVES, EVEN, of_days
 from reticent.errors import PolicyError
+from reticent.policy.codes import block, chapter
 from reticent.policy.icd10 import CHAPTERS
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ DAY_ZERO = np.datetime64("2025-01-01")
 """The first day of the year that all admissions lie in."""
 
 _DAYS = 365
+_RARE = 0.001
+"""Diagnoses below this share have no value of their own in the prior."""
 
 
 def batches(n: int, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
@@ -160,6 +163,61 @@ def law(age: int, sex: str) -> NDArray[np.float64]:
     return np.asarray(diagnoses().shares[band * len(people.SEXES) + people.SEXES.index(sex)])
 
 
+def prior() -> pa.Table:
+    """What public statistics would say: counts of a million patients by sex, decade of birth and diagnosis.
+
+    A diagnosis of fewer than one in a thousand stands under its block, or its chapter, as `A00-A09, other`.
+
+    >>> prior().column_names
+    ['sex', 'birth_date', 'value', 'count']
+    """
+    labels, place = np.unique(_domain(), return_inverse=True)
+    rows = []
+    for decade, ages in _decades().items():
+        for sex, name in enumerate(people.SEXES):
+            shares = np.bincount(place, sum(p * _among(band, sex) for band, p in ages), minlength=len(labels))
+            counts = np.ceil(shares * 1e6 - 0.5).astype(int)
+            rows += [(name, decade, str(labels[at]), int(counts[at])) for at in np.flatnonzero(counts)]
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(("sex", "birth_date", "value", "count"), map(list, columns), strict=True)))
+
+
+def _among(band: int, sex: int) -> NDArray[np.float64]:
+    """The share of each code and this sex among the patients of an age band."""
+    women = _FEMALE_SHARE[band]
+    return np.asarray(diagnoses().shares[band * len(people.SEXES) + sex] * (1 - women if sex else women))
+
+
+def _domain() -> list[str]:
+    """Per code the value of the prior that holds it: itself, or what is left of its block or chapter."""
+    bands = enumerate(np.asarray(_PATIENTS) / sum(_PATIENTS))
+    total = sum(p * (_among(band, 0) + _among(band, 1)) for band, p in bands)
+    labels = np.array(CODES, dtype=object)
+    for node in (block, chapter):
+        rare = np.array([share < _RARE for share in _summed(labels, total)])
+        labels[rare] = [f"{node(code)}, other" for code in np.array(CODES)[rare]]
+    return [str(label) for label in labels]
+
+
+def _summed(labels: NDArray[np.object_], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, place = np.unique(labels.astype(str), return_inverse=True)
+    return np.asarray(np.bincount(place, total)[place])
+
+
+def _decades() -> dict[str, list[tuple[int, float]]]:
+    """Per decade of birth the age bands that lie in it, with the share of patients in each."""
+    shares: dict[str, list[tuple[int, float]]] = {}
+    for band, weight in enumerate(_PATIENTS):
+        low, high = BANDS[band], BANDS[band + 1]
+        steps = np.arange(high - low + 1) / (high - low)
+        within_band = np.diff(np.cbrt(steps) if high == BANDS[-1] else steps)
+        for age, part in zip(range(low, high), within_band, strict=True):
+            for year in (2024 - age, 2025 - age):  # half of an age were born before their birthday's year
+                label = f"{year // 10}0s"
+                shares.setdefault(label, []).append((band, float(part) * weight / sum(_PATIENTS) / 2))
+    return shares
+
+
 def _age(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
     low, high = np.asarray(BANDS)[band], np.asarray(BANDS)[band + 1]
     part = rng.random(len(band))
@@ -211,8 +269,8 @@ def _tails() -> NDArray[np.float64]:
     lead = {code: rank for rank, code in enumerate(LEADING)}
     rank = np.array([lead.get(code, len(LEADING) + order[i]) for i, code in enumerate(CODES)])
     share = np.zeros(len(CODES))
-    for chapter in set(CHAPTER_OF):
-        members = np.flatnonzero(np.asarray(CHAPTER_OF) == chapter)
+    for number in set(CHAPTER_OF):
+        members = np.flatnonzero(np.asarray(CHAPTER_OF) == number)
         share[members[np.argsort(rank[members])]] = zipf(len(members), 1.25, 0.8)
     return share
 

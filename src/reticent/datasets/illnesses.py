@@ -18,6 +18,8 @@ from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 BANDS = (0, 5, 15, 30, 45, 60, 75, 85)
@@ -151,6 +153,34 @@ def law(age: int, sex: str, month: int | None = None) -> NDArray[np.float64]:
     months = np.arange(MONTHS) if month is None else np.array([month - 1])
     rows = profile(np.full(len(months), age), np.full(len(months), int(sex == "male")), months)
     return np.asarray(onset().shares[rows].mean(axis=0))
+
+
+def strata() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
+    """Sex, age band as a hierarchy of these cuts names it, and the shares of ``VALUES`` over the year: the public law.
+
+    >>> [(sex, band) for sex, band, _ in strata()][:3]
+    [('female', '<5'), ('female', '[5, 15)'), ('female', '[15, 30)')]
+    """
+    ends = [*BANDS[1:], None]
+    for sex in ("female", "male"):
+        for low, high in zip(BANDS, ends, strict=True):
+            name = f"<{high}" if low == 0 else f"{low}+" if high is None else f"[{low}, {high})"
+            yield sex, name, law(low, sex)
+
+
+def following(same: NDArray[np.float64], within: float) -> NDArray[np.float64]:
+    """How illnesses follow one another, over all profiles: rows are the illness before, columns the next.
+
+    Args:
+        same: per illness, how often it comes back.
+        within: of the others, how many lie in its chapter.
+    """
+    size = len(VALUES)
+    weights = onset().shares / np.maximum(onset().shares.sum(axis=0), 1e-300)  # who has an illness, by profile
+    near = np.einsum("pv,pvw->vw", weights, related().shares.reshape(-1, size, size))
+    other = within * near + (1 - within) * weights.T @ later().shares
+    stay = same * ~marked("once")
+    return np.asarray(np.diag(stay) + (1 - stay)[:, None] * other)
 
 
 def _seasons() -> NDArray[np.float64]:

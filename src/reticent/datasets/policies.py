@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from reticent.errors import PolicyError
 
 _HOSPITAL = """\
@@ -12,7 +14,7 @@ person: patient_id                # the same person across records; kept inside,
 columns:
   patient_id:      identifier     # never released
   name:            identifier
-  birth_date:      {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  birth_date:      {role: quasi, level: 4, hierarchy: {dates: [day, month, quarter, year, decade]}}   # the veil shows the year
   sex:             quasi          # no hierarchy given: the value, then *
   region:          quasi
   postcode:        {role: quasi, hierarchy: {prefix: 5}}           # one digit less per level
@@ -25,12 +27,15 @@ columns:
 # Each group shows at least ten different diagnoses, so at least ten persons stand behind each row.
 privacy: {l: 10, suppression: 0.02}
 
-table:    {method: anatomy}             # one table, released once
-evolving: {method: sealed}            # a table that gains, loses and corrects rows
+# What a reader knows already: how often each diagnosis is, by sex and decade of birth. For the veil.
+prior:    {file: prior.csv}
+
+table:    {method: anatomy}           # one table, released once
+evolving: {method: veil}              # a table that gains, loses and corrects rows
 """
 
 _VISITS = (
-    _HOSPITAL.partition("evolving:")[0]  # an evolving table has one row per person
+    re.sub(r"# What a reader.*\n.*\n\n|evolving:.*\n", "", _HOSPITAL)  # an evolving table has one row per person
     .replace("one per person", "several per person")
     .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
     .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
@@ -52,8 +57,9 @@ columns:
 
 privacy: {l: 4}
 
-# Four candidates for each person in every release, and no release above the risk limit.
-series: {method: m-distinct, max_risk: 0.5}
+# Each person stands among four candidates, which move from release to release as the updates say.
+prior:  {file: prior.csv}             # age,value,count: what those who arrive have
+series: {method: veil}
 """
 
 _FEED = """\
@@ -65,17 +71,19 @@ columns:
   admitted:        plain          # a stream without delay shows the time anyway
   patient_id:      identifier
   household:       identifier     # who lives together falls ill together
-  age:             {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  age:             {role: quasi, level: 1, hierarchy: {intervals: [[5, 15, 30, 45, 60, 75, 85], [15, 45, 75]]}}
   sex:             quasi
   region:          quasi
-  postcode:        {role: quasi, hierarchy: {prefix: 5}}
+  postcode:        {role: quasi, level: 3, hierarchy: {prefix: 5}}     # the veil publishes two digits of five
   admission_route: quasi
   diagnosis:       sensitive
 
 privacy: {l: 10}
 
-# How often each diagnosis was seen before: the groups are designed from it before the first person arrives.
-stream: {method: sealed, prior: {file: prior.csv}}
+# Each diagnosis stands among ten. What readers know already: how often each one is, by sex and age, and how they follow one
+# another when a person comes back.
+prior:  {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}}
+stream: {method: veil}
 """
 
 _EVOLVING = """\
@@ -96,8 +104,9 @@ columns:
 
 privacy: {l: 10}
 
+prior:    {file: prior.csv}           # gender,education,value,count: what readers know of occupations
 table:    {method: anatomy}
-evolving: {method: sealed}            # up to l = 30 can be met
+evolving: {method: veil}
 """
 
 _M_DISTINCT = """\
@@ -172,16 +181,17 @@ hl7: adt                          # the ready mapping of PID, PV1 and DG1
 
 columns:
   patient_id:    identifier
-  birth_date:    {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
+  birth_date:    {role: quasi, level: 4, hierarchy: {dates: [day, month, quarter, year]}}
   sex:           quasi
-  postcode:      {role: quasi, hierarchy: {prefix: 5}}
+  postcode:      {role: quasi, level: 3, hierarchy: {prefix: 5}}
   patient_class: quasi
   admitted:      plain            # a stream without delay shows the time anyway
   diagnosis:     sensitive
 
 privacy: {l: 10}
 
-stream: {method: sealed, prior: {file: prior.csv}}
+prior:  {file: prior.csv, by: [sex], kernel: {file: kernel.csv}}     # what readers know already
+stream: {method: veil}
 """
 
 _POLICIES = {

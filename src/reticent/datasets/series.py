@@ -115,6 +115,21 @@ def updates() -> pa.Table:
     return pa.table({"value": value, "next": following, "probability": probability})
 
 
+def prior() -> pa.Table:
+    """What public statistics would say of those who arrive: counts of ten thousand by age, in steps of five years.
+
+    >>> prior().column_names
+    ['age', 'value', 'count']
+    """
+    rows = []
+    for age in range(0, _OLDEST + 1, 5):
+        shares = _onset().shares[np.searchsorted(_AGES, age, side="right") - 1]
+        counts = np.ceil(shares * 10_000).astype(int)
+        rows += [(f"[{age}, {age + 5})", VALUES[at], int(counts[at])) for at in np.flatnonzero(counts)]
+    ages, values, numbers = zip(*rows, strict=True)
+    return pa.table({"age": ages, "value": values, "count": numbers})
+
+
 def _edges() -> Iterator[tuple[int, int, float]]:
     shares = _progress().shares
     for i, row in enumerate(shares):

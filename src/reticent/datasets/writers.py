@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from contextlib import contextmanager
 from itertools import chain
@@ -78,3 +80,12 @@ def make_folder(folder: Path) -> None:
         raise ConnectorError(
             f"{folder} cannot be made: {os.strerror(error.errno or 0)}.", hint="Choose a folder that may be written."
         ) from None
+
+
+def csv_text(table: pa.Table) -> str:
+    """A small table as CSV, its cells quoted where they have to be."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return text.getvalue()

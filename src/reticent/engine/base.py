@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.engine.identifiers import prepare, refuse_unfit
 from reticent.errors import DataError
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -34,6 +34,13 @@ class Members(NamedTuple):
     def nobody(cls) -> Members:
         """For releases that keep no account of persons."""
         return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
+
+
+class Original(NamedTuple):
+    """The input of a table, and the row of it that each published row was made from. Private: for the judge inside."""
+
+    table: pa.Table
+    places: npt.NDArray[np.int64]
 
 
 class Publisher(ABC):
@@ -74,6 +81,10 @@ class Publisher(ABC):
     def members(self) -> Members:
         """Who stood in which group of the last release, for the ledger."""
         return Members.nobody()
+
+    def original(self) -> Original | None:
+        """What the last release was made from, where the judge can compare it."""
+        return None
 
     @abstractmethod
     def push(self, batch: pa.Table) -> list[Release]:

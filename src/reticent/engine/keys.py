@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from reticent.disk import open_new, others_may_read
 from reticent.errors import ConnectorError, PolicyError
 
 
@@ -35,11 +35,11 @@ class Keys:
         """Reads a key file; refuses one that others may read."""
         hint = f"Make one: reticent keys new {path.name}"
         try:
-            mode = path.stat().st_mode
+            exposed = others_may_read(path)
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise PolicyError(f"{path.name}: the key file cannot be read.", hint=hint) from None
-        if stat.S_IMODE(mode) & 0o077:
+        if exposed:
             raise PolicyError(f"{path.name}: others may read the key file.", hint=f"Run: chmod 600 {path.name}")
         try:
             document = json.loads(text)
@@ -72,7 +72,7 @@ def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
     text = json.dumps({"current": keys.current, "keys": {name: key.hex() for name, key in keys.keys.items()}}, indent=2)
     target = path if fresh else path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with os.fdopen(open_new(target), "w") as file:
             file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
+from reticent.disk import OWNER_FILE, make_folder
 from reticent.errors import PolicyError
+from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,12 +44,11 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
             yield NamedFile(f"columns.{name}.identifier", column.identifier.key_file, secret=True)
     if policy.prior is not None and policy.prior.file is not None:
         yield NamedFile("prior", policy.prior.file)
+        report = report_name(policy.prior.file)
+        if policy.path(report).is_file():  # it lies beside the prior, or nobody measured it
+            yield NamedFile("prior.report", report)
     if policy.prior is not None and policy.prior.kernel is not None:
         yield NamedFile("prior.kernel", policy.prior.kernel.file)
-    for kind in ("evolving", "series", "stream"):
-        prior = getattr(policy, kind).prior
-        if prior is not None:
-            yield NamedFile(f"{kind}.prior", prior.file)
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,11 +86,11 @@ class Bundle:
                 f"{absent[0].place}: the policy names {len(absent)} files that were not sent.",
                 hint="Send them along, under plain names.",
             )
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, parents=True, exist_ok=True)
         for name, content in self.files.items():
             path = folder / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.touch(mode=0o600)
+            make_folder(path.parent, parents=True, exist_ok=True)
+            path.touch(mode=OWNER_FILE)
             path.write_bytes(content)
         return policy
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
+from reticent.policy.prior import read_report
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
-
-# What a release can keep of k, l and t: by kind, and by method where one differs from its kind. Classes of the other kinds
-# publish quasi-identifiers as they are, so k does not hold there, and they are bound by a prior instead of t.
-_KEPT = {"table": "klt", "anatomy": "l", "evolving": "l", "series": "l", "stream": "l", "castle": "kl"}
 
 
 def check(policy: Policy) -> list[str]:
@@ -75,7 +72,13 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     ]
     if policy.identifiers:
         notes.append(f"never released: {', '.join(policy.identifiers)}")
+    if policy.plain:
+        notes.append(
+            f"plain: {', '.join(policy.plain)}; released as they are and in no class: quasi-identifiers in disguise until shown "
+            "otherwise, so make each a quasi-identifier that others may know"
+        )
     notes += _identifiers(policy)
+    notes += _persons(policy)
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
     notes += _demands(policy)
     notes += _kinds(policy)
@@ -84,6 +87,21 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     if privacy.suppression:
         notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
     return notes
+
+
+def _persons(policy: Policy) -> list[str]:
+    """Whom the numbers of privacy count."""
+    settings = policy.persons
+    if settings is None:
+        return [
+            "no person is named: k, l and t count records; where somebody has several, name the column: person: ..."
+        ]
+    words = {"all": "all records of a person count", "first": "only the first record", "last": "only the last record"}
+    return [
+        f"person: {settings.column}; k, l and t of a table count persons; {words[settings.records]} of each is released"
+        if settings.records != "all"
+        else f"person: {settings.column}; k, l and t of a table count persons"
+    ]
 
 
 def _demands(policy: Policy) -> list[str]:
@@ -111,16 +129,34 @@ def _kinds(policy: Policy) -> list[str]:
     words = {
         "table": f"table: {policy.table.method}",
         "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
-        "series": f"series: {series.method}, m = {policy.m}, no risk above {series.limit:g}",
+        "series": f"series: {series.method}, " + _series(policy),
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
-    return [text + _kept(policy, kind) for kind, text in words.items() if kind in policy.model_fields_set]
+    veiled = {kind: _veil(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
+    return [text + _kept(policy, kind) for kind, text in (words | veiled).items() if kind in policy.model_fields_set]
+
+
+def _veil(policy: Policy, kind: str) -> str:
+    """What the veil of a kind rests on; its engine refuses what it cannot do without."""
+    prior = policy.prior
+    source = "no prior" if prior is None or prior.file is None else f"prior from {prior.file}"
+    measured = "measured" if read_report(policy) else "not measured"
+    updates = [column.updates for column in policy.columns.values() if column.role == "sensitive"]
+    moving = (prior is not None and prior.kernel is not None) or any(one is not None and one.file for one in updates)
+    kernel = "with a kernel" if moving else "without a kernel: later values that differ are not offered"
+    return f"{kind}: veil, l = {policy.l_of(kind)}, {source} ({measured}), {kernel}"
+
+
+def _series(policy: Policy) -> str:
+    if policy.series.method == "veil":
+        return f"l = {policy.l_of('series')}"
+    return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 
 def _kept(policy: Policy, kind: str) -> str:
     privacy, method = policy.privacy, getattr(policy, kind).method
     written = [name for name in ("k", "l", "t") if getattr(privacy, name) is not None]
-    held = [name for name in written if name in _KEPT.get(method, _KEPT[kind])]
+    held = [name for name in written if name in getattr(policy, kind).keeps]
     lost = [name for name in written if name not in held]
     return (f"; keeps {_and(held)} of privacy" if held else "") + (
         f"; {_and(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""

@@ -27,13 +27,14 @@ def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str |
 
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
-    """Day, month, quarter, year: the levels the policy names, in that order."""
+    """Day, month, quarter, year, decade: the levels the policy names, in that order."""
     days = [_day(value) for value in domain]
     show: dict[str, Callable[[dt.date], str]] = {
         "day": lambda d: d.isoformat(),
         "month": lambda d: f"{d:%Y-%m}",
         "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
         "year": lambda d: str(d.year),
+        "decade": lambda d: f"{d.year // 10}0s",
     }
     order = sorted(spec.dates or (), key=list(show).index)
     return [[None if day is None else show[level](day) for day in days] for level in order]

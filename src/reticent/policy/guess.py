@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.policy.column_patterns import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
 
@@ -29,6 +30,7 @@ class Guess:
     why: str
     hierarchy: dict[str, Any] | None = None
     distinct: int = field(default=0, compare=False)
+    repeats: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,9 +58,35 @@ def guess(table: pa.Table) -> list[Guess]:
     return _one_sensitive(guesses)
 
 
+def settings_of(guesses: Sequence[Guess]) -> dict[str, Any]:
+    """The guesses as the plain values of a policy."""
+    columns = {g.column: g.role if g.hierarchy is None else {"role": g.role, "hierarchy": g.hierarchy} for g in guesses}
+    wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
+    person = guess_person(guesses)
+    privacy = {"k": 5} | ({"l": 3} if wide else {}) | {"suppression": 0.02}
+    return {"version": 1, "columns": columns, "privacy": privacy} | ({"person": person} if person else {})
+
+
 def guess_person(guesses: Sequence[Guess]) -> str | None:
-    """The identifier that most likely names the person."""
+    """The identifier that most likely names the person: by its name, before all one that repeats."""
     names = [g.column for g in guesses if g.role == "identifier"]
+    again = {g.column for g in guesses if g.repeats}
+    likely = _likely(names)
+    return next(iter([n for n in likely if n in again] + likely), None)
+
+
+def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
+    """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
+    for name in _likely(list(names)):
+        cells = table.column(name).drop_null()
+        further = len(cells) - pc.count_distinct(cells).as_py()
+        if further:
+            return name, further
+    return None
+
+
+def _likely(names: list[str]) -> list[str]:
+    """Names of identifiers that may tell one person from another, the surest first."""
     strong = [
         n
         for n in names
@@ -66,7 +94,7 @@ def guess_person(guesses: Sequence[Guess]) -> str | None:
         and not re.search("name", n, re.IGNORECASE)
     ]
     weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", n, re.IGNORECASE)]
-    return next(iter(strong + weak), None)
+    return list(dict.fromkeys(strong + weak))
 
 
 def _column(name: str, data: pa.ChunkedArray) -> _Column:
@@ -79,7 +107,7 @@ def _guess_column(c: _Column) -> Guess:
     for rule in rules:
         parts = rule(c)
         if parts is not None:
-            return Guess(c.name, *parts, len(c.distinct))
+            return Guess(c.name, *parts, len(c.distinct), len(c.distinct) < len(c.values))
     return Guess(c.name, "quasi", f"{len(c.distinct)} different values that others may know", None, len(c.distinct))
 
 

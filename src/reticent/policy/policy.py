@@ -33,7 +33,7 @@ from reticent.policy.settings import (
     TableSettings,
 )
 from reticent.policy.spec import Column
-from reticent.policy.yaml_text import parse_yaml
+from reticent.policy.yaml_text import dump_yaml, parse_yaml
 
 DEFAULT_L, DEFAULT_M = 10, 4
 """Candidates per record, and values per group of a series, where the policy says nothing."""
@@ -63,6 +63,16 @@ class Policy(Section):
     sql: SqlSettings | None = Field(default=None, description="which query a database answers")
     hl7: Hl7Settings | None = Field(default=None, description="how HL7 v2 messages become records")
     _base: Path = PrivateAttr(default=Path())
+
+    def __init__(self, /, **settings: Any) -> None:
+        """Builds a policy from plain values; `version` may be left out."""
+        try:
+            self.__pydantic_validator__.validate_python({"version": 1} | settings, self_instance=self)
+        except ValidationError as error:
+            raise PolicyError(_explain(error, "policy", {})) from None
+
+    # Files and dictionaries are validated as ever, with the lines of their errors; only calls come by here.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
     @classmethod
@@ -174,6 +184,29 @@ class Policy(Section):
         return cls._build(data, base=Path(base), name="policy", lines={})
 
     @classmethod
+    def from_yaml(cls, text: str, *, base: str | Path = ".") -> Policy:
+        """Builds a policy from YAML text, as `to_yaml` writes it or a person."""
+        data, lines = parse_yaml(text, "policy")
+        return cls._build(data, base=Path(base), name="policy", lines=lines)
+
+    @classmethod
+    def guess(cls, frame: Any) -> Policy:
+        """A policy for a frame to correct: a role and a hierarchy for each column; in doubt a quasi-identifier.
+
+        >>> import pyarrow as pa
+        >>> policy = Policy.guess(pa.table({"age": ["31", "40", "52"], "diagnosis": ["flu", "asthma", "flu"]}))
+        >>> policy.quasi, policy.sensitive
+        (('age',), ('diagnosis',))
+        """
+        import pyarrow as pa
+
+        from reticent.policy.guess import guess, settings_of
+
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        names = [name for name in table.column_names if not name.startswith("__index_level_")]
+        return cls.from_dict(settings_of(guess(table.select(names))))
+
+    @classmethod
     def _build(cls, data: Any, *, base: Path, name: str, lines: dict[tuple[Any, ...], int]) -> Policy:
         try:
             policy = cls.model_validate(data)
@@ -249,6 +282,10 @@ class Policy(Section):
         """Plain values, defaults left out; `from_dict` reads them back."""
         plain = self.model_dump(mode="json", exclude_defaults=True, exclude_none=True, by_alias=True)
         return plain | {"version": self.version}
+
+    def to_yaml(self) -> str:
+        """The policy as a file would say it, defaults left out; `from_yaml` and `load` read it back."""
+        return dump_yaml(self.to_dict())
 
     @cached_property
     def hash(self) -> str:

@@ -8,15 +8,19 @@ come last.
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from reticent.policy.policy import Policy
 
 Counts = dict[str | None, int]
 """Value -> count; None stands for a missing value."""
@@ -87,6 +91,46 @@ def read_strata(path: Path, place: str) -> Prior:
         raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
     _refuse_hidden(list(strata), path, place)
     return Prior(by, strata)
+
+
+def report_name(file: str) -> str:
+    """The report beside a prior: prior.report.json beside prior.csv."""
+    return f"{file.removesuffix('.csv')}.report.json"
+
+
+def read_report(policy: Policy) -> dict[str, Any] | None:
+    """What was measured of the policy's prior when it was made; None where nobody measured it.
+
+    Figures of a kernel count only for the kernel that the policy names.
+
+    Raises:
+        PolicyError: the report is of another prior, or says another epsilon than the policy.
+    """
+    settings = policy.prior
+    if settings is None or settings.file is None or not policy.path(report_name(settings.file)).is_file():
+        return None
+    name = report_name(settings.file)
+    try:
+        report = json.loads(policy.path(name).read_text(encoding="utf-8"))
+        digests = dict(report.pop("sha256"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise PolicyError(f"prior: cannot read {name}.", hint="Make it again with `reticent prior`.") from None
+    if digests.get("prior") != _digest(policy.path(settings.file)):
+        raise PolicyError(
+            f"prior: {name} was measured on another file than {settings.file}.",
+            hint="Make both again with `reticent prior`, or take the report away: releases then say that nobody measured it.",
+        )
+    if settings.epsilon is not None and settings.epsilon != report.get("epsilon"):
+        raise PolicyError(
+            f"prior.epsilon: {settings.epsilon:g} is not what {name} says.", hint="Take epsilon out of the policy."
+        )
+    if settings.kernel is None or digests.get("kernel") != _digest(policy.path(settings.kernel.file)):
+        report["kernel"] = None
+    return dict(report)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> None:

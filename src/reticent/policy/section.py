@@ -15,6 +15,13 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
     renamed: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with the word that is written instead."""
+    moved: ClassVar[dict[str, str]] = {}
+    """Words of earlier versions, with what is written at the top level of the policy instead."""
+
+    @property
+    def keeps(self) -> str:
+        """Which of k, l and t of `privacy` releases of this section keep: quasi-identifiers that stay as they are keep no k."""
+        return "l"
 
     @model_validator(mode="before")
     @classmethod
@@ -25,6 +32,9 @@ class Section(BaseModel):
                 if key in cls.renamed:
                     text = f"'{key}' is now called '{cls.renamed[key]}'; write {cls.renamed[key]}: {value[key]}."
                     raise PydanticCustomError("renamed", "{text}", {"text": text, "key": str(key)})
+                if key in cls.moved:
+                    text = f"'{key}' stands at the top level of the policy now; write {cls.moved[key]} there."
+                    raise PydanticCustomError("moved", "{text}", {"text": text, "key": str(key)})
                 if key not in known:
                     raise PydanticCustomError(
                         "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}

@@ -27,7 +27,7 @@ class HierarchySpec(Section):
     bottom: float | None = Field(default=None, description="intervals: everything below is one open-ended interval")
     top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
     prefix: int | tuple[int, ...] | None = None
-    dates: tuple[Literal["day", "month", "quarter", "year"], ...] | None = None
+    dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
     file: str | None = None
     icd10: bool | None = None
     tree: dict[str, Any] | None = None
@@ -138,6 +138,9 @@ class Column(Section):
     combine: tuple[str, ...] | None = Field(
         default=None, description="columns of the data that are joined into this one sensitive column"
     )
+    normalise: bool = Field(
+        default=False, description="merge spellings of one sensitive value: case, spaces, invisible characters"
+    )
 
     @model_validator(mode="after")
     def _fits_role(self) -> Column:
@@ -150,6 +153,8 @@ class Column(Section):
             raise PydanticCustomError("identifier", "a pseudonym is released, so its column needs the role plain.")
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
             raise PydanticCustomError("identifier", "a shifted date needs the role quasi or plain.")
+        if self.normalise and self.role != "sensitive":
+            raise PydanticCustomError("normalise", "normalise is for columns of the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
             raise PydanticCustomError("combine", "combine joins two or more columns into one of role sensitive.")
         return self

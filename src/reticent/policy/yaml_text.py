@@ -58,3 +58,15 @@ def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
             yield from _lines(value, (*at, number), name)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes repeated values out: the parser refuses aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library's words
+        return True
+
+
+def dump_yaml(data: dict[str, Any]) -> str:
+    """Plain values as YAML, in their order."""
+    return yaml.dump(data, Dumper=_Plain, sort_keys=False, allow_unicode=True)

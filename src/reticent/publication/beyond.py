@@ -39,6 +39,10 @@ class Beyond:
         self._sink, self._path, self._size = sink, published, size
         self._at = 0
 
+    def describe(self, codebook: bytes) -> None:
+        """What recipients need is the same in every run."""
+        self._sink.describe(codebook)
+
     def resume(self, sent: int, waiting: int) -> None:  # noqa: ARG002 - the published lines say where to begin
         """The sink has all that was published."""
         self._at = sent

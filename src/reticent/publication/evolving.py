@@ -118,6 +118,7 @@ class Evolving(Publication):
         with self.turn:
             last = b"" if again else self._new(batch)
             with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
+                engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
                 codes, forgotten = engine.records.codes[change.removed], False
@@ -126,6 +127,7 @@ class Evolving(Publication):
                     nonlocal forgotten
                     rows_of.remove(tx, self.name, change.removed.tolist())
                     self._write(tx, engine, change.written)
+                    rows_of.remember(tx, self.name, engine.memories(change.persons))
                     if len(codes):
                         forgotten = forget_words(tx, self.name, engine.records.columns, codes)
                     tx.put(self.name, self.kind, LAST, last)
@@ -217,10 +219,12 @@ class Evolving(Publication):
     def _write(self, tx: Transaction, engine: EvolvingPublisher, rows: Rows) -> None:
         """The touched rows, new words, and what changed of the small state."""
         records = engine.records
-        fixed = np.concatenate([records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8)], axis=1)
-        classes, seats = records.classes[rows].tolist(), records.seats[rows].tolist()
+        fixed = np.concatenate(
+            [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.shown[rows]], axis=1
+        )
+        classes = records.classes[rows].tolist()
         written = (
-            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i], seats[i])
+            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i])
             for i, row in enumerate(rows.tolist())
         )
         rows_of.write(tx, self.name, written)
@@ -278,12 +282,13 @@ class Evolving(Publication):
 
 def _fill(engine: EvolvingPublisher, stored: list[rows_of.Row], top: int | None) -> None:
     records, width = engine.records, 4 * len(engine.records.columns)
+    whole = width + 24 + records.shown.shape[1]
     rows = np.array([row.row for row in stored], dtype=np.uint32)
     names = [str(row.name) for row in stored] if engine.name else None
     records.load(rows, [row.person for row in stored], names, top=top)
     if stored:
-        fixed = np.frombuffer(b"".join(bytes(row.fixed) for row in stored), np.uint8).reshape(len(stored), width + 24)
+        fixed = np.frombuffer(b"".join(bytes(row.fixed) for row in stored), np.uint8).reshape(len(stored), whole)
         records.codes[rows] = np.ascontiguousarray(fixed[:, :width]).view(np.int32)
-        records.hashes[rows] = np.ascontiguousarray(fixed[:, width:]).view(np.uint64)
+        records.hashes[rows] = np.ascontiguousarray(fixed[:, width : width + 24]).view(np.uint64)
+        records.shown[rows] = fixed[:, width + 24 :]
         records.classes[rows] = [row.group for row in stored]
-        records.seats[rows] = [row.seat for row in stored]

@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reticent.audit import verify
-from reticent.engine.base import Members
+from reticent.audit.persons import Input
+from reticent.engine.base import Members, Original
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger, LedgerEntry
+from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def let_through(
     earlier: Sequence[Release] = (),
     ledger: Ledger | None = None,
     members: Members | None = None,
+    original: Original | None = None,
 ) -> Passed:
     """Asks the judge about a release beside all earlier ones.
 
@@ -66,10 +69,12 @@ def let_through(
         earlier: everything this publication gave out before, in order.
         ledger: who stood in which group of the earlier ones.
         members: who stands in which group of this one.
+        original: what it was made from; claims of persons are checked against it, and it goes no further.
 
     Raises:
         GuaranteeError: a claim is refuted; nothing was published.
     """
+    release = with_codebook(release, policy)
     payload, members = to_bytes(release), members or Members.nobody()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(
@@ -81,7 +86,8 @@ def let_through(
         digest=hashlib.sha256(payload).hexdigest(),
     )
     ledger.record(entry, *members)
-    verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1)
+    source = None if original is None else Input(original.table, original.places)
+    verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
     return Passed(release, verdict, payload, entry, members)
 

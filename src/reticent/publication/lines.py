@@ -1,17 +1,19 @@
-"""Lines of a stream, written in one way for every door: groups and tuples natively, generalised records by orjson."""
+"""Lines of a stream, written in one way for every door: groups, tuples and veiled records natively, generalised records by orjson."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.stream.records import native
+from reticent.encode.native import native
 from reticent.errors import DAMAGED, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reticent.engine.stream.contract import Placed
     from reticent.policy import Policy
     from reticent.publication.records import Batch
@@ -32,17 +34,32 @@ class LineWriter:
         self._core = _core.stream.Lines(self._names, len(policy.quasi))
         self._labels = 0
 
-    def groups(self, batch: Batch, placed: Placed) -> bytes:
-        """The lines of a batch, each group before its first tuple; every cell with the JSON type it came with."""
-        if placed.groups is None:
-            return b""
+    def own(self, batch: Batch, placed: Placed) -> bytes:
+        """The lines of a batch's own records; cells that are released as they came have the JSON type they came with."""
         if len(placed.labels) != self._labels:
             self._core.set_labels([orjson.dumps(label) for label in placed.labels])
             self._labels = len(placed.labels)
-        columns = [batch.tokens.get(name, batch.table.column(name)) for name in self._names]
-        forms = [_form(batch, name) for name in self._names]
-        arrays = [native(column).__arrow_c_array__() for column in columns]
-        return self._core.write(arrays, forms, placed.seqs, placed.groups.groups, placed.groups[1:])
+        if placed.groups is not None:
+            arrays, forms = self._columns(batch, {})
+            return self._core.write(arrays, forms, placed.seqs, placed.groups.groups, placed.groups[1:])
+        if placed.veiled is not None:
+            veiled = placed.veiled
+            arrays, forms = self._columns(batch, veiled.published)
+            return self._core.write_veiled(
+                arrays, forms, placed.seqs, veiled.rows, veiled.events, veiled.candidates, veiled.names
+            )
+        return b""
+
+    def _columns(self, batch: Batch, instead: Mapping[str, pa.Array]) -> tuple[list[Any], list[int]]:
+        """Cells as they came, or what is released instead."""
+        arrays, forms = [], []
+        for name in self._names:
+            column = instead.get(name)
+            forms.append(_form(batch, name) if column is None else _TEXT)
+            if column is None:
+                column = batch.tokens.get(name, batch.table.column(name))
+            arrays.append(native(column).__arrow_c_array__())
+        return arrays, forms
 
     def records(self, placed: Placed) -> bytes:
         """The lines of generalised records; plain cells are JSON already, as the engine was given them."""

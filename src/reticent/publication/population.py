@@ -17,8 +17,8 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent import _core
+from reticent.encode.native import native
 from reticent.engine import publisher_class
-from reticent.engine.stream.records import native
 from reticent.errors import GuaranteeError
 from reticent.store import schema
 

@@ -58,6 +58,9 @@ class Recognising(Protocol):
 class Sink(Protocol):
     """Takes released bytes in order."""
 
+    def describe(self, codebook: bytes) -> None:
+        """Called once, before the first line: what recipients need to read what follows, the same in every run."""
+
     def resume(self, sent: int, waiting: int) -> None:
         """Called once: the sinks have confirmed `sent` bytes so far, and `waiting` more are stored and come again."""
 

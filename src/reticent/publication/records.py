@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.stream.records import native
+from reticent.encode.native import native
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class RecordReader:
         self._known, self._released = frozenset(policy.columns), frozenset(policy.released)
         self._published = frozenset((*policy.quasi, *policy.plain))
         self._person, self._numbers = policy.person, tuple(numbers)
+        unit = policy.prior.unit if policy.prior is not None and policy.stream.method == "veil" else None
+        self._required = {name: word for name, word in ((self._person, "no person"), (unit, "no unit")) if name}
         self._look_like_numbers = frozenset(_number_columns(policy))
         self._all = itemgetter(*self._names) if len(self._names) > 1 else None
 
@@ -116,8 +118,9 @@ class RecordReader:
             reason = _unfit(cell)
             if reason is not None:
                 return reason
-        if self._person is not None and record.get(self._person) in (None, ""):
-            return "no person"
+        for name, word in self._required.items():
+            if record.get(name) in (None, ""):
+                return word
         for name in self._numbers:
             if not _is_number(_text(record.get(name))):
                 return f"no number in '{name}'"
@@ -198,7 +201,7 @@ class RecordReader:
                 return False
         elif not kinds <= _SCALARS or (kinds & {int, float} and any(map(_unfit, cells))):
             return False
-        if name == self._person and (type(None) in kinds or "" in cells):
+        if name in self._required and (type(None) in kinds or "" in cells):
             return False
         return name not in self._numbers or all(_is_number(_text(cell)) for cell in cells)
 
@@ -239,14 +242,15 @@ class RecordReader:
         kinds = (pa.string(), pa.int64(), pa.bool_())
         if self._numbers or any(column.type not in kinds for column in columns.values()):
             return False
-        return self._person is None or _none_missing(columns[self._person])
+        return all(_none_missing(columns[name]) for name in self._required)
 
     def text(self, table: pa.Table, rows: npt.NDArray[np.int64], total: int, bad: Sequence[Bad] = ()) -> Batch:
         """Cells of text, as CSV and HL7 have them; sets aside what `refusal` refuses."""
         good = np.ones(table.num_rows, dtype=bool)
         reasons: dict[int, str] = {}
-        if self._person is not None and not _none_missing(table.column(self._person)):
-            _drop(good, reasons, _missing(table.column(self._person)), "no person")
+        for name, word in self._required.items():
+            if not _none_missing(table.column(name)):
+                _drop(good, reasons, _missing(table.column(name)), word)
         for name in self._numbers:
             fits = np.array([_is_number(cell) for cell in table.column(name).to_pylist()], dtype=bool)
             _drop(good, reasons, ~fits, f"no number in '{name}'")

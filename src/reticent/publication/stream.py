@@ -32,7 +32,7 @@ from reticent.publication.population import DESPITE, Population
 from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.receipts import Receipts
-from reticent.publication.stream_publication import Released, StreamPublication
+from reticent.publication.stream_publication import Released, StreamPublication, house_of
 from reticent.store import Store
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ class Stream:
         self._start = time.perf_counter()
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
+            if seed is None:
+                house_of(self.policy, self._store)  # a second house is refused before anything is begun
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
             self._commit = commit or at_once(self._store)
@@ -271,6 +273,7 @@ class Stream:
     def _resend(self, sink: Sink) -> None:
         """Sends again, byte for byte, what was stored and perhaps not sent."""
         sink.resume(max(0, self.position.out - len(self.undelivered)), len(self.undelivered))
+        sink.describe(self.publication.codebook())
         if self.undelivered:
             sink.write(self.undelivered)
         self.undelivered = b""

@@ -7,19 +7,21 @@ from and in how a step becomes durable, and in nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from reticent.audit.running import GroupJudge, Opened, RecordJudge
+from reticent.audit.veil_running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import DAMAGED, GuaranteeError, StateError
+from reticent.publication.codebook import codebook
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -68,14 +70,15 @@ class StreamPublication:
         self.engine: StreamPublisher = (
             kind(policy, rng=rng or Rng.fresh(), shard=shard) if engine is None else kind.restore(policy, engine)
         )
-        if rng is not None and (self.engine.rng.secret, self.engine.shard) != (rng.secret, shard):
+        own = self.engine.rng
+        if rng is not None and (own.secret, own.house, self.engine.shard) != (rng.secret, rng.house, shard):
             raise StateError(
                 "The state of the stream was made under another key.",
                 hint="Start with the store that the stream was begun with: a new key would publish persons anew.",
             )
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
-        self._judge = _Judge(policy, judges)
+        self._judge = _Judge(policy, self.engine.documents, judges)
         self._next = self._judge.following
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
@@ -84,12 +87,17 @@ class StreamPublication:
     def load(cls, policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Self:
         """The stream of a name as the store has it, or a new one."""
         saved = store.snapshot(name)
+        rng = keys_of(policy, store, name, seed=seed)
         if saved is None:
-            return cls(policy, rng=Rng(store.key(name)) if seed is None else Rng.from_seed(seed))
+            return cls(policy, rng=rng)
         publication = cls(policy, state=saved.payload)
         for journal in saved.deltas:
             publication.replay(journal)
         return publication
+
+    def codebook(self) -> bytes:
+        """What recipients need to read the lines."""
+        return codebook(self.policy, self.engine)
 
     def take(self, batch: Batch, seqs: npt.NDArray[np.uint64] | None = None) -> Released:
         """Releases a batch, records at their positions in the input; by default it follows the last one.
@@ -123,7 +131,7 @@ class StreamPublication:
         self._refuted = True
         self._judge.refuse_refuted(placed)
         self._refuted = False
-        lines, late = self._lines.groups(batch, placed), self._lines.records(placed)
+        lines, late = self._lines.own(batch, placed), self._lines.records(placed)
         return Released(lines, late, placed.journal, batch.table.num_rows, batch.bad)
 
     # State
@@ -148,6 +156,17 @@ class StreamPublication:
         return state
 
 
+def keys_of(policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Rng:
+    """The keys of a stream: its own, and that of the house, which belongs to one l and one prior for life."""
+    return Rng(store.key(name), house=house_of(policy, store)) if seed is None else Rng.from_seed(seed)
+
+
+def house_of(policy: Policy, store: Store) -> bytes:
+    """The key of the house; none for methods without. Refuses another l or prior than the house has."""
+    digest = stream_class(policy.stream.method).pinned(policy)
+    return store.house(digest) if digest else b""
+
+
 def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
     """The parts of a snapshot: the engine's, and the judge's."""
     parts, at = [], 0
@@ -155,7 +174,7 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
         size = int.from_bytes(state[at : at + 8], "little")
         parts.append(state[at + 8 : at + 8 + size])
         at += 8 + size
-    if len(parts) != 4 or at != len(state):  # the engine, two judges, the position
+    if len(parts) != 5 or at != len(state):  # the engine, three judges, the position
         raise StateError("The snapshot is damaged.", hint=DAMAGED)
     return parts[0], parts[1:]
 
@@ -163,16 +182,19 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
 class _Judge:
     """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
 
-    def __init__(self, policy: Policy, state: Sequence[bytes] = ()) -> None:
+    def __init__(self, policy: Policy, documents: Mapping[str, Any], state: Sequence[bytes] = ()) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
         self._groups = GroupJudge(policy.l_of("stream"), policy.stream.retire_after)
         self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1)
+        self._veil = VeilJudge(policy, documents["veil"]) if "veil" in documents else None
         self.following = 0
         if state:
             self._groups.restore(state[0])
             self._records.restore(state[1])
-            self.following = int(state[2])
+            if self._veil is not None:
+                self._veil.restore(state[2])
+            self.following = int(state[3])
 
     def refuse_refuted(self, placed: Placed) -> None:
         """Raises when something of a batch must not be delivered."""
@@ -180,6 +202,8 @@ class _Judge:
         if placed.groups is not None:
             opened = Opened(*placed.groups[1:])
             offences += self._groups.offences(placed.seqs, placed.groups.groups, opened, placed.labels)
+        if placed.veiled is not None:
+            offences += ["veiled"] if self._veil is None else self._veil.offences(placed.seqs, placed.veiled)
         if placed.records is not None:
             offences += self._records.offences(placed.records, self._quasi, self._sensitive)
         if offences:
@@ -189,4 +213,5 @@ class _Judge:
             )
 
     def snapshot(self, following: int) -> list[bytes]:
-        return [self._groups.snapshot(), self._records.snapshot(), str(following).encode()]
+        veil = b"" if self._veil is None else self._veil.snapshot()
+        return [self._groups.snapshot(), self._records.snapshot(), veil, str(following).encode()]

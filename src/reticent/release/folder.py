@@ -23,8 +23,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from reticent.disk import make_folder, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
+from reticent.release.formula import escaped, plain
+from reticent.release.readme import NAME as README
+from reticent.release.readme import readme
+from reticent.release.types import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +52,7 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
+        make_folder(draft)
         _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
@@ -81,18 +86,23 @@ def refuse_taken(path: Path) -> None:
 
 def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {}
+    codebook = release.documents.get("codebook")
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"
         with _new(target) as file:
             if file_format == "csv":
-                pa.csv.write_csv(table, file)
+                pa.csv.write_csv(escaped(table), file)
             else:
-                pq.write_table(table, file)
+                pq.write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
     for name, document in release.documents.items():
         with _new(target := draft / f"{name}.json") as file:
             file.write(json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n")
         files[target.name] = _digest(target)
+    if codebook:
+        with _new(target := draft / README) as file:
+            file.write(readme(codebook).encode())
+        files[README] = _digest(target)
     text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
     with _new(draft / MANIFEST) as file:
         file.write(text.encode())
@@ -102,7 +112,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
 @contextlib.contextmanager
 def _new(path: Path) -> Iterator[IO[bytes]]:
     """A new file for its owner alone, on disk when the block ends."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with os.fdopen(open_new(path), "wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -129,6 +139,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
                 )
+            if file.name == README:
+                continue
             if file.suffix == ".json":
                 documents[file.stem] = json.loads(file.read_bytes())
             else:
@@ -168,18 +180,9 @@ def read_csv(file: Path) -> pa.Table:
     options = pa.csv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
-    return pa.csv.read_csv(file, convert_options=options)
+    return plain(pa.csv.read_csv(file, convert_options=options))
 
 
 def _digest(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Waits until the disk has a file, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from reticent.errors import PolicyError
+
 if TYPE_CHECKING:
     import datetime as dt
 
@@ -96,6 +98,22 @@ class Release:
             rows = zip(*(column.to_pylist() for column in table.slice(0, _ROWS).columns), strict=True)
             parts.append(shown(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
         return "".join(parts)
+
+    def to_arrow(self, name: str | None = None) -> pa.Table:
+        """A table of the release; without a name the first: `data`, or `qit`."""
+        return self.tables[name or next(iter(self.tables))]
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """A table of the release as a pandas frame."""
+        return self.to_arrow(name).to_pandas()
+
+    def to_polars(self, name: str | None = None) -> Any:
+        """A table of the release as a polars frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise PolicyError("polars is not installed.", hint="Install it: pip install polars.") from None
+        return pl.from_arrow(self.to_arrow(name))
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
         """Writes the release as a folder, wholly or not at all."""

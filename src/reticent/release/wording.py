@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 SHAPES = {
     "generalised": "one table, its quasi-identifiers made coarser",
@@ -27,15 +25,38 @@ _OTHERS = {
     "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
     "publications": "for {} publication only: whoever subtracts one from the next learns values of single persons",
     "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
-    "sealed": "a person stands among the same {} classes of values in every release",
 }
+
+READERS = {
+    "informed": "a reader who knows how likely each value is for a person with these published fields (age, sex, ward): she is right "
+    "more often than the claim says; `reticent audit --original` measures how often",
+    "insiders": "a reader who knows sensitive values of other persons in the same group or class",
+    "linked records": "several records of one person, or of persons whose values depend on one another",
+    "publications": "the same persons in other publications, read together with this one",
+    "presence": "whether a person is in the data, and what presence, return or absence says of the value",
+}
+"""Readers against whom no method claims anything unless it says so."""
+
+
+def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
+    """What a method leaves open: what is its own, then the readers that all of them leave open.
+
+    Args:
+        own: of the method.
+        persons: the claims are of persons, whatever number of records they have.
+    """
+    readers = READERS | ({"linked records": "persons whose values depend on one another"} if persons else {})
+    return (*own, *readers.values())
 
 
 def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
     """Each claim as a sentence."""
     sentences = []
     if "k" in claims:
-        sentences.append(f"every published combination of quasi-identifiers stands for at least {claims['k']} records")
+        k, of = claims["k"], "records"
+        if isinstance(k, dict):
+            k, of = k.get("persons"), "persons"
+        sentences.append(f"every published combination of quasi-identifiers stands for at least {k} {of}")
     sentences += [_L[kind].format(number) for kind, number in _entries(claims, "l", "distinct") if kind in _L]
     sentences += [
         f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
@@ -46,7 +67,11 @@ def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
 
 def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[str, Any]]:
     claim = claims.get(model, {})
-    return list(claim.items()) if isinstance(claim, dict) else [(usual, claim)]
+    if not isinstance(claim, dict):
+        return [(usual, claim)]
+    own = {kind: number for kind, number in claim.items() if kind != "persons"}
+    # The same words: a person is what is counted where the policy names one.
+    return list((claim.get("persons", {}) | own).items())
 
 
 def _other(name: str, value: Any) -> str:
@@ -59,3 +84,42 @@ def _other(name: str, value: Any) -> str:
         )
     plain = f"{name.replace('_', ' ')}: {value}"
     return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain
+
+
+_GENERALISED = (
+    "A cell such as [40, 60) stands for every value in it, {a, b} for one of the two, 12*** for every code that begins so, * for anything.",
+    "Sensitive values are exact.",
+)
+_GROUPS = (
+    "Records with the same group share the values that are listed for the group; whose is whose is not told.",
+    "Do not divide a group's values evenly among its records: where fields and values go together that is wrong, often by a factor of two. Invert the groups, as `reticent ask` does.",
+)
+HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
+    "generalised": _GENERALISED,
+    "anatomy": _GROUPS,
+    "m-distinct": (
+        *_GENERALISED[:1],
+        "Each line is one value of its group, not of one person; counterfeits.csv says how many lines of a group belong to nobody.",
+    ),
+    "veil": (
+        "Each record shows l candidates, in alphabetical order; the true value is one of them, except for the share eta of veil.json. A candidate that stands twice weighs twice.",
+        "Do not count candidates, nor shares of them. The channel is known: `reticent ask` inverts it, without bias and with intervals that hold.",
+    ),
+    "stream": _GROUPS,
+}
+_COUNTS = "Counts and shares of values, by published fields, with the intervals that `reticent ask` gives."
+MAY: Mapping[str, tuple[str, ...]] = {
+    "generalised": (
+        "Counts of values among published records, between the bounds that `reticent ask` gives.",
+        "Relations between fields as coarse as they are published.",
+    ),
+    "anatomy": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
+    "m-distinct": ("Counts of values among published records, between the bounds that `reticent ask` gives.",),
+    "veil": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
+    "stream": (_COUNTS, "Changes of the level over time, where the intervals show them."),
+}
+MAY_NOT = (
+    "Anything about a single person: a candidate, a group or a class is no diagnosis.",
+    "That two records belong to the same person, unless the release says so itself.",
+    "Figures without their interval: what looks like a difference may be the noise of the method.",
+)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
+from reticent.audit.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
@@ -42,6 +43,7 @@ class Material:
         external: a table that an attacker might hold.
         ledger: who stood in which group.
         threshold: risk above which a record counts as exposed.
+        target: what the classifier learns; the sensitive value if None.
         seed: makes the auditor's own random choices repeatable.
     """
 
@@ -50,6 +52,7 @@ class Material:
     external: pa.Table | None = None
     ledger: Ledger | None = None
     threshold: float = 0.09
+    target: str | None = None
     seed: int | None = None
 
 
@@ -119,7 +122,8 @@ def audit(
     seed = secrets.randbits(32) if material.seed is None else material.seed
     rng = np.random.default_rng(seed)
     progress("Recomputing the claims")
-    verdict = verify(list(sources), policy, ledger=material.ledger)
+    source = None if material.original is None else Input(material.original)
+    verdict = verify(list(sources), policy, ledger=material.ledger, original=source)
     progress("Reading the releases")
     releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None
@@ -131,7 +135,7 @@ def audit(
     evidence = Evidence(releases, policy, original, external, material.ledger, key=_key(material.seed), rng=rng)
     outcomes, skipped = _attack(evidence, progress)
     progress("Weighing the utility")
-    useful = utility(releases, original, policy, rng)
+    useful = utility(releases, original, policy, rng, material.target)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     words = _words(sources[-1])
     return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)

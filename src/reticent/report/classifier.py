@@ -6,21 +6,30 @@ Differences: a naive Bayes on the published labels, so that a report is quick; `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reticent.report.spread import Spread
+    from reticent.report.spread import Column, Spread
 
 ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 
 
-def classifier_scores(beside: Spread, rng: np.random.Generator) -> dict[str, float]:
-    """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one."""
+def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
+    """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
+
+    Args:
+        beside: a release beside its original.
+        rng: draws samples, and values for records that offer several.
+        target: a published quasi-identifier to learn; the sensitive value if left out.
+    """
     from sklearn.metrics import f1_score
     from sklearn.naive_bayes import CategoricalNB
 
@@ -28,36 +37,60 @@ def classifier_scores(beside: Spread, rng: np.random.Generator) -> dict[str, flo
     rng.shuffle(rows)
     learn, test = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     released = np.sort(rng.permutation(len(beside.group))[:ROWS])
-    labels = _targets(beside)
-    if len(learn) < 10 or len(released) < 10 or len(np.unique(labels)) < 2:
+    task = _task(beside, released, rng, target)
+    if len(learn) < 10 or len(released) < 10 or len(np.unique(task.truth)) < 2 or not task.columns:
         return {}
-    width = [column.within.shape[0] for column in beside.columns.values()]
-    truth = labels[beside.sensitive[test]]
-    drawn = labels[_draw(beside.offered(released), rng)]
-    out: dict[str, float] = {}
+    truth = task.truth[test]
+    out: dict[str, Any] = {"target": target or "the sensitive value"}
     sets = {
-        "original": (_homes(beside, learn), labels[beside.sensitive[learn]]),
-        "release": (np.stack([c.label[released] for c in beside.columns.values()], axis=1), drawn),
+        "original": (_homes(task.columns, learn), task.truth[learn]),
+        "release": (np.stack([c.label[released] for c in task.columns], axis=1), task.drawn),
     }
-    for name, (features, target) in sets.items():
-        guess = CategoricalNB(min_categories=width).fit(features, target).predict(_homes(beside, test))
+    width = [column.within.shape[0] for column in task.columns]
+    for name, (features, wanted) in sets.items():
+        guess = CategoricalNB(min_categories=width).fit(features, wanted).predict(_homes(task.columns, test))
         out[f"{name}_accuracy"] = float((guess == truth).mean())
         out[f"{name}_f"] = float(f1_score(truth, guess, average="macro", zero_division=0))
     out["constant_accuracy"] = float(np.bincount(truth).max() / len(truth))
     return out
 
 
-def _targets(beside: Spread) -> NDArray[np.int64]:
-    often = np.bincount(beside.sensitive, minlength=len(beside.values))
+@dataclass(frozen=True, repr=False)
+class _Task:
+    """What is learnt from which columns: the class of every original record, and one drawn for some published ones."""
+
+    columns: list[Column]
+    truth: NDArray[np.int64]
+    drawn: NDArray[np.int64]
+
+
+def _task(beside: Spread, released: NDArray[np.int64], rng: np.random.Generator, target: str | None) -> _Task:
+    if target is None:
+        labels = _targets(beside.sensitive, len(beside.values))
+        drawn = labels[_draw(beside.offered(released), rng)]
+        return _Task(list(beside.columns.values()), labels[beside.sensitive], drawn)
+    if target not in beside.columns:
+        raise PolicyError(
+            f"'{target}' is no published quasi-identifier that the original shows, so it cannot be learnt.",
+            hint="Name one of " + ", ".join(beside.columns) + ", or leave it out for the sensitive value.",
+        )
+    column = beside.columns[target]
+    labels = _targets(column.source, column.within.shape[1])
+    drawn = labels[_draw(column.within[column.label[released]].toarray(), rng)]
+    return _Task([one for name, one in beside.columns.items() if name != target], labels[column.source], drawn)
+
+
+def _targets(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The class of every value: the most frequent ones by themselves, the rest together."""
+    often = np.bincount(values, minlength=size)
     rank = np.empty(len(often), dtype=np.int64)
     rank[np.argsort(-often, kind="stable")] = np.arange(len(often))
     return np.minimum(rank, CLASSES)
 
 
-def _homes(beside: Spread, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _homes(columns: list[Column], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Original records as the published labels that cover them, the narrowest where several do."""
-    columns = [column.home[column.source[rows]] for column in beside.columns.values()]
-    return np.stack(columns, axis=1)
+    return np.stack([column.home[column.source[rows]] for column in columns], axis=1)
 
 
 def _draw(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

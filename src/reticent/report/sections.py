@@ -175,17 +175,18 @@ def utility(audit: Audit) -> str:
             (
                 name,
                 percent(one["loss"]),
+                percent(one["coarser"]),
                 percent(one["distance"]),
                 f"{one['association']['before']:.3f}",
                 f"{one['association']['after']:.3f}",
             )
             for name, one in attributes.items()
         ]
-        head = ("Attribute", "Loss", "Distance of distribution", "Association before", "after")
-        out += table(head, rows, (1, 2, 3, 4))
+        head = ("Attribute", "Loss", "Cells made coarser", "Distance of distribution", "Association before", "after")
+        out += table(head, rows, (1, 2, 3, 4, 5))
         out += figure(
             bars("Loss per attribute", [Bar(n, one["loss"], percent(one["loss"])) for n, one in attributes.items()]),
-            "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value, on the published labels.",
+            "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value: of the original values before, of the published labels after.",
         )
     lines = []
     if error := figures.get("query_error"):
@@ -198,7 +199,7 @@ def utility(audit: Audit) -> str:
         )
     if scores := figures.get("classifier"):
         lines.append(
-            f"Classifier tested on original records: {percent(scores['release_accuracy'])} right when learnt from the release, "
+            f"Classifier of {scores['target']}, tested on original records: {percent(scores['release_accuracy'])} right when learnt from the release, "
             f"{percent(scores['original_accuracy'])} from the original, {percent(scores['constant_accuracy'])} by always saying the same "
             f"(macro F {scores['release_f']:.3f} against {scores['original_f']:.3f})."
         )

@@ -26,9 +26,13 @@ QUERIES = 200
 
 
 def utility(
-    releases: Sequence[Published], original: pa.Table | None, policy: Policy, rng: np.random.Generator
+    releases: Sequence[Published],
+    original: pa.Table | None,
+    policy: Policy,
+    rng: np.random.Generator,
+    target: str | None = None,
 ) -> dict[str, Any]:
-    """Everything that can be measured of the latest release."""
+    """Everything that can be measured of the latest release; `target` is what the classifier learns, if not the sensitive value."""
     latest = releases[-1]
     out: dict[str, Any] = {"stated": {k: v for k, v in latest.metrics.items() if isinstance(v, int | float)}}
     out |= _uncertainty(releases, policy)
@@ -37,12 +41,17 @@ def utility(
         return out
     rows_in = len(beside.sensitive)
     out["attributes"] = {
-        name: {"loss": _loss(column, rows_in), "distance": _distance(column), "association": _kept(beside, column, rng)}
+        name: {
+            "loss": _loss(column, rows_in),
+            "coarser": float((column.covered[column.label] > 1).mean()),
+            "distance": _distance(column),
+            "association": _kept(beside, column, rng),
+        }
         for name, column in beside.columns.items()
     }
     out["sensitive_distance"] = _sensitive_distance(beside)
     out["query_error"] = _query_error(beside, rng)
-    out["classifier"] = classifier_scores(beside, rng)
+    out["classifier"] = classifier_scores(beside, rng, target)
     return out
 
 
@@ -89,28 +98,28 @@ def _sensitive_distance(beside: Spread) -> float:
 def _kept(beside: Spread, column: Column, rng: np.random.Generator) -> dict[str, float]:
     """Association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
 
-    Both are measured on the published labels, so that a fine attribute does not look associated by its fineness alone.
+    Before: of the original values as they are; the correction for small samples keeps fine attributes from looking associated by
+    their fineness alone. After: of the published labels with what their records offer.
     """
     chosen = _some(len(column.label), rng)
     labels = column.within.shape[0]
     member = csr_array((np.ones(len(chosen)), (column.label[chosen], np.arange(len(chosen)))), (labels, len(chosen)))
-    after = (member @ beside.group_share[beside.group[chosen]]).toarray()
+    after = csr_array(member @ beside.group_share[beside.group[chosen]])
     members = _some(len(column.source), rng)
-    home = column.home[column.source[members]]
-    before = np.zeros_like(after)
-    np.add.at(before, (home, beside.sensitive[members]), 1.0)
-    return {"before": _cramer(before), "after": _cramer(after)}
+    pairs = column.source[members], beside.sensitive[members]
+    before = csr_array((np.ones(len(members)), pairs), (column.within.shape[1], len(beside.values)))
+    return {"before": cramer(before), "after": cramer(after)}
 
 
-def _cramer(table: NDArray[np.float64]) -> float:
+def cramer(table: csr_array) -> float:
     """Cramer's V, corrected for the bias of small samples (Bergsma 2013)."""
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    total = table.sum()
-    rows, columns = table.shape
+    by_row, by_column = table.sum(axis=1), table.sum(axis=0)
+    rows, columns, total = int((by_row > 0).sum()), int((by_column > 0).sum()), float(table.sum())
     if total <= 1 or min(rows, columns) < 2:
         return 0.0
-    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / total
-    phi = float(((table - expected) ** 2 / expected).sum() / total)
+    table.sum_duplicates()
+    cells = table.tocoo()
+    phi = float((cells.data**2 / (by_row[cells.row] * by_column[cells.col])).sum()) - 1
     phi = max(0.0, phi - (rows - 1) * (columns - 1) / (total - 1))
     least = min(rows - (rows - 1) ** 2 / (total - 1), columns - (columns - 1) ** 2 / (total - 1)) - 1
     return float(min(1.0, np.sqrt(phi / least))) if least > 0 else 0.0

@@ -19,6 +19,12 @@ TITLES = {
     "intersection": "Intersection over publications",
     "subtraction": "Subtraction between publications",
     "sug": "Update inference over a series (SUG)",
+    "informed": "The informed reader",
+    "definetti": "Learning from the release alone (deFinetti)",
+    "insiders": "Insiders",
+    "outbreak": "An outbreak, or a new value",
+    "joint": "Several publications at once",
+    "presence": "Presence and absence",
 }
 WHY_NOT = {
     "linkage": "needs --original or --external, and records with quasi-identifiers",
@@ -31,6 +37,12 @@ WHY_NOT = {
     "intersection": "needs several publications in groups",
     "subtraction": "needs several publications in groups",
     "sug": "needs several releases of a series with update rules",
+    "informed": "needs --original with the sensitive column and at least 20 persons to learn from",
+    "definetti": "needs --original to count right guesses, and published fields",
+    "insiders": "needs --original, and persons whom the published fields single out",
+    "outbreak": "needs --original, and a value that is new or half as frequent again as in the prior of the release",
+    "joint": "needs --original and several publications that single out the same persons",
+    "presence": "needs --original; every person of it may be one of the published records",
 }
 
 

@@ -23,7 +23,7 @@ AXES = {
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
 }
 _NOT_CURVES = {"x", "average error", "standard error"}
-_STYLES = {"limit": ":", "empirical": "--", "sealed": "-."}
+_STYLES = {"limit": ":", "empirical": "--"}
 
 
 def draw(figures: dict[str, Any], out: Path) -> None:

@@ -20,7 +20,7 @@ TITLES = {
     "figure 9, one by one": "Deletion of 10%, record after record, l = 10",
     "figure 10": "Deletion of 10% by ENCC",
 }
-METHODS = ("red", "eac", "enc", "encc", "indexed", "sealed", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
+METHODS = ("red", "eac", "enc", "encc", "indexed", "veil", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
 """A method looks the same in every plot."""
 
 

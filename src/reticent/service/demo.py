@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
 from reticent.service.live import PushStep
 from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
@@ -67,10 +68,13 @@ def fill(hub: Hub, rows: int) -> None:
     """The demonstration's sources; does nothing where they are there already."""
     if STREAM in hub.streams:
         return
-    prior, updates = csv(feed.prior(_SEED)).decode(), csv(series.updates()).decode()
-    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior}))
-    hub.create("series", SERIES, parse(policy_yaml("series"), {"updates.csv": updates}))
-    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital")))
+    prior, kernel, updates = map(csv_text, (feed.strata(), feed.kernel(), series.updates()))
+    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior, "kernel.csv": kernel}))
+    # A store has one house: two veils over the same persons would tell on each other.
+    groups = policy_yaml("series").replace("series: {method: veil}", "series: {method: m-distinct}")
+    hub.create("series", SERIES, parse(groups, {"updates.csv": updates, "prior.csv": csv_text(series.prior())}))
+    classes = policy_yaml("hospital").replace("evolving: {method: veil}", "evolving: {method: indexed}")
+    hub.create("evolving", EVOLVING, parse(classes, {"prior.csv": csv_text(hospital.prior())}))
     table = hospital.generate(rows, _SEED)
     keep(hub, csv(table), TABLE)
     half = rows // 2

@@ -125,8 +125,11 @@ class Hub:
             if publisher in self.store.publishers():
                 raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
             policy = self.accept(bundle)
-            # Refuses a policy under which there can be none.
-            publisher_class(kind, getattr(policy, kind).method)(policy, rng=Rng.fresh())
+            # Refuses a policy under which there can be none, or that would begin a second house.
+            engine = publisher_class(kind, getattr(policy, kind).method)
+            engine(policy, rng=Rng.fresh())
+            if digest := engine.pinned(policy):
+                self.store.house(digest)
             self.write(lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)
             self._bring(kind, name)

@@ -88,6 +88,7 @@ class LiveStream:
         self._looked = -_LOOK
         self._part = -1
         self._rewriting: Rewriting | None = None
+        self._codebook: bytes | None = None
 
     @staticmethod
     def probe(policy: Policy) -> None:
@@ -123,6 +124,12 @@ class LiveStream:
             for key, (digest, start, length) in json.loads(value).items():
                 keys[key] = _Seen(digest, start, length, number)
         return keys
+
+    def codebook(self) -> bytes:
+        """What recipients need to read the lines; nothing of it is private."""
+        if self._codebook is None:
+            self._codebook = self.publication.codebook()
+        return self._codebook
 
     def begin(self, tx: Transaction) -> None:
         """Builds the engine, and stores the state of a stream that has none yet: neither is left to the first batch."""

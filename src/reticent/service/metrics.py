@@ -23,7 +23,9 @@ _ENGINE = {
     "sau_limit": "The least share any release of this kind can have",
     "open_groups": "Groups that may still be joined",
     "forced_open_rate": "Share of records that had to open a group",
-    "alarms": "Times the stream drifted away from its design",
+    "persons": "Persons seen so far",
+    "eta": "Share of values that are not among their candidates, with noise",
+    "alarm": "Whether that share is too large: the prior no longer fits",
 }
 
 

@@ -21,7 +21,7 @@ KINDS = {
     NDJSON: "NDJSON",
     "application/octet-stream": "any of these",
 }
-_GZIP = b"\x1f\x8b"
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
 
 
 def check_kind(kind: str) -> None:
@@ -42,6 +42,6 @@ def head_of(data: bytes, rows: int) -> pa.Table:
 
 def _plain(data: bytes) -> bytes:
     # A packed file of some megabytes can hold terabytes.
-    if data.startswith(_GZIP):
+    if data.startswith(_PACKED):
         raise DataError("Packed files are not taken here.", hint="Send it unpacked, or use the command line.")
     return data

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reticent.disk import open_private, sync
 from reticent.errors import ConnectorError, StateError
 from reticent.store import database, files, generation, restored, schema
 from reticent.store.opening import check_structure
@@ -93,7 +94,7 @@ def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str
             head = store.head
         _set_aside(path)
         draft.replace(path)
-        files.sync(path.parent)
+        sync(path.parent)
         with Store.open(path, create=False) as store:
             witness.note(head, store.seal)
         witness.close()
@@ -171,16 +172,15 @@ def _copy(source: Path, target: Path) -> None:
     """The pages of a store as of one moment, in a file of their own."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
     try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         with (
             closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
             closing(sqlite3.connect(draft)) as new,
         ):
             old.backup(new)
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
+        sync(draft)
         draft.rename(target)
-        files.sync(target.parent)
+        sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise StateError(
             f"{source} cannot be copied ({type(error).__name__}).", hint="Check both places, and that it is a store."

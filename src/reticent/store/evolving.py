@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MANY = 500
 # Rows in memory at once while a large change is written.
 _AT_ONCE = 20_000
+_LIVES = "lives"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +32,6 @@ class Row:
     name: str | None
     fixed: bytes
     group: int
-    seat: int
 
 
 def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
@@ -46,7 +46,6 @@ def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
                 "name": r.name,
                 "fixed": r.fixed,
                 "class": r.group,
-                "seat": r.seat,
             }
             for r in some
         ]
@@ -85,6 +84,25 @@ def top(store: Store, publisher: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
+def remember(tx: Transaction, publisher: str, lives: Mapping[str, bytes]) -> None:
+    """Keeps what is remembered of persons, by key; it stays when their records go."""
+    waiting = iter(lives.items())
+    while some := list(islice(waiting, _AT_ONCE)):
+        rows = [{"publisher": publisher, "space": _LIVES, "key": key, "value": life} for key, life in some]
+        tx.upsert(publisher, schema.kv, rows)
+
+
+def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
+    """What is remembered of some persons."""
+    t = schema.kv.c
+    memories: dict[str, bytes] = {}
+    for start in range(0, len(keys), _MANY):
+        some = t.key.in_(keys[start : start + _MANY])
+        which = sa.and_(t.publisher == publisher, t.space == _LIVES, some)
+        memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order=t.key)}
+    return memories
+
+
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:
     """Adds the values of a column from code `first` on."""
     row = {"publisher": publisher, "column": column, "first": first, "payload": payload}
@@ -99,4 +117,4 @@ def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
 
 
 def _row(row: Mapping[Any, Any]) -> Row:
-    return Row(row["row"], row["person"], row["name"], row["fixed"], row["class"], row["seat"])
+    return Row(row["row"], row["person"], row["name"], row["fixed"], row["class"])

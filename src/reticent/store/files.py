@@ -8,6 +8,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
+from reticent.disk import open_private, sync
 from reticent.errors import DAMAGED, StateError
 from reticent.store import database, opening
 from reticent.store.witness import Witness
@@ -43,7 +44,7 @@ def prepare(path: Path, *, create: bool) -> None:
 
 def _make(path: Path) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     try:
         engine = database.connect(draft)
         with database.writing(engine) as connection:
@@ -60,15 +61,6 @@ def remove(path: Path) -> None:
     """Removes a store's file and its companions."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def sync(folder: Path) -> None:
-    """Waits until the disk has the names in a folder."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _clean(path: Path) -> None:

@@ -8,7 +8,6 @@ fresh owner into the publisher's row, and every transaction checks that the row 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from reticent.disk import locked
 from reticent.errors import StateError
 from reticent.store.database import errors
 
@@ -38,24 +38,15 @@ def held(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
 def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
     store = Path(str(engine.url.database)).resolve()
     path = store.with_name(f"{store.name}.{_digest(publisher).hex()}.lock")
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise StateError(f"Store {store}: cannot be locked: {reason}.", hint="Check the directory.") from None
-    try:
-        _until(lambda: _flock(handle), publisher, wait)
-        yield  # the file stays: removing it would let two processes lock two files of one name
-    finally:
-        os.close(handle)
-
-
-def _flock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path, wait, _PAUSE))
+        except TimeoutError:
+            raise _taken(publisher) from None
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise StateError(f"Store {store}: cannot be locked: {reason}.", hint="Check the directory.") from None
+        yield
 
 
 @contextlib.contextmanager
@@ -78,11 +69,15 @@ def _until(take: Callable[[], bool], publisher: str, wait: float) -> None:
     deadline = time.monotonic() + wait
     while not take():
         if time.monotonic() >= deadline:
-            raise StateError(
-                f"Another process writes for {publisher!r} at this moment.",
-                hint="Wait until it has finished, or stop it; two writers would release the same people twice.",
-            )
+            raise _taken(publisher)
         time.sleep(_PAUSE)
+
+
+def _taken(publisher: str) -> StateError:
+    return StateError(
+        f"Another process writes for {publisher!r} at this moment.",
+        hint="Wait until it has finished, or stop it; two writers would release the same people twice.",
+    )
 
 
 def _digest(publisher: str) -> bytes:

@@ -120,8 +120,8 @@ kv = Table(
     _digest(),
 )
 
-# Live records of an evolving table: `fixed` holds codes and keyed hashes, which change only when the record does; class and
-# seat change when others come and go. One row per record, so that a change costs what it touches and not what is there.
+# Live records of an evolving table: `fixed` holds codes, keyed hashes and what the record shows, which change only when the record
+# does; its class changes when others come and go. One row per record, so that a change costs what it touches and not what is there.
 evolving_records = Table(
     "reticent_evolving_records",
     metadata,
@@ -131,7 +131,6 @@ evolving_records = Table(
     Column("name", Text),
     Column("fixed", LargeBinary, nullable=False),
     Column("class", BigInteger, nullable=False),
-    Column("seat", BigInteger, nullable=False),
     _digest(),
 )
 

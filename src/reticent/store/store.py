@@ -152,11 +152,13 @@ class Store:
         Raises:
             PolicyError: the key is pinned to something else: two veils of one truth would reveal it.
         """
-        with self.transaction() as tx:
-            stored = tx.get(_HOUSE, _HOUSE, "key")
-            if stored is None:
-                stored = digest.encode() + b" " + (key or os.urandom(32))
-                tx.put(_HOUSE, _HOUSE, "key", stored)
+        stored = self.get(_HOUSE, _HOUSE, "key")
+        if stored is None:
+            with self.transaction() as tx:
+                stored = tx.get(_HOUSE, _HOUSE, "key")
+                if stored is None:
+                    stored = digest.encode() + b" " + (key or os.urandom(32))
+                    tx.put(_HOUSE, _HOUSE, "key", stored)
         pinned, _, secret = stored.partition(b" ")
         if pinned != digest.encode() or (key is not None and key != secret):
             raise PolicyError(

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reticent.disk import open_private
 from reticent.errors import StateError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Witness:
         text = f"{head.store} {head.generation} {head.commits} {seal.digest('witness', cells).hex()}\n"
         with suppress(OSError):
             if self._handle < 0:
-                self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
             os.pwrite(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
 
     def said(self, seal: Seal | None = None) -> Seen | None:

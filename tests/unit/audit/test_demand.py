@@ -14,8 +14,8 @@ def policy(**sections):
 
 
 def groups_of_two(kind, method):
-    qit = pa.table({"group": [1, 1, 2, 2], "age": ["1", "2", "3", "4"]})
-    st = pa.table({"group": [1, 1, 2, 2], "value": ["a", "b", "a", "c"], "count": [1, 1, 1, 1]})
+    qit = pa.table({"group": [0, 0, 1, 1], "age": ["1", "2", "3", "4"]})
+    st = pa.table({"group": [0, 0, 1, 1], "value": ["a", "b", "a", "c"], "count": [1, 1, 1, 1]})
     guarantee = Guarantee({"l": {"distinct": 2}}, "nobody")
     return Release(kind, "anatomy", method, {"qit": qit, "st": st}, guarantee, Counts(4, 4, 0, 0), "")
 

@@ -80,7 +80,7 @@ def release(tables, claims=None):
     return Release(
         "stream",
         "stream",
-        "sealed",
+        "delay-free",
         tables,
         Guarantee(claims or {"l": {"distinct": 2}}, ""),
         Counts(rows, rows, 0, 0),

@@ -35,7 +35,7 @@ def test_series(tmp_path):
     figures = json.loads(result.stdout.splitlines()[-1])
     lines = sum(len(path.read_text().splitlines()) - 1 for path in (tmp_path / "s").glob("release_*.csv"))
     assert figures["rows_out"] == lines
-    assert len(figures["files"]) == 4
+    assert len(figures["files"]) == 5
 
 
 def test_without_a_seed_each_call_differs(tmp_path):

@@ -1,12 +1,16 @@
 """`reticent init` for every kind: what it writes works with the commands it prints."""
 
+import json
 import shlex
+from collections import Counter
 
 import pytest
 
 from reticent.cli import main
 from reticent.datasets.adt import write_adt
 from reticent.datasets.files import write_feed, write_hospital
+from reticent.policy import Policy
+from reticent.release import Release
 
 
 def run(*words):
@@ -22,10 +26,10 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["table", "evolving", "series", "stream"])
-def test_the_printed_commands_work(folder, capsys, kind):
+@pytest.mark.parametrize("words", [["table"], ["table", "--method", "veil"], ["evolving"], ["series"], ["stream"]])
+def test_the_printed_commands_work(folder, capsys, words):
     write_hospital(folder / "my patients.csv", 600, seed=1)
-    assert run("init", "my patients.csv", "--for", kind, "-o", "policy.yaml") == 0
+    assert run("init", "my patients.csv", "--for", *words, "-o", "policy.yaml") == 0
     printed = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  reticent ")]
     assert len(printed) >= 2
     for line in printed:
@@ -38,7 +42,7 @@ def test_messages_become_a_stream(folder, capsys):
     assert "--for stream" in capsys.readouterr().err
     assert run("init", "adt/adt.hl7", "--for", "stream", "-o", "p.yaml") == 0
     assert run("stream", "adt/adt.hl7", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson") == 0
-    assert (folder / "out.ndjson").read_bytes().count(b'"tuple"') == 300
+    assert (folder / "out.ndjson").read_bytes().count(b'"record"') == 300
 
 
 def test_the_prior_counts_the_whole_file(folder):
@@ -74,7 +78,58 @@ def test_an_existing_prior_is_not_overwritten(folder, capsys):
 def test_a_policy_whose_section_cannot_work_is_not_sound(folder, capsys):
     (folder / "prior.csv").write_text("value,count\na,9\nb,1\n")
     (folder / "p.yaml").write_text(
-        "version: 1\ncolumns: {age: quasi, ill: sensitive}\nstream: {l: 3, prior: {file: prior.csv}}\n"
+        "version: 1\ncolumns: {age: quasi, ill: sensitive}\nprior: {file: prior.csv}\nstream: {l: 3}\n"
     )
-    assert run("policy", "check", "p.yaml") == 4
-    assert "cannot be met" in capsys.readouterr().err
+    assert run("policy", "check", "p.yaml") == 2
+    assert "who is who" in capsys.readouterr().err
+
+
+def alone(data, names):
+    combinations = data.select(names).to_pylist()
+    tally = Counter(tuple(row.values()) for row in combinations)
+    return sum(count == 1 for count in tally.values()) / len(combinations)
+
+
+def test_the_veil_gets_levels_and_a_prior_that_say_what_they_are(folder):
+    write_hospital(folder / "data.csv", 2000, seed=1)
+    assert run("init", "data.csv", "--for", "table", "--method", "veil", "-o", "p.yaml") == 0
+    policy = Policy.load("p.yaml")
+    assert policy.table.method == "veil"
+    assert policy.columns["birth_date"].level > 0
+    assert policy.columns["sex"].level == 0
+    report = json.loads((folder / "p.prior.report.json").read_text())
+    assert (report["source"], report["epsilon"]) == ("released", 1)
+    assert run("anonymize", "data.csv", "-p", "p.yaml", "--store", "s.db", "-o", "out") == 0
+    release = Release.from_dir(folder / "out")
+    assert alone(release.tables["data"], policy.quasi) <= 0.02
+    assert "released persons themselves" in " ".join(release.guarantee.not_covered)
+
+
+def test_several_records_of_a_person_are_said_to_be_first_ones(folder):
+    write_hospital(folder / "data.csv", 1000, seed=1)
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join([*lines, *lines[1:50]]) + "\n")
+    assert run("init", "data.csv", "--for", "table", "--method", "veil", "-o", "p.yaml") == 0
+    assert Policy.load("p.yaml").persons.records == "first"
+
+
+@pytest.mark.parametrize(("rows", "code", "told"), [(100, 3, "too few for a prior"), (600, 0, "")])
+def test_too_few_persons_make_no_prior(folder, capsys, rows, code, told):
+    write_hospital(folder / "data.csv", rows, seed=1)
+    assert run("init", "data.csv", "--for", "series", "-o", "p.yaml") == code
+    assert told in capsys.readouterr().err
+    assert (folder / "p.yaml").exists() is (code == 0)
+
+
+def test_a_method_that_the_kind_does_not_know_is_refused(folder, capsys):
+    write_hospital(folder / "data.csv", 200, seed=1)
+    assert run("init", "data.csv", "--for", "series", "--method", "veils", "-o", "p.yaml") == 2
+    assert "veil" in capsys.readouterr().err
+
+
+def test_a_veil_without_a_prior_is_not_sound(folder, capsys):
+    text = "version: 1\nperson: id\ncolumns: {id: identifier, age: quasi, ill: sensitive}\n"
+    for section in ("table: {method: veil}", "series: {method: veil}"):
+        (folder / "p.yaml").write_text(text + section + "\n")
+        assert run("policy", "check", "p.yaml") == 2
+        assert "reticent prior" in capsys.readouterr().err

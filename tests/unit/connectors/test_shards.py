@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ import stream_feed
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
-from reticent.connectors.shards import shard_of, sharded
+from reticent.connectors.shards import check_shards, pin_shards, shard_of
 from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError, StateError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
+from reticent.store import Store
 
 KEY = Rng.from_seed(5)
 
@@ -38,15 +40,16 @@ def lines(one: StreamPublication, records: list[dict], sizes: list[int]) -> list
 
 
 def test_batches_do_not_change_what_is_published(tmp_path):
-    policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
+    policy, records = stream_feed.policy(tmp_path), stream_feed.records(300)
     whole = lines(shard(policy, 3), records, [300])
     assert lines(shard(policy, 3), records, [1, 99, 50, 150]) == whole
-    assert lines(shard(policy, 4), records, [300]) != whole
-    stream_feed.check([json.loads(line) for line in whole], records, policy, tmp_path, 3)
+    assert lines(shard(policy, 4), records, [300]) == whole  # one house: a record does not show where it was released
+    codebook = json.loads(shard(policy, 3).codebook())
+    stream_feed.check([codebook, *map(json.loads, whole)], records, policy, tmp_path, 3)
 
 
 def test_values_of_any_type_are_read_alike_in_every_batch(tmp_path):
-    policy = sharded(stream_feed.policy(tmp_path))
+    policy = stream_feed.policy(tmp_path)
     records = [
         dict(record, age=[record["age"], None, "x", 1.5][i % 4]) for i, record in enumerate(stream_feed.records(80))
     ]
@@ -54,7 +57,7 @@ def test_values_of_any_type_are_read_alike_in_every_batch(tmp_path):
 
 
 def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
-    policy, records = sharded(stream_feed.policy(tmp_path)), stream_feed.records(300)
+    policy, records = stream_feed.policy(tmp_path), stream_feed.records(300)
     first = shard(policy, 1)
     before = lines(first, records[:100], [100])
     snapshot = first.snapshot()
@@ -71,10 +74,22 @@ def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
         shard(policy, 1, snapshot[:-3])
 
 
-def test_shards_keep_one_design_and_refuse_to_hold_records(tmp_path):
-    assert sharded(stream_feed.policy(tmp_path, epochs="auto")).stream.epochs == "fixed"
+def test_shards_refuse_to_hold_records(tmp_path):
+    check_shards(stream_feed.policy(tmp_path))
     with pytest.raises(PolicyError):
-        sharded(stream_feed.policy(tmp_path, method="castle"))
+        check_shards(stream_feed.policy(tmp_path, "castle"))
+
+
+@pytest.mark.parametrize("method", ["veil", "delay-free"])
+def test_the_number_of_shards_is_pinned_where_persons_are_remembered(tmp_path, method):
+    """A person in another shard would be met for the first time again, and veiled anew."""
+    policy = stream_feed.policy(tmp_path, method)
+    with Store.open(tmp_path / "store.db") as store:
+        store.register("x", policy_hash=policy.hash)
+        pin_shards(policy, store, "x", 4)
+        pin_shards(policy, store, "x", 4)
+        with pytest.raises(StateError, match="4 shards") if method == "veil" else nullcontext():
+            pin_shards(policy, store, "x", 5)
 
 
 def test_persons_are_spread_by_a_key():
@@ -142,7 +157,7 @@ def test_a_policy_travels_with_its_files(tmp_path):
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
     assert opened.hash == Carried.pack(opened).open().hash
-    outside = policy.model_copy(update={"stream": policy.stream.model_copy(update={"prior": {"file": "../x.csv"}})})
+    outside = policy.model_copy(update={"prior": policy.prior.model_copy(update={"file": "../x.csv"})})
     with pytest.raises(PolicyError):
         Carried.pack(
             type(policy).from_dict(

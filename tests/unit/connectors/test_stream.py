@@ -23,7 +23,8 @@ RULES = {
     "version": 1,
     "person": "who",
     "columns": {"who": "identifier", "age": "quasi", "town": "quasi", "note": "plain", "ill": "sensitive"},
-    "stream": {"l": 2, "prior": {"file": "prior.csv"}},
+    "privacy": {"l": 2},
+    "prior": {"file": "prior.csv"},
 }
 
 
@@ -57,7 +58,7 @@ def test_a_file_is_released_and_verifies(policy, tmp_path):
     done = release(policy, tmp_path, tmp_path / "in.csv")
     assert done.counts.published == 300
     assert seqs(tmp_path / "out.ndjson") == list(range(300))
-    first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple")
+    first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record")
     assert first == first | {"qi": {"age": 20, "town": "t0"}, "plain": {"note": "x"}}
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
@@ -133,7 +134,7 @@ def test_postcodes_are_not_numbers(tmp_path, policy):
         "who,age,town,note,postcode,unit_code,ill\np,30,1,007,10115,4,a\nq,31,1a,7,1,4,b\n"
     )
     release(Policy.from_dict(RULES | {"columns": columns}, base=tmp_path), tmp_path, tmp_path / "in.csv")
-    shown = [line["qi"] | line["plain"] for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    shown = [line["qi"] | line["plain"] for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
     assert [cells["town"] for cells in shown] == [1, "1a"]
     assert [cells["note"] for cells in shown] == ["007", 7]
     assert {type(cells[name]) for cells in shown for name in ("age", "postcode", "unit_code")} == {str}
@@ -148,7 +149,7 @@ def test_ndjson_keeps_its_types(policy, tmp_path, block):
     ]
     (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     release(policy, tmp_path, tmp_path / "in.ndjson", block=block)
-    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
     for line, record in zip(found, records, strict=True):
         shown = line["qi"] | line["plain"]
         assert all(shown[name] == record[name] and type(shown[name]) is type(record[name]) for name in shown)
@@ -159,7 +160,7 @@ def test_ndjson_numbers_stay_numbers(policy, tmp_path):
     records = [{"who": i, "age": 20 + i, "town": 1.5, "note": i % 2 == 0, "ill": "abc"[i % 3]} for i in range(12)]
     (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     release(policy, tmp_path, tmp_path / "in.ndjson")
-    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "tuple"]
+    found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
     assert [line["qi"] for line in found] == [{"age": 20 + i, "town": 1.5} for i in range(12)]
     assert [line["plain"]["note"] for line in found] == [i % 2 == 0 for i in range(12)]
 
@@ -167,8 +168,9 @@ def test_ndjson_numbers_stay_numbers(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "source", "text"),
     [
-        ({"stream": {"l": 9, "prior": {"file": "prior.csv"}}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
-        ({"stream": {"l": 2}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"prior": {}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"person": None}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
+        ({"stream": {"method": "sealed"}}, "in.csv", "who,age,town,note,ill\np,1,t,x,a\n"),
         ({}, "in.csv", "who,age,town,note\np,1,t,x\n"),
         ({}, "in.hl7", "MSH|^~\\&|A\r"),
         ({}, "nowhere.csv", None),
@@ -203,7 +205,7 @@ def test_a_pipe_is_released_at_once_and_ends_on_sigterm(policy, tmp_path):
         for i, row in enumerate([*rows(2), "bad", *rows(1, 2)]):
             process.stdin.write(row.encode() + b"\n")
             process.stdin.flush()
-            while row != "bad" and (line := orjson.loads(process.stdout.readline()))["type"] != "tuple":
+            while row != "bad" and (line := orjson.loads(process.stdout.readline()))["type"] != "record":
                 pass
             assert row == "bad" or line["seq"] == i
         process.send_signal(signal.SIGTERM)
@@ -223,7 +225,7 @@ def test_a_replayed_pipe_is_skipped(policy, tmp_path):
     assert seqs(tmp_path / "out.ndjson") == list(range(100))
 
 
-def test_castle_holds_back_and_closes(tmp_path):
+def test_castle_holds_back_and_closes(policy, tmp_path):
     rules = RULES | {"privacy": {"k": 3}, "stream": {"method": "castle", "delta": 20}}
     policy = Policy.from_dict(rules, base=tmp_path)
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(200)) + "\n")
@@ -255,6 +257,7 @@ def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
     with pytest.raises(ConnectorError, match="is there already"):
         release(policy, tmp_path, tmp_path / "in.csv", sink="mine.txt")
     assert (tmp_path / "mine.txt").read_text() == "a letter"
+    assert not (tmp_path / "mine.txt.codebook.json").exists()
     release(policy, tmp_path, tmp_path / "in.csv")
     (tmp_path / "out.ndjson").write_bytes(b"")
     with pytest.raises(StateError, match="bytes"):

@@ -3,15 +3,18 @@ from __future__ import annotations
 import json
 import resource
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
 
+from reticent.connectors.files import read_table
 from reticent.datasets import census, feed, files, hospital, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_csv, write_text
+from reticent.engine.veil.house import House
 from reticent.errors import ConnectorError, PolicyError
 from reticent.policy import Policy
 
@@ -40,9 +43,30 @@ def test_unknown_policy_is_refused():
 
 def test_hospital_beside_its_policy(tmp_path):
     written = files.write_hospital(tmp_path / "a.csv", 100, seed=1)
-    assert [path.name for path in written] == ["a.csv", "a.policy.yaml"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml"]
-    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("diagnosis",)
+    assert [path.name for path in written] == ["a.csv", "a.prior.csv", "a.policy.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml", "a.prior.csv"]
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    assert policy.sensitive == ("diagnosis",)
+    assert policy.prior.file == "a.prior.csv"
+
+
+@pytest.mark.parametrize("kind", ["hospital", "census"])
+def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
+    """Shares of a large draw, by stratum of the prior, are those of the prior."""
+    getattr(files, f"write_{kind}")(tmp_path / "a.csv", 40_000, seed=1)
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    house = House.of(policy, "evolving")
+    table = read_table(tmp_path / "a.csv")
+    _, rows = house.levels.publish(table)
+    values = house.domain.encode(table.column(house.sensitive))
+    assert (values >= 0).all()
+    shares = house.stretches / house.stretches.sum(axis=1, keepdims=True)
+    seen = np.zeros(shares.shape)
+    np.add.at(seen, (rows, values), 1)
+    expected = shares * seen.sum(axis=1, keepdims=True)
+    big = expected >= 8
+    misfit = ((seen - expected) ** 2 / np.maximum(expected, 1e-9))[big].mean()
+    assert 0.8 < misfit < 1.3
 
 
 @pytest.mark.parametrize("layout", census.LAYOUTS)
@@ -51,28 +75,43 @@ def test_census_beside_its_policy(tmp_path, layout):
     assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("occupation",)
 
 
-def test_feed_with_prior(tmp_path):
+def test_feed_with_prior_and_kernel(tmp_path):
     written = files.write_feed(tmp_path / "a.csv", 100, seed=1)
-    assert [path.name for path in written] == ["a.csv", "prior.csv", "a.policy.yaml"]
-    assert (tmp_path / "prior.csv").read_text().startswith("value,count\n")
-    assert Policy.load(tmp_path / "a.policy.yaml").stream.prior.file == "prior.csv"
+    assert [path.name for path in written] == ["a.csv", "prior.csv", "kernel.csv", "a.policy.yaml"]
+    assert (tmp_path / "prior.csv").read_text().startswith("sex,age,value,count\n")
+    policy = Policy.load(tmp_path / "a.policy.yaml")
+    assert (policy.prior.file, policy.prior.kernel.file) == ("prior.csv", "kernel.csv")
     with pytest.raises(PolicyError):
         files.write_feed(tmp_path / "prior.csv", 1)
 
 
-def test_two_feeds_in_one_folder_keep_their_priors(tmp_path):
-    files.write_feed(tmp_path / "a.csv", 100, seed=1)
-    first = (tmp_path / "prior.csv").read_bytes()
-    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 100, seed=2)][1] == "b.prior.csv"
-    assert [path.name for path in files.write_feed(tmp_path / "c.csv", 50, seed=1)][1] == "prior.csv"
-    assert (tmp_path / "prior.csv").read_bytes() == first
-    assert Policy.load(tmp_path / "b.policy.yaml").stream.prior.file == "b.prior.csv"
+def test_a_feed_keeps_the_files_of_others(tmp_path):
+    (tmp_path / "prior.csv").write_text("value,count\nflu,1\n")
+    first = files.write_feed(tmp_path / "a.csv", 50, seed=1)
+    assert [path.name for path in first][1:3] == ["a.prior.csv", "kernel.csv"]
+    assert [path.name for path in files.write_feed(tmp_path / "b.csv", 50, seed=2)][1:3] == [
+        "b.prior.csv",
+        "kernel.csv",
+    ]
+    assert (tmp_path / "prior.csv").read_text() == "value,count\nflu,1\n"
+    assert Policy.load(tmp_path / "a.policy.yaml").prior.file == "a.prior.csv"
+
+
+def test_the_laws_of_the_feed_are_shares():
+    prior = feed.strata().to_pylist()
+    assert {(row["sex"], row["age"]) for row in prior} >= {("female", "<5"), ("male", "85+")}
+    assert not any(row["value"] == "childbirth" for row in prior if row["sex"] == "male")
+    chances: dict[str, float] = {}
+    for row in feed.kernel().to_pylist():
+        chances[row["value"]] = chances.get(row["value"], 0) + row["probability"]
+    assert chances.keys() == set(feed.VALUES)
+    assert max(abs(total - 1) for total in chances.values()) < 1e-6
 
 
 def test_series_as_a_folder(tmp_path):
     files.write_series(tmp_path / "s", 200, seed=1, releases=3)
     names = sorted(path.name for path in (tmp_path / "s").iterdir())
-    assert names == ["policy.yaml", "release_1.csv", "release_2.csv", "release_3.csv", "updates.csv"]
+    assert names == ["policy.yaml", "prior.csv", "release_1.csv", "release_2.csv", "release_3.csv", "updates.csv"]
     assert (
         (tmp_path / "s" / "updates.csv").read_text().startswith("value,next,probability\nmild asthma,mild asthma,0.7\n")
     )

@@ -72,7 +72,7 @@ def test_pseudonyms_that_link_records_are_refused(tmp_path, key):
     engine.push(batch)
     with pytest.raises(GuaranteeError, match="link"):
         engine.close()
-    for kind, method in (("evolving", "sealed"), ("series", "m-distinct"), ("stream", "sealed")):
+    for kind, method in (("evolving", "indexed"), ("series", "m-distinct"), ("stream", "delay-free")):
         with pytest.raises(PolicyError, match="link"):
             publisher(policy, kind, method, rng=Rng.from_seed(1))
 

@@ -10,12 +10,12 @@ COLUMNS = {
     "age": {"role": "quasi", "hierarchy": {"file": "age.csv"}},
     "ill": {"role": "sensitive", "updates": {"file": "updates.csv"}},
 }
-PRIORS = {kind: {"prior": {"file": f"{kind}.csv"}} for kind in ("evolving", "series", "stream")}
-NAMES = {"study.key", "age.csv", "updates.csv", "evolving.csv", "series.csv", "stream.csv"}
+PRIOR = {"prior": {"file": "prior.csv", "kernel": {"file": "kernel.csv"}}}
+NAMES = {"study.key", "age.csv", "updates.csv", "prior.csv", "kernel.csv"}
 
 
 def settings(**more):
-    return {"version": 1, "person": "id", "columns": COLUMNS, **PRIORS, **more}
+    return {"version": 1, "person": "id", "columns": COLUMNS, **PRIOR, **more}
 
 
 def test_every_file_of_a_policy_is_in_the_one_list():
@@ -47,6 +47,11 @@ def test_a_bundle_that_lacks_a_file_is_refused(tmp_path, left_out):
 def test_no_file_is_laid_or_taken_outside_the_folder(tmp_path, name):
     with pytest.raises(PolicyError, match="outside"):
         Bundle(settings(), dict.fromkeys(NAMES, b"") | {name: b"x"}).unpack(tmp_path / "x")
-    for kind in PRIORS:
-        with pytest.raises(PolicyError):
-            Bundle.pack(Policy.from_dict(settings(**{kind: {"prior": {"file": name}}}), base=tmp_path))
+    with pytest.raises(PolicyError):
+        Bundle.pack(Policy.from_dict(settings(prior={"file": name}), base=tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["evolving", "series", "stream"])
+def test_a_prior_in_a_section_is_refused_with_the_place_where_it_stands_now(kind):
+    with pytest.raises(PolicyError, match=r"top level.*prior: \{file: \.\.\.\}"):
+        Policy.from_dict(settings(**{kind: {"prior": {"file": "prior.csv"}}}))

@@ -22,9 +22,9 @@ columns:
   ward: plain
 privacy: {k: 5, l: {recursive: [4, 3]}, t: 0.2, suppression: 0.02}
 table: {method: optimal, loss: loss}
-evolving: {method: sealed, l: 10}
+evolving: {method: indexed, l: 10}
 series: {method: "m-distinct*", max_risk: 0.25}
-stream: {method: sealed, l: 10}
+stream: {method: veil, l: 10}
 """
 
 
@@ -62,6 +62,7 @@ l = {recursive = [4, 3]}
 t = 0.2
 suppression = 0.02
 [evolving]
+method = "indexed"
 l = 10
 [stream]
 l = 10
@@ -199,12 +200,16 @@ def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, sectio
             "evolving: enc, l = 3; keeps l of privacy; k and t of privacy are not kept by evolving enc",
         ),
         (
-            {"series": {"method": "sealed"}},
-            "series: sealed, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series sealed",
+            {"series": {"method": "m-invariance"}},
+            "series: m-invariance, m = 4, no risk above 0.5; keeps l of privacy; k and t of privacy are not kept by series m-invariance",
         ),
         (
             {"stream": {"method": "delay-free"}},
             "stream: delay-free, l = 3; keeps l of privacy; k and t of privacy are not kept by stream delay-free",
+        ),
+        (
+            {"series": {"method": "veil"}},
+            "series: veil, l = 3, no prior (not measured), without a kernel: later values that differ are not offered; keeps l of privacy; k and t of privacy are not kept by series veil",
         ),
         (
             {"stream": {"method": "castle"}},
@@ -263,3 +268,15 @@ def test_aliases_are_refused_before_they_unfold(tmp_path):
 def test_absurd_numbers_are_refused(word, number):
     with pytest.raises(PolicyError, match="at most"):
         Policy.from_dict({"version": 1, "columns": {"ill": "sensitive"}, "privacy": {word: number}})
+
+
+@pytest.mark.parametrize("section", ["evolving", "series", "stream"])
+def test_sealed_is_refused_with_what_to_write_instead(tmp_path, section):
+    text = GOOD.partition("evolving:")[0] + f"{section}: {{method: sealed}}\n"
+    with pytest.raises(PolicyError, match=r"line 13: .*method: veil.*prior: \{file: prior.csv\}.*person.*store"):
+        Policy.load(write(tmp_path, text))
+
+
+def test_settings_of_the_method_that_went_are_not_known(tmp_path):
+    with pytest.raises(PolicyError, match="'epochs' is not known here"):
+        Policy.load(write(tmp_path, GOOD.replace("stream: {method: veil, l: 10}", "stream: {epochs: fixed}")))

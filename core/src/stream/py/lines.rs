@@ -1,6 +1,6 @@
 //! The writer of lines as Python sees it.
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -59,6 +59,41 @@ impl Lines {
             return Err(refuse("the batch does not fit its columns"));
         }
         let lines = py.detach(|| self.0.write(&columns, seqs, groups, &opened));
+        Ok(PyBytes::new(py, &lines))
+    }
+
+    /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
+    #[pyo3(signature = (columns, forms, seqs, rows, events, candidates, persons=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "columns side by side, as Python has them"
+    )]
+    fn write_veiled<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<Capsules<'py>>,
+        forms: Vec<u8>,
+        seqs: PyReadonlyArray1<'py, u64>,
+        rows: PyReadonlyArray1<'py, u32>,
+        events: PyReadonlyArray1<'py, u32>,
+        candidates: PyReadonlyArray2<'py, u16>,
+        persons: Option<PyReadonlyArray1<'py, u64>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let persons = persons.as_ref().map(|p| p.as_slice()).transpose()?;
+        let veiled = ndjson::Veiled {
+            seqs: seqs.as_slice()?,
+            rows: rows.as_slice()?,
+            events: events.as_slice()?,
+            candidates: candidates.as_slice()?,
+            persons,
+        };
+        let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
+        let formed = forms.len() == read.len();
+        let columns: Vec<ndjson::Field> = read.into_iter().zip(forms).collect();
+        if !formed || !self.0.fits_veiled(&columns, &veiled) {
+            return Err(refuse("the batch does not fit its columns"));
+        }
+        let lines = py.detach(|| self.0.write_veiled(&columns, &veiled));
         Ok(PyBytes::new(py, &lines))
     }
 }

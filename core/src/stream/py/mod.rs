@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::{ndjson, placed, sealed};
+use super::{ndjson, placed};
 use crate::py::array;
 
 mod capsules;
@@ -66,7 +66,6 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hasher::Hasher>()?;
     m.add_class::<hasher::Hashes>()?;
     m.add_class::<lines::Lines>()?;
-    m.add_class::<sealed::Sealed>()?;
     m.add_function(wrap_pyfunction!(csv_end, &m)?)?;
     m.add_function(wrap_pyfunction!(group_names, &m)?)?;
     parent.add_submodule(&m)

@@ -10,6 +10,7 @@ use crate::py::refuse;
 mod collapsed;
 mod model;
 mod mondrian;
+mod persons;
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
 /// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
@@ -91,5 +92,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<mondrian::Partition>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
+    m.add_function(wrap_pyfunction!(persons::classes_hold, &m)?)?;
+    m.add_function(wrap_pyfunction!(persons::breaking, &m)?)?;
     parent.add_submodule(&m)
 }

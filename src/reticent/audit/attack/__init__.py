@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reticent.audit.attack.averaging import averaging
+from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
+from reticent.audit.attack.informed import informed
+from reticent.audit.attack.insiders import insiders
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.join_or_open import join_or_open
+from reticent.audit.attack.joint import joint
 from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.minimality import minimality
+from reticent.audit.attack.outbreak import outbreak
 from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.presence import presence
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
 from reticent.audit.attack.subtraction import subtraction
@@ -30,6 +36,12 @@ ATTACKS: dict[str, Attack] = {
     "sug": sug,
     "averaging": averaging,
     "join-or-open": join_or_open,
+    "informed": informed,
+    "definetti": definetti,
+    "insiders": insiders,
+    "outbreak": outbreak,
+    "joint": joint,
+    "presence": presence,
 }
 """Every attack by name; each returns None where it does not apply."""
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT, ladder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scipy.sparse import csr_array
 
     from reticent.policy import Policy
 
@@ -23,7 +24,7 @@ _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 
 
 def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> csr_array:
-    """Whether label j may stand for value i: the value itself, a node above it, a range around it, or `*`.
+    """Whether label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`.
 
     Sparse, since a column of dates may have tens of thousands of values and as many labels.
     """
@@ -32,8 +33,10 @@ def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Po
     pairs |= {(row, number[node]) for row, node in _nodes(values, policy, column) if node in number}
     if ROOT in number:
         pairs |= {(row, number[ROOT]) for row in range(len(values))}
-    pairs |= _ranges(values, labels)
+    pairs |= _ranges(values, labels) | _sets(values, labels)
     rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    from scipy.sparse import csr_array  # of the extra `audit`
+
     return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
 
 
@@ -75,6 +78,18 @@ def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[t
             inside = (row for row, value in enumerate(values) if value is not None and match[1] <= value <= match[2])
             ranges |= {(row, place) for row in inside}
     return ranges
+
+
+def _sets(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
+    """Sets as Mondrian publishes them: {a, b}; a value may hold a comma itself."""
+    sets = [
+        (place, f", {label[1:-1]}, ") for place, label in enumerate(labels) if label and label[0] + label[-1] == "{}"
+    ]
+    # Splitting finds most members at once; only values with a comma must be looked for one by one.
+    number = {value: row for row, value in enumerate(values) if value is not None}
+    odd = [(row, f", {value}, ") for value, row in number.items() if ", " in value]
+    pairs = {(number[part], place) for place, text in sets for part in text[2:-2].split(", ") if part in number}
+    return pairs | {(row, place) for place, text in sets for row, part in odd if part in text}
 
 
 def _number(value: str | None) -> float:

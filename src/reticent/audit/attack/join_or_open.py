@@ -3,7 +3,7 @@
 Guarantee: the posterior is exact on short transcripts (all worlds are enumerated) and sampled on long ones (particles,
     then Markov chains). With half of the chains choosing the guess and the other half judging it, the expected
     accuracy is not flattered by sampling noise. The truth, where it is at hand, counts right guesses and nothing
-    else; the interval around them is exact for a sealed stream (`relabelling`).
+    else.
 Not covered: knowledge of other people's values, correlations between quasi-identifiers and values.
 Cost: seconds for a thousand tuples; longer streams are attacked on their beginning, a transcript in its own right.
 Reference: the algorithm attacked is S. Kim, M. K. Sung, Y. D. Chung, J. Biomed. Inform. 50 (2014), Algorithm 1.
@@ -21,7 +21,7 @@ from reticent.audit.attack.chains import Chains
 from reticent.audit.attack.outcome import Outcome, binned, worst_of
 from reticent.audit.attack.particles import Particles
 from reticent.audit.attack.prior import prior_counts
-from reticent.audit.attack.relabelling import design_effect, guesses
+from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.attack.rules import barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 QUESTION = (
     "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join; "
     "which values were still free follows from all records before it."
-)
-UNTRUSTING = (
-    "That the stream is sealed was not believed: the posteriors are what an attacker thinks who takes it for delay-free. "
-    "Whether he is right is what the counted guesses tell."
 )
 
 
@@ -92,48 +88,33 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     seen = transcript(streams, effort.tuples)
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None
-    sealed = (streams[0].method or evidence.policy.stream.method) == "sealed"
-    truth = _truth(evidence, seen)
-    # Where guesses can be counted, a release is not believed to be sealed because it says so. Where they cannot, only
-    # the model that the release claims can tell what to expect.
-    believed = sealed and truth is None
-    model = seen.by_class() if believed else seen
-    inference = infer(model, _known(evidence, model, believed=believed), evidence.rng, effort)
-    return _outcome(evidence, model, inference, truth, claim=1 / evidence.policy.l_of("stream") if sealed else None)
+    inference = infer(seen, _known(evidence, seen), evidence.rng, effort)
+    return _outcome(evidence, seen, inference, _truth(evidence, seen), conceded_by_all(evidence))
 
 
-def _known(evidence: Evidence, seen: Transcript, *, believed: bool) -> Rules:
-    """What the attacker knows of the algorithm; of a class that its slots are equally likely."""
-    stream = evidence.policy.stream
-    if believed:
-        return rules(seen.values, None, evidence.policy.l_of("stream"), "uniform")
-    return rules(
-        seen.values, prior_counts(evidence.policy), evidence.policy.l_of("stream"), getattr(stream, "pool", "matched")
-    )
+def _known(evidence: Evidence, seen: Transcript) -> Rules:
+    """What the attacker knows of the algorithm."""
+    policy = evidence.policy
+    pool = getattr(policy.stream, "pool", "matched")
+    return rules(seen.values, prior_counts(policy), policy.l_of("stream"), pool)
 
 
 def _outcome(
-    evidence: Evidence, seen: Transcript, inference: Inference, truth: NDArray[np.int64] | None, *, claim: float | None
+    evidence: Evidence, seen: Transcript, inference: Inference, truth: NDArray[np.int64] | None, claim: float | None
 ) -> Outcome:
     offered, rows = seen.slots[seen.group], np.arange(len(seen))
     guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.judge)
     noise = evidence.rng.random(judge.shape) * 1e-9  # equal candidates: guess any of them, not the first
     promised = (guess + noise).argmax(axis=1)
     highest = judge[rows, promised]
-    if truth is None:
-        slot, right, chance = promised, float(highest.sum()), inference.judge
-    else:
-        slot = (guess + judge + noise).argmax(axis=1)
-        right, chance = float((truth == slot).sum()), _placed(offered, truth, evidence.rng)
+    hits = highest if truth is None else truth == (guess + judge + noise).argmax(axis=1)
     notes = [] if inference.exact else ["Sampled: posteriors of single records carry sampling error."]
     notes.append(f"Attacked: the first {len(seen):,} records of the stream.")
-    if claim is not None and truth is not None:
-        notes.append(UNTRUSTING)
     return Outcome(
         attack="join-or-open",
         question=QUESTION,
         tried=len(seen),
-        right=right,
+        right=float(hits.sum()),
         counted=truth is not None,
         claim=claim,
         highest=float(highest.max(initial=0)),
@@ -143,7 +124,6 @@ def _outcome(
         bounded=inference.exact and truth is None,
         notes=tuple(notes),
         figures={"expected_accuracy": float(highest.mean()), "exact": inference.exact},
-        design=design_effect(guesses(seen, offered[rows, slot], chance)),
     )
 
 
@@ -160,15 +140,6 @@ def _by_value(offered: NDArray[np.int64], share: NDArray[np.float64]) -> NDArray
     first = (offered[:, :, None] == offered[:, None, :]).argmax(axis=2)
     out = np.zeros_like(share)
     np.add.at(out, (np.arange(len(share))[:, None], first), share)
-    return out
-
-
-def _placed(offered: NDArray[np.int64], truth: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Per record a one at the slot it fills: any of those that offer its value, and none when none does."""
-    rows = np.flatnonzero(truth >= 0)
-    same = offered[rows] == offered[rows, truth[rows]][:, None]
-    out = np.zeros(offered.shape)
-    out[rows, (same * rng.random(same.shape)).argmax(axis=1)] = 1
     return out
 
 

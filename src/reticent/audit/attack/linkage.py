@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from reticent.audit.attack.cover import cover
 from reticent.audit.attack.outcome import Outcome, Person, binned, pseudonyms
@@ -110,6 +109,8 @@ def _values(
     group, size = grouped
     offers = seen.offers
     weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    from scipy.sparse import csr_array  # of the extra `audit`
+
     inside = csr_array((weight, (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
     members = csr_array((np.ones(len(group)), (group, seen.group)), shape=(size, offers.size))
     guess = (csr_array(match) @ (members @ inside)).toarray().argmax(axis=1)

@@ -43,7 +43,6 @@ class Outcome:
         worst: the persons worst off.
         bounded: whether every single posterior must keep to the claim, and is computed exactly.
         notes: what limits the attack.
-        design: design effect: how many guesses are worth one independent guess.
     """
 
     attack: str
@@ -59,7 +58,6 @@ class Outcome:
     bounded: bool = False
     notes: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
-    design: float = 1.0
 
     @classmethod
     def from_posterior(
@@ -90,7 +88,7 @@ class Outcome:
 
     def bounds(self, z: float) -> tuple[float, float]:
         """The confidence interval that reaches `z` deviations to either side."""
-        return wilson(self.right / self.design, self.tried / self.design, z)
+        return wilson(self.right, self.tried, z)
 
     @property
     def refuted(self) -> bool:
@@ -111,7 +109,6 @@ class Outcome:
             "tried": self.tried,
             "accuracy": round(self.accuracy, 6),
             "interval": [round(low, 6), round(high, 6)],
-            "design_effect": round(self.design, 3),
             "counted": self.counted,
             "claim": self.claim,
             "refuted": self.refuted,

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def prior_counts(policy: Policy) -> Counts | None:
-    """Value -> count of the past from the policy's stream section; None when it names no file."""
-    prior = policy.stream.prior
-    return None if prior is None else read_prior(policy.path(prior.file), "stream.prior")
+    """Value -> count of the past from the policy's prior; None when it names no file."""
+    file = policy.prior.file if policy.prior is not None else None
+    return None if file is None else read_prior(policy.path(file), "prior")

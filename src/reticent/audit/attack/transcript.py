@@ -42,19 +42,6 @@ class Transcript:
     def __len__(self) -> int:
         return len(self.group)
 
-    def by_class(self) -> Transcript:
-        """The same with a value's code bound to its candidate list: groups that offer the same are one class."""
-        classes: dict[tuple[int, ...], int] = {}
-        width = len(self.values)
-        tagged = np.full_like(self.slots, -1)
-        for row, slots in enumerate(self.slots):
-            number = classes.setdefault(tuple(slots.tolist()), len(classes))
-            tagged[row] = np.where(slots >= 0, number * width + slots, -1)
-        tags, inverse = np.unique(np.append(tagged, -1), return_inverse=True)
-        slots = inverse[:-1].reshape(self.slots.shape) - 1
-        values = tuple(self.values[int(code) % width] for code in tags[1:])
-        return Transcript(self.group, self.opens, self.seq, self.qi, slots, values)
-
     def slot_of(self, truth: Sequence[str | None]) -> NDArray[np.int64]:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}

@@ -8,8 +8,8 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from reticent.disk import open_new, sync
 from reticent.errors import ConnectorError
-from reticent.release.folder import sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _draft(path: Path) -> Iterator[Path]:
     """A file of its owner's alone beside its place: renamed over it when it is on disk, gone if anything fails."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(open_new(draft))
         yield draft
         sync(draft)
         draft.replace(path)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows, typed
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError
 
@@ -35,7 +35,7 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
             break
         rows += piece.num_rows
         for start in range(0, piece.num_rows, options.batch_rows):
-            yield _typed(source.name, piece.slice(start, options.batch_rows), options)
+            yield typed(source.name, piece.slice(start, options.batch_rows), options)
     if not rows:
         raise no_rows(source.name)
 
@@ -94,19 +94,6 @@ def _checked(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, .
         if pa.types.is_nested(schema.field(column).type):
             raise DataError(f"{name}: column {column!r} is nested.", hint="Flatten it to one value per row.")
     return columns
-
-
-def _typed(name: str, batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    for place, field in enumerate(batch.schema):
-        target = options.types.get(field.name, field.type)
-        if target != field.type:
-            try:
-                batch = batch.set_column(place, field.name, batch.column(place).cast(target))
-            except pa.ArrowException:
-                raise DataError(
-                    f"{name}: column {field.name!r} cannot be read as {target}.", hint=f"It is {field.type} there."
-                ) from None
-    return batch
 
 
 @contextlib.contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.connectors.files import columnar, csv_read, ndjson_read
+from reticent.connectors.files import columnar, csv_read, excel_read, ndjson_read, stats_read
 from reticent.connectors.files.finite import check_finite
 from reticent.connectors.files.read_options import ReadOptions
 from reticent.connectors.files.sniff import Format, sniff_head
@@ -16,7 +16,14 @@ from reticent.connectors.files.source import SourceLike, opened
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-_READERS = {"csv": csv_read, "ndjson": ndjson_read, "parquet": columnar, "arrow": columnar}
+_READERS: dict[str, Any] = {
+    "csv": csv_read,
+    "ndjson": ndjson_read,
+    "parquet": columnar,
+    "arrow": columnar,
+    "excel": excel_read,
+    "stats": stats_read,
+}
 
 
 def read_table(

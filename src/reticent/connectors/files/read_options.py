@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
 
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
+Data = TypeVar("Data", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
@@ -50,3 +52,17 @@ def check_names(name: str, names: Sequence[str]) -> None:
 def no_rows(name: str) -> DataError:
     """The error for a table without rows."""
     return DataError(f"{name} has no rows.", hint="There is nothing to release; check the export that wrote it.")
+
+
+def typed(name: str, data: Data, options: ReadOptions) -> Data:
+    """The columns with the types the caller wants instead of the file's own."""
+    for place, column in enumerate(data.schema):
+        target = options.types.get(column.name, column.type)
+        if target != column.type:
+            try:
+                data = data.set_column(place, column.name, data.column(place).cast(target))
+            except pa.ArrowException:
+                raise DataError(
+                    f"{name}: column {column.name!r} cannot be read as {target}.", hint=f"It is {column.type} there."
+                ) from None
+    return data

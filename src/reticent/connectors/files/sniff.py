@@ -17,10 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
-from reticent.connectors.files.source import Opened, SourceLike, opened
+from reticent.connectors.files.archive import ZIP
+from reticent.connectors.files.magic import hint_for, kind_of, ole_kind
+from reticent.connectors.files.source import OLE, Opened, SourceLike, opened
+from reticent.connectors.files.stats_read import program_of
 from reticent.errors import DataError
 
 FormatName = Literal["csv", "ndjson", "parquet", "arrow"]
+# Read, never written.
+ReadName = FormatName | Literal["excel", "stats"]
 
 SUFFIXES: dict[str, FormatName] = {
     ".csv": "csv",
@@ -53,7 +58,7 @@ _ROWS_TO_GUESS_FROM = 50
 class Format:
     """How a file is written down; `bom` is the number of bytes to skip at its start."""
 
-    name: FormatName
+    name: ReadName
     encoding: str = "utf-8"
     delimiter: str = ","
     quote: str = '"'
@@ -73,6 +78,12 @@ def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
         return Format("parquet")
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return Format("arrow")
+    if source.workbook or program_of(head) is not None:
+        return Format("excel" if source.workbook else "stats")
+    if (kind := _kind(head)) == "excel":
+        return Format("excel")
+    if kind is not None:
+        raise DataError(f"{source.name} is {kind}, not a table.", hint=hint_for(kind))
     bom, guessed = _encoding(source.name, head) if encoding is None else (_bom_of(head, encoding), encoding)
     text = decode_head(source.name, head[bom:], guessed)
     file_format = Format("csv", encoding=guessed, bom=bom)
@@ -80,6 +91,12 @@ def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
         return replace(file_format, name="ndjson")
     delimiter = _delimiter(text)
     return replace(file_format, delimiter=delimiter, quote=_quote(text, delimiter))
+
+
+def _kind(head: bytes) -> str | None:
+    if head.startswith(ZIP):
+        return "a zip archive inside another archive"
+    return ole_kind(head) if head.startswith(OLE) else kind_of(head)
 
 
 def decode_head(name: str, head: bytes, encoding: str) -> str:
@@ -102,9 +119,7 @@ def wrong_encoding(name: str, line: int, encoding: str) -> DataError:
 
 
 def _suffix(source: Opened) -> FormatName | None:
-    if source.path is None:
-        return None
-    suffixes = [part for part in PurePath(source.path.name.lower()).suffixes if part != ".gz"]
+    suffixes = [part for part in PurePath(source.name.lower()).suffixes if part != ".gz"]
     return SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 

@@ -1,4 +1,7 @@
-"""Opening what the caller named: a path, ``-`` for standard input, or a binary stream; gzip is unpacked."""
+"""Opening what the caller named: a path, an address, ``-`` for standard input, or a binary stream.
+
+Gzip is unpacked, and so is the one file of a zip archive, or the one named after `!`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ import os
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from reticent.connectors.files.archive import ZIP, damaged, names, open_member, split
+from reticent.connectors.files.magic import hint_for, office_kind
+from reticent.connectors.files.places import is_place, open_place, refuse_unknown, shown
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ SourceLike = str | os.PathLike[str] | BinaryIO
 # Enough for any sane header and for some thousand rows to guess the dialect from.
 SAMPLE = 1 << 20
 _GZIP = b"\x1f\x8b"
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 class _Replay(io.RawIOBase):
@@ -47,12 +55,14 @@ class _Replay(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Opened:
-    """An open source: its name for messages, its first bytes, and the whole of it as a stream."""
+    """An open source: its name for messages, its first bytes, the whole of it as a stream; `inner` names a sheet."""
 
     name: str
     head: bytes
     stream: BinaryIO
     path: Path | None
+    inner: str | None = None
+    workbook: bool = False
 
     @property
     def whole(self) -> bool:
@@ -64,15 +74,37 @@ class Opened:
 def opened(source: SourceLike) -> Iterator[Opened]:
     """Open a source for one pass."""
     with contextlib.ExitStack() as stack:
-        name, path, raw = _raw(source, stack)
-        with read_errors(name):
+        outer, inner = split(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else (source, None)
+        there = replace(_unpacked(*_raw(outer, stack), stack), inner=inner)
+        if there.head.startswith(ZIP):
+            there = _unzipped(there, stack)
+        elif inner is not None and not there.head.startswith(OLE):
+            raise DataError(f"{there.name} holds one table only.", hint="Leave out what stands after the !.")
+        yield there
+
+
+def _unpacked(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.ExitStack) -> Opened:
+    with read_errors(name):
+        head = _read_fully(raw, SAMPLE)
+        if head.startswith(_GZIP):
+            raw = cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=_Replay(head, raw))))
             head = _read_fully(raw, SAMPLE)
-            if head.startswith(_GZIP):
-                raw = cast("BinaryIO", stack.enter_context(gzip.open(_Replay(head, raw))))
-                head = _read_fully(raw, SAMPLE)
-        if not head:
-            raise DataError(f"{name} is empty.", hint="Give a file with a header line and at least one row.")
-        yield Opened(name, head, cast("BinaryIO", _Replay(head, raw)), path)
+    if not head:
+        raise DataError(f"{name} is empty.", hint="Give a file with a header line and at least one row.")
+    return Opened(name, head, cast("BinaryIO", _Replay(head, raw)), path)
+
+
+def _unzipped(there: Opened, stack: contextlib.ExitStack) -> Opened:
+    """A workbook stays as it is; an archive gives one of its files."""
+    file = stack.enter_context(seekable(there))
+    kind = office_kind(names(there.name, file))
+    file.seek(0)
+    if kind == "excel":
+        return replace(there, stream=file, workbook=True)
+    if kind is not None and there.inner is None:
+        raise DataError(f"{there.name} is {kind}, not a table.", hint=hint_for(kind))
+    name, stream = open_member(there.name, file, there.inner, stack)
+    return _unpacked(name, None, stream, stack)
 
 
 @contextlib.contextmanager
@@ -80,6 +112,8 @@ def read_errors(name: str) -> Iterator[None]:
     """Say in our words what the system said about reading; its own words may carry more than they should."""
     try:
         yield
+    except zipfile.BadZipFile:
+        raise damaged(name) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise DataError(f"{name} is a damaged gzip file.", hint="Pack or copy it again.") from None
     except OSError as error:
@@ -98,7 +132,8 @@ def seekable(source: Opened) -> Iterator[BinaryIO]:
                 yield file
                 return
     with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(source.stream, copy)
+        with read_errors(source.name):
+            shutil.copyfileobj(source.stream, copy)
         copy.seek(0)
         yield cast("BinaryIO", copy)
 
@@ -107,6 +142,9 @@ def _raw(source: SourceLike, stack: contextlib.ExitStack) -> tuple[str, Path | N
     if isinstance(source, (str, os.PathLike)):
         if os.fspath(source) == "-":
             return "standard input", None, sys.stdin.buffer
+        if is_place(os.fspath(source)):
+            return shown(os.fspath(source)), None, stack.enter_context(open_place(os.fspath(source)))
+        refuse_unknown(os.fspath(source))
         path = Path(source)
         if path.is_dir():
             raise DataError(f"{path} is a directory.", hint="Name a file in it.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import resource
 import selectors
 import socket
 from dataclasses import dataclass, field
@@ -220,6 +219,10 @@ def message_name(frame: bytes) -> str:
 
 def _most() -> int:
     """How many senders may be connected: some descriptors are left for the store and the sink."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return _SENDERS
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, min(_SENDERS, limit - _RESERVE))
 

@@ -6,14 +6,15 @@ import contextlib
 import signal
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
-from reticent.connectors.shards import sharded
-from reticent.engine.rng import Rng
+from reticent.connectors.shards import check_shards, pin_shards
 from reticent.publication.stream import StreamPublication
+from reticent.publication.stream_publication import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -60,13 +61,15 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     """
     source, sink = Address.parse(source_url), Address.parse(sink_url)
     settings = settings or Settings()
-    rules = sharded(policy)
+    check_shards(policy)
     name = f"kafka {source.topic} {settings.group}"
-    store.register(name, policy_hash=rules.hash)
-    rng = Rng(store.key(name)) if seed is None else Rng.from_seed(seed)
+    store.register(name, policy_hash=policy.hash)
+    rng = keys_of(policy, store, name, seed=seed)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
-    worker = Worker(Job(source, sink, state, rules, rng, settings, lambda bad: bury(store, name, bad)))
+    pin = partial(pin_shards, policy, store, name)
+    pin(state.shards)
+    worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin))
     began = time.monotonic()
     goals = _ends(source) if until_end else {}
     with _signals() as stopped:
@@ -77,7 +80,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
             return not until_end or not _reached(worker, goals)
 
         worker.run(on)
-    claims = StreamPublication(rules, rng=rng).engine.guarantee.claims
+    claims = StreamPublication(policy, rng=rng).engine.guarantee.claims
     return Summary(worker.published, worker.dead, time.monotonic() - began, claims)
 
 

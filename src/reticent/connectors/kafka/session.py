@@ -69,7 +69,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker does: from where to where, under which policy, and where dead letters go."""
+    """What a worker does: from where to where, under which policy, where dead letters go, and who knows how many shards there are."""
 
     source: Address
     sink: Address
@@ -78,6 +78,7 @@ class Job:
     rng: Rng
     settings: Settings
     bury: Callable[[list[DeadLetter]], None]
+    pin: Callable[[int], None]
 
 
 @dataclass
@@ -95,6 +96,7 @@ class Held:
     shard: StreamPublication
     position: int
     journaled: int = 0
+    described: bool = False
 
 
 class Session:
@@ -179,6 +181,7 @@ class Session:
             numbers = [taken.partition for taken in partitions]
             if numbers and max(numbers) >= self._job.state.shards:
                 self._job.state.prepare(self._job.source, self._job.sink)
+                self._job.pin(self._job.state.shards)
             self._take_over(numbers)
         except ReticentError as error:
             self._failure = error
@@ -209,7 +212,7 @@ class Session:
         before = shard.engine.counts.rows_in
         for entry in saved.journal:
             shard.replay(entry)
-        return Held(shard, saved.position or 0, shard.engine.counts.rows_in - before)
+        return Held(shard, saved.position or 0, shard.engine.counts.rows_in - before, described=not saved.empty)
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         for gone in partitions:
@@ -291,11 +294,16 @@ class Session:
         released = held.shard.take(batch, offsets[batch.rows])
         held.position = messages[-1][0] + 1
         held.journaled += released.records
-        for line in released.lines.splitlines():
+        for line in self._told(held) + released.lines.splitlines():
             _send(self._producer, self._job.sink.topic, line, partition)
         part = _Part(partition, released.records, len(batch.bad))
         self._remember(held, partition, released.journal, part)
         return part
+
+    def _told(self, held: Held) -> list[bytes]:
+        """The codebook, before the first line of a partition."""
+        described, held.described = held.described, True
+        return [] if described else [held.shard.codebook().rstrip()]
 
     def _remember(self, held: Held, partition: int, journal: bytes | None, part: _Part) -> None:
         """Writes the journal of the batch, or a snapshot when the journal has grown long."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.generalised import check_columns, check_counts, unchecked
+from reticent.audit.generalised import check_columns, check_counts, hidden, seen, suppressed_share, unchecked
 from reticent.audit.groups import Groups, codes, numbered
 from reticent.audit.legal import illegal
 from reticent.audit.published import text_table
-from reticent.audit.requirements import check_l, check_size, check_t, demanded, reference_of, requirements
+from reticent.audit.requirements import check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.connectors.spark.collapse import collapse
 
@@ -37,7 +37,9 @@ def verify(release: SparkRelease, policy: Policy) -> Verdict:
     shown = [name for name in policy.sensitive if name in names]
     published, times = collapse(release.frame, [*quasi, *shown])
     data, counts = text_table(published), times.astype(np.int64)
-    rules = list(dict.fromkeys(requirements(release.guarantee.claims) + demanded(policy)))
+    claims = release.guarantee.claims
+    several = any(requirement.model != "k" for requirement in of_persons(claims)) and policy.person is not None
+    rules = seen(requirements(claims) + demanded(policy, persons=several))
     rows, size = numbered(data, quasi)
     findings = [check_columns(data, policy.released, policy)]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
@@ -52,7 +54,7 @@ def verify(release: SparkRelease, policy: Policy) -> Verdict:
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{name}' is not published") for r in deep]
     findings += check_counts(vars(release.counts), int(counts.sum()), policy.privacy.suppression)
-    return Verdict(tuple(findings), (), unchecked(release.guarantee.claims))
+    return Verdict(tuple(findings), (), unchecked(claims) + hidden(claims))
 
 
 def _legal(data: pa.Table, name: str, policy: Policy) -> Finding:
@@ -74,5 +76,6 @@ def _histograms(
 def _deep(groups: Groups, requirement: Requirement, release: SparkRelease, policy: Policy, name: str) -> Finding:
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")
-    reference = reference_of(release.explain, name) or groups.totals()
-    return check_t(groups, requirement, reference, policy, name)
+    counts = release.counts
+    slack = suppressed_share(counts.rows_in, counts.suppressed)
+    return check_t(groups, requirement, groups.totals(), policy, name, slack=slack)

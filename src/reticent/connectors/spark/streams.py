@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.shards import MOST_SHARDS, shard_of, sharded
+from reticent.connectors.shards import MOST_SHARDS, check_shards, pin_shards, shard_of
 from reticent.connectors.spark.collapse import column
 from reticent.connectors.spark.workplace import Carried
-from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
+from reticent.publication.stream_publication import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+    from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.store import Store
 
@@ -47,17 +48,20 @@ class Stream:
     Args:
         policy: the policy of the stream.
         store: holds the secret key; the same store for every start of the stream.
-        shards: how many; may grow from one start to the next.
+        shards: how many; the same for every start of a stream under the veil, where others may grow.
         seed: instead of the store's key, for tests only.
     """
 
     def __init__(self, policy: Policy, store: Store, *, shards: int = SHARDS, seed: int | None = None) -> None:
         if not 0 < shards <= MOST_SHARDS:
             raise PolicyError("The number of shards is out of range.", hint=f"Choose from 1 to {MOST_SHARDS}.")
-        rules = sharded(policy)
-        store.register(_NAME, policy_hash=rules.hash)
-        self._rng = Rng(store.key(_NAME)) if seed is None else Rng.from_seed(seed)
-        self._carried, self._shards = Carried.pack(rules), shards
+        check_shards(policy)
+        store.register(_NAME, policy_hash=policy.hash)
+        pin_shards(policy, store, _NAME, shards)
+        self._rng = keys_of(policy, store, _NAME, seed=seed)
+        self._carried, self._shards = Carried.pack(policy), shards
+        self.codebook = StreamPublication(policy, rng=self._rng).codebook()
+        """What recipients need to read the lines."""
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
         """The published lines of a streaming frame: shard, number within the shard, kind ("line" or "dead"), line.

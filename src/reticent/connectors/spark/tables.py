@@ -22,11 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.audit import persons
+from reticent.audit.published import Published, text_table
 from reticent.connectors.spark.collapse import collapse, column
 from reticent.connectors.spark.judge import verify
 from reticent.engine.table.encoded_table import EncodedTable, claims
-from reticent.engine.table.generalised import AGAINST, NOT_COVERED
-from reticent.engine.table.optimal import search
+from reticent.engine.table.generalised import AGAINST, not_covered
+from reticent.engine.table.levels import Levels
+from reticent.engine.table.optimal import full_domain, search
+from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
 from reticent.publication.gate import refuse_refuted
 from reticent.release import Counts, Guarantee
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame
 
+    from reticent.audit.verdict import Verdict
+    from reticent.engine.table.generalised import Outcome
     from reticent.policy import Policy
     from reticent.policy.hierarchy import Ladder
 
@@ -77,23 +83,64 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     """Searches, applies and checks a release; what comes back is evaluated by Spark when it is written."""
     _check(frame, policy)
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
-    distinct, times = collapse(frame, [*policy.quasi, *guarded])
+    people = [policy.person] if policy.person is not None and _several(frame, policy.person) else []
+    distinct, times = collapse(frame, [*policy.quasi, *guarded, *people])
     if not len(times):
         raise DataError("The table has no rows.", hint="Give a frame with at least one row.")
-    encoded = EncodedTable.from_table(policy, distinct, times)
-    node = search(encoded, weights=encoded.weights)
-    levels = [int(level) for level in node["levels"]]
-    lost = np.asarray(encoded.collapsed.classes(encoded.model, levels) < 0)
+    if people:  # a person's records count one by one; there are about as many as combinations
+        distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
+        times = np.ones(distinct.num_rows, dtype=np.uint32)
+    encoded = EncodedTable.from_table(policy, distinct, None if people else times)
+    outcome = settled(encoded, _found)
+    levels, lost = [int(a.level) for a in outcome.attributes.values() if isinstance(a, Levels)], outcome.suppressed
     release = SparkRelease(
-        frame=_apply(frame, encoded, levels, lost),
-        guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED),
+        frame=_apply(frame, encoded, levels, lost, distinct if people else None),
+        guarantee=Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy)),
         counts=_counts(times, lost),
         policy_hash=policy.hash,
         metrics=_metrics(encoded, levels, lost, times),
-        explain=_story(encoded, node, levels, times),
+        explain=_story(encoded, outcome, levels, lost, times),
     )
     refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
+    if people:
+        refuse_refuted(_persons(release, policy, outcome, distinct))
     return release
+
+
+def _found(encoded: EncodedTable) -> Outcome:
+    return full_domain(encoded, search(encoded, weights=encoded.weights), METHOD)
+
+
+def _several(frame: DataFrame, person: str) -> bool:
+    """Whether somebody has several records; records without a person are refused."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    owner = F.col(column(person))
+    nobody = frame.filter(owner.isNull()).count()
+    if nobody:
+        raise DataError(
+            f"Column '{person}': {nobody:,} records have no person.",
+            hint="Fill the column, or leave those records out.",
+        )
+    return bool(frame.groupBy(owner).count().filter(F.col("count") > 1).limit(1).count())
+
+
+def _persons(release: SparkRelease, policy: Policy, outcome: Outcome, distinct: pa.Table) -> Verdict:
+    """The judge's word on the claims of persons, on the counts that Spark has brought."""
+    rows = np.flatnonzero(~outcome.suppressed)
+    labels = {name: outcome.attributes[name].labels(rows) for name in policy.quasi}
+    values = {n: distinct.column(n).take(pa.array(rows)) for n in policy.sensitive if n in distinct.column_names}
+    published = Published(
+        name="",
+        shape=release.shape,
+        kind=release.kind,
+        method=METHOD,
+        tables={"data": text_table(pa.table(labels | values))},
+        claims=release.guarantee.claims,
+        counts=vars(release.counts),
+        explain=release.explain,
+    )
+    return persons.judge(published, policy, persons.Input(distinct, rows))
 
 
 def _check(frame: DataFrame, policy: Policy) -> None:
@@ -101,16 +148,27 @@ def _check(frame: DataFrame, policy: Policy) -> None:
         raise PolicyError(f"Spark releases tables by method {METHOD} only.", hint=f"Write table: {{method: {METHOD}}}.")
     if len(set(frame.columns)) < len(frame.columns):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
+    if policy.persons is not None and policy.persons.records != "all":
+        raise PolicyError(
+            "Spark releases all records of a person.", hint="Choose one per person in the frame, or write records: all."
+        )
     policy.check_columns(frame.columns)
 
 
-def _apply(frame: DataFrame, encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_]) -> DataFrame:
+def _apply(
+    frame: DataFrame,
+    encoded: EncodedTable,
+    levels: list[int],
+    lost: npt.NDArray[np.bool_],
+    people: pa.Table | None,
+) -> DataFrame:
     """Recodes every quasi-identifier by a join with its ladder, then leaves the violating classes out."""
     from pyspark.sql import functions as F  # noqa: N812
 
     policy, spark = encoded.policy, frame.sparkSession
     shown = [name for name in policy.columns if name in policy.released]
-    out = frame.select(*[column(name) for name in shown])
+    owner = [policy.person] if people is not None and policy.person is not None else []
+    out = frame.select(*[column(name) for name in [*shown, *owner]])
     for name, level in zip(encoded.quasi, levels, strict=True):
         ladder = encoded.ladders[name]
         if level == ladder.height:
@@ -120,8 +178,9 @@ def _apply(frame: DataFrame, encoded: EncodedTable, levels: list[int], lost: npt
             joined = out.join(F.broadcast(pairs), F.col(column(name)).eqNullSafe(F.col(_LEAF)), "inner")
             out = joined.withColumn(name, F.col(_LABEL)).drop(_LEAF, _LABEL)
     if lost.any():
-        violating = spark.createDataFrame(_classes(encoded, levels, lost))
-        same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(encoded.quasi)]
+        violating = spark.createDataFrame(_classes(encoded, levels, lost, people))
+        keys = [*encoded.quasi, *owner]
+        same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(keys)]
         condition = same[0]
         for more in same[1:]:
             condition &= more
@@ -135,12 +194,16 @@ def _pairs(ladder: Ladder, level: int) -> pa.Table:
     return pa.table({_LEAF: ladder.labels[0], _LABEL: labels})
 
 
-def _classes(encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_]) -> pa.Table:
-    """The published quasi-identifiers of the classes that violate the policy, each once."""
+def _classes(
+    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], people: pa.Table | None
+) -> pa.Table:
+    """The published quasi-identifiers of the classes that violate the policy, each once, or of the persons in them."""
     columns = {}
     for i, (name, level) in enumerate(zip(encoded.quasi, levels, strict=True)):
         ladder = encoded.ladders[name]
         columns[f"__{i}"] = ladder.labels[level].take(pa.array(ladder.tables[level][encoded.codes(name)[lost]]))
+    if people is not None and encoded.policy.person is not None:
+        columns[f"__{len(levels)}"] = people.column(encoded.policy.person).filter(pa.array(lost))
     table = pa.table(columns)
     return table.group_by(table.column_names).aggregate([])
 
@@ -162,30 +225,19 @@ def _metrics(
 
 
 def _story(
-    encoded: EncodedTable, node: dict[str, Any], levels: list[int], times: npt.NDArray[np.uint32]
+    encoded: EncodedTable,
+    outcome: Outcome,
+    levels: list[int],
+    lost: npt.NDArray[np.bool_],
+    times: npt.NDArray[np.uint32],
 ) -> dict[str, Any]:
-    account: dict[str, Any] = {
-        "attributes": {
-            name: {"level": level, "height": encoded.ladders[name].height}
-            for name, level in zip(encoded.quasi, levels, strict=True)
-        },
-        "loss": encoded.policy.table.loss,
-        "score": node["score"],
-        "suppressed": int(node["suppressed"]),
-        "classes": int(node["classes"]),
-        "combinations": len(encoded.collapsed),
-        "nodes": {"lattice": encoded.collapsed.nodes, "checked": int(node["checked"])},
-        "optimal": bool(node["complete"]),
-        "bound": node["bound"],
+    attributes = {
+        name: {"level": level, "height": encoded.ladders[name].height}
+        for name, level in zip(encoded.quasi, levels, strict=True)
     }
-    if encoded.policy.privacy.t is not None:
-        account["reference"] = {name: _reference(encoded, name, times) for name in encoded.policy.sensitive}
-    return account
-
-
-def _reference(encoded: EncodedTable, name: str, times: npt.NDArray[np.uint32]) -> list[list[Any]]:
-    """The distribution the classes are compared with: that of the whole input."""
-    words = encoded.columns.dictionaries[name]
-    counts = np.bincount(encoded.codes(name), weights=times, minlength=len(words)).astype(np.int64)
-    values = words.values.cast(pa.string()).to_pylist()
-    return sorted(([value, int(n)] for value, n in zip(values, counts, strict=True)), key=lambda pair: pair[0] or "")
+    return {
+        "attributes": attributes,
+        "suppressed": int(times[lost].sum(dtype=np.int64)),
+        "combinations": len(encoded.collapsed),
+        **outcome.explain,
+    }

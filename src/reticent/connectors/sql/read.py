@@ -1,7 +1,11 @@
-"""A query's rows as Arrow batches: PostgreSQL through ADBC, SQLite through the standard library; both read-only."""
+"""A query's rows as Arrow batches, always read-only: PostgreSQL through ADBC, SQLite through the standard library.
+
+DuckDB and MySQL are in files of their own.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,9 +31,9 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
     """The rows of a query, batch by batch.
 
     Args:
-        source: a URL, `postgresql://...` or `sqlite:///file.db`; a query in it wins over `query`.
+        source: a URL as the package says; a query in it wins over `query`.
         query: one SELECT.
-        batch_rows: most rows of a batch (SQLite; PostgreSQL's driver chooses by bytes).
+        batch_rows: most rows of a batch (PostgreSQL's driver chooses by bytes).
 
     Raises:
         PolicyError: there is no query.
@@ -42,7 +46,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         raise PolicyError(
             "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
-    reader = _sqlite(base, statement, batch_rows) if base.dialect == "sqlite" else _postgres(base, statement)
+    reader = _READERS[base.dialect](base, statement, batch_rows)
     rows = 0
     with closing(reader):
         for batch in reader:
@@ -58,7 +62,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
 
 
 @contextmanager
-def _refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+def refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     """The driver's own words may quote cells and addresses; its kind of error does not."""
     try:
         yield
@@ -71,7 +75,7 @@ def _refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[N
         ) from None
 
 
-def _postgres(base: SqlSource, query: str) -> Generator[pa.RecordBatch]:
+def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
     try:
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
@@ -79,14 +83,14 @@ def _postgres(base: SqlSource, query: str) -> Generator[pa.RecordBatch]:
         raise ConnectorError(
             "PostgreSQL needs a driver.", hint="Install it: pip install 'reticent[postgres]'."
         ) from None
-    with _refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
+    with refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
-            yield _plain(batch)
+            yield plain_types(batch)
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+def plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Types the engines know: what PostgreSQL alone knows (numeric, uuid, ...) arrives as text."""
     arrays = []
     for column in batch.columns:
@@ -102,22 +106,27 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after sqlite:///.")
     with (
-        _refused(base, (sqlite3.Error, sqlite3.Warning)),
+        refused(base, (sqlite3.Error, sqlite3.Warning)),
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
     ):
         link.set_authorizer(_only_reading)
         cursor = link.execute(query)
-        names = [column[0] for column in cursor.description or ()]
-        if not names:
-            raise PolicyError("The query is no SELECT.", hint="Write a query that gives rows.")
-        types: list[pa.DataType] | None = None
-        while rows := cursor.fetchmany(batch_rows):
-            columns = list(zip(*rows, strict=True))
-            types = types or [_data_type(column) for column in columns]
-            arrays = [
-                _array(name, column, data_type) for name, column, data_type in zip(names, columns, types, strict=True)
-            ]
-            yield pa.record_batch(arrays, names=names)
+        yield from cursor_batches(cursor, batch_rows)
+
+
+def cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
+    """The rows of a cursor whose driver gives cells of Python."""
+    names = [column[0] for column in cursor.description or ()]
+    if not names:
+        raise PolicyError("The query is no SELECT.", hint="Write a query that gives rows.")
+    types: list[pa.DataType] | None = None
+    while rows := cursor.fetchmany(batch_rows):
+        columns = list(zip(*rows, strict=True))
+        types = types or [_data_type(column) for column in columns]
+        arrays = [
+            _array(name, column, data_type) for name, column, data_type in zip(names, columns, types, strict=True)
+        ]
+        yield pa.record_batch(arrays, names=names)
 
 
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
@@ -129,13 +138,17 @@ def _only_reading(action: int, *_: str | None) -> int:
 
 
 def _data_type(column: Sequence[Any]) -> pa.DataType:
-    """SQLite types values, not columns: the first batch decides, and text holds what mixes."""
+    """Such drivers type values, not columns: the first batch decides, and text holds what mixes."""
     types = {type(cell) for cell in column} - {type(None)}
     if bytes in types:
         raise DataError("The query gives a column of bytes.", hint="Cast it to text in the query.")
     if types == {int}:
         return pa.int64()
-    return pa.float64() if types and types <= {int, float} else pa.string()
+    if types and types <= {int, float}:
+        return pa.float64()
+    if types == {dt.date}:
+        return pa.date32()
+    return pa.timestamp("us") if types == {dt.datetime} else pa.string()
 
 
 def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array:
@@ -147,3 +160,18 @@ def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array
         raise DataError(
             f"The query: column {name!r} changes its type within the answer.", hint="Cast it to text in the query."
         ) from None
+
+
+def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
+    from reticent.connectors.sql.duckdb_read import batches
+
+    return batches(base, query, batch_rows)
+
+
+def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
+    from reticent.connectors.sql.mysql_read import batches
+
+    return batches(base, query, batch_rows)
+
+
+_READERS = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb, "mysql": _mysql}

@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 from reticent.errors import PolicyError
 
 _POSTGRES = ("postgresql", "postgres")
+_MYSQL = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
+_FILES = ("sqlite", "duckdb")
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -25,13 +27,13 @@ class SqlSource:
 
     @property
     def path(self) -> Path:
-        """The file of a SQLite database."""
+        """The file of a SQLite or DuckDB database."""
         return Path(self.url)
 
 
 def is_sql(source: object) -> bool:
     """Whether a source is the URL of a database."""
-    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, "sqlite")
+    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_MYSQL, *_FILES)
 
 
 def parse(source: str) -> SqlSource:
@@ -49,10 +51,12 @@ def parse(source: str) -> SqlSource:
         if not _NAME.match(table):
             raise PolicyError("The table of the URL is no plain name.", hint="Write ?table=name or ?table=schema.name.")
         query = f"SELECT * FROM {table}"  # noqa: S608 - a plain name, checked above
-    if parts.scheme.lower() == "sqlite":
+    dialect = parts.scheme.lower()
+    if dialect in _FILES:
         if parts.netloc or len(parts.path) < 2:
-            raise PolicyError("A SQLite URL has three slashes and a file.", hint="Write sqlite:///file.db.")
+            raise PolicyError(f"A {dialect} URL has three slashes and a file.", hint=f"Write {dialect}:///file.db.")
         file = unquote(parts.path[1:])
-        return SqlSource("sqlite", file, file, query, table)
-    url = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(settings), ""))
-    return SqlSource("postgresql", parts.path.lstrip("/") or "postgresql", url, query, table)
+        return SqlSource(dialect, file, file, query, table)
+    dialect, driver = ("mysql", "mysql+pymysql") if dialect in _MYSQL else ("postgresql", "postgresql")
+    url = urlunsplit((driver, parts.netloc, parts.path, urlencode(settings), ""))
+    return SqlSource(dialect, parts.path.lstrip("/") or dialect, url, query, table)

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.connectors.sql.url import parse
+from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
+from reticent.read.load import parts_of
 from reticent.release.folder import read
+from reticent.release.types import typed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +26,16 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
-    """Writes every table of a release folder as `name_table`, and its manifest as `name_manifest`; says which tables.
+    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables.
 
     Raises:
         ConnectorError: one of the tables exists, or the database cannot be written.
     """
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts, _ = read(folder)
+    about_release, parts, documents = _stream(folder) if folder.is_file() else read(folder)
+    codebook = documents.get("codebook", {})
+    parts = {part: typed(data, codebook.get("columns", ())) for part, data in parts.items()}
     engine = sa.create_engine(_address(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
@@ -45,6 +50,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
                 for batch in data.to_batches(max_chunksize=_ROWS):
                     if batch.num_rows:
                         link.execute(sa.insert(table), batch.to_pylist())
+            about_release |= {"documents": documents}
             link.execute(sa.insert(about), [{"manifest": json.dumps(about_release, sort_keys=True)}])
     except sa.exc.SQLAlchemyError as error:
         # Its message carries the rows it was given.
@@ -57,8 +63,21 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     return tuple(catalogue.tables)
 
 
+def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
+    """A stream's file as the tables of a release."""
+    parts = parts_of(file)
+    files = {f"{name}.csv": "" for name in parts.tables}
+    documents = {"codebook": dict(parts.codebook)} | ({"veil": dict(parts.veil)} if parts.veil else {})
+    return {"shape": parts.shape, "kind": parts.kind, "files": files}, dict(parts.tables), documents
+
+
 def _address(url: str) -> sa.URL:
     base = parse(url)
+    if base.dialect not in ("sqlite", "postgresql"):
+        raise PolicyError(
+            f"Releases are not written to {base.dialect}.",
+            hint="Write to postgresql:// or sqlite:///, or use the folder.",
+        )
     if base.dialect == "sqlite":
         if not base.path.exists():
             _private(base.path)
@@ -69,7 +88,7 @@ def _address(url: str) -> sa.URL:
 def _private(path: Path) -> None:
     """A new database belongs to its owner alone, as every file does that is written here."""
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(open_new(path))
     except OSError as error:
         raise ConnectorError(
             f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the folder and its permissions."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from reticent.disk import open_private
 from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def dead_letters_to(path: Path, known: Iterable[DeadLetter]) -> Iterator[Callable[[int, str, bytes], None]]:
     """Writes a file anew, those that are known first, so that it holds every dead letter once; takes more while open."""
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     except OSError as error:
         raise ConnectorError(
             f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the path."

@@ -49,8 +49,12 @@ class Progress:
         if "sau" in metrics:
             shown += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
             shown += f", forced open {metrics['forced_open_rate']:.3f}"
-            if metrics.get("alarms"):
-                shown += f", {metrics['alarms']:.0f} drift alarms"
+        elif "persons" in metrics:
+            shown += f", {metrics['persons']:,.0f} persons"
+            if "eta" in metrics:
+                shown += f", {metrics['eta']:.1%} of the values not offered"
+            if metrics.get("alarm"):
+                shown += ": the prior no longer fits"
         else:
             shown += f", {metrics.get('held', 0):,.0f} held"
         sys.stderr.write("\r\x1b[2K" + shown + ("\n" if final else ""))

@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from reticent.audit.published import CODEBOOK
+from reticent.connectors.files.atomic import write_text
+from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
 
 
@@ -20,9 +23,20 @@ class FileSink:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise _failed(str(path), error) from None
+
+    def describe(self, codebook: bytes) -> None:
+        """Writes the codebook beside the file, wholly or not at all."""
+        place = self._path.with_name(self._path.name + CODEBOOK)
+        if place.is_file():
+            known = place.read_bytes()
+            if known == codebook:
+                return
+            if not known.startswith(b'{"type":"codebook"'):
+                raise taken(place)
+        write_text(place, codebook.decode())
 
     def resume(self, sent: int, waiting: int) -> None:
         """Cuts off what was written and never confirmed; it is stored, so more than that is not ours to cut."""
@@ -39,13 +53,13 @@ class FileSink:
 
     def _ours(self) -> bool:
         """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
-        return os.pread(self._fd, 8, 0) in (b'{"type":', b"")
+        return read_at(self._fd, 8, 0) in (b'{"type":', b"")
 
     def write(self, payload: bytes) -> None:
         """Writes and waits until the disk has it."""
         try:
             _write_all(self._fd, payload)
-            os.fdatasync(self._fd)
+            sync_data(self._fd)
         except OSError as error:
             raise _failed(str(self._path), error) from None
 
@@ -65,6 +79,9 @@ def taken(path: Path) -> ConnectorError:
 
 class StandardOutput:
     """Standard output; after a crash the last batch may come twice, byte for byte the same."""
+
+    def describe(self, codebook: bytes) -> None:
+        """Nothing stands beside a pipe."""
 
     def resume(self, sent: int, waiting: int) -> None:
         """A pipe cannot be cut back."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import select
 import stat
 import sys
 
 from reticent.connectors.fingerprint import fingerprint
+from reticent.disk import open_private, ready, widen_pipe
 from reticent.errors import ConnectorError
 
 BLOCK = 4 << 20
-_PIPE = 1 << 20
 
 
 class FileSource:
@@ -26,7 +23,7 @@ class FileSource:
         self.name = "standard input" if name == "-" else name
         self._wake, self._block = wake, block
         try:
-            self._fd = os.dup(sys.stdin.fileno()) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = os.dup(sys.stdin.fileno()) if name == "-" else open_private(name, os.O_RDONLY)
             kind = os.fstat(self._fd).st_mode
             self.regular = stat.S_ISREG(kind)
         except OSError as error:
@@ -38,9 +35,7 @@ class FileSource:
             raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
         self._skip = 0
         if not self.regular:
-            # A larger pipe lets the writer go on while a batch is committed.
-            with contextlib.suppress(OSError, AttributeError):
-                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE)
+            widen_pipe(self._fd)  # the writer goes on while a batch is committed
 
     def skip(self, offset: int) -> None:
         """Leaves out what was read before; called before the first read."""
@@ -67,12 +62,11 @@ class FileSource:
         if self.regular:
             return self._some(self._block)
         watched = [self._fd] if self._wake is None else [self._fd, self._wake]
-        ready, _, _ = select.select(watched, [], [])
-        if self._wake in ready:
+        if self._wake in ready(watched):
             return None
         parts = [self._some(self._block)]
         size = len(parts[0])
-        while parts[-1] and size < self._block and select.select([self._fd], [], [], 0)[0]:
+        while parts[-1] and size < self._block and ready([self._fd], 0):
             parts.append(self._some(self._block - size))
             size += len(parts[-1])
             if not parts[-1]:

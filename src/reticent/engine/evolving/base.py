@@ -20,7 +20,7 @@ from reticent.errors import DataError, GuaranteeError, InternalError, PolicyErro
 from reticent.release import Counts, Guarantee, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -59,7 +59,9 @@ class EvolvingPublisher(Publisher):
         super().__init__(policy, rng=rng)
         self.sensitive, self.name = _roles(policy)
         self.l = policy.l_of(self.kind)
-        self.records = Records([*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive)
+        self.records = Records(
+            [*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive, shown=self._width()
+        )
         self.publications = 0
         self.step = 0
         self.witness: Witness | None = None
@@ -67,8 +69,24 @@ class EvolvingPublisher(Publisher):
 
     # -- what a method does -------------------------------------------------------------------------------------
 
+    def _width(self) -> int:
+        """Bytes per record that a method keeps of what it showed."""
+        return 0
+
+    def _notice(self, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at more than the codes
+        """What a method must know of a batch beside its codes; refuses before anything is changed."""
+        return None
+
+    def _notice_again(self, rows: Rows, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
+        """The same for an update of rows."""
+        return self._notice(batch)
+
+    def _sign(self, rows: Rows, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
+        """Keyed hashes of rows."""
+        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+
     @abstractmethod
-    def _admit(self, rows: Rows) -> tuple[Rows, Change]:
+    def _admit(self, rows: Rows, notes: Any) -> tuple[Rows, Change]:
         """Gives new rows a class; the rows whose class changed, and what was done."""
 
     @abstractmethod
@@ -76,7 +94,7 @@ class EvolvingPublisher(Publisher):
         """Takes rows out of their classes, before they are forgotten."""
 
     @abstractmethod
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Any) -> tuple[Rows, Change]:
         """Gives live rows new codes."""
 
     @abstractmethod
@@ -93,6 +111,17 @@ class EvolvingPublisher(Publisher):
     def needs(self, change: pa.Table) -> Named | None:  # noqa: ARG002 - for methods that can do with less
         """Whose records must be loaded before a change is made; None: all of them."""
         return None
+
+    def forgotten(self, change: pa.Table) -> list[str]:  # noqa: ARG002 - for methods that remember persons
+        """Keys of the persons of a change whose memory, if there is one, must be recalled before it is made."""
+        return []
+
+    def recall(self, memories: Mapping[str, bytes]) -> None:
+        """Takes up what `memories` gave of some persons."""
+
+    def memories(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[str, bytes]:  # noqa: ARG002 - see above
+        """What is remembered of some persons or of all, whether or not they have records still; by key."""
+        return {}
 
     def named(self, change: pa.Table) -> Named:
         """The persons and records that a change names."""
@@ -116,13 +145,14 @@ class EvolvingPublisher(Publisher):
         batch = check_batch(batch, self.policy)
         persons, names = self._identities(batch)
         self._refuse_known(names)
+        notes = self._notice(batch)
         codes = self.records.encode(batch)
         rows = self.records.allocate(len(codes))
         self.records.codes[rows] = codes
         self.records.bind(rows.tolist(), persons, names)
-        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        self._sign(rows, notes)
         self._tick()
-        moved, change = self._admit(rows)
+        moved, change = self._admit(rows, notes)
         return replace(change, inserted=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
@@ -149,9 +179,10 @@ class EvolvingPublisher(Publisher):
                 "An update gives a record to another person; nothing was changed.",
                 hint="Delete the record and insert a new one.",
             )
+        notes = self._notice_again(rows, batch)
         codes = self.records.encode(batch)
         self._tick()
-        moved, change = self._revise(rows, codes)
+        moved, change = self._revise(rows, codes, notes)
         return replace(change, updated=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
 
     def apply(self, batch: pa.Table) -> Change:
@@ -183,7 +214,7 @@ class EvolvingPublisher(Publisher):
             raise GuaranteeError(
                 f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
                 "a reader who subtracts one from the next learns values of single persons.",
-                hint="Use the method sealed; or let the judge decide about one more with --again.",
+                hint="Use the method veil; or let the judge decide about one more with --again.",
             )
         if self.records.unseen:
             raise InternalError("A table that is loaded in part cannot be published.")
@@ -193,8 +224,8 @@ class EvolvingPublisher(Publisher):
         rows = rows[self.records.classes[rows] != NONE]
         if not len(rows):
             raise GuaranteeError(
-                f"No class with l = {self.l} can be formed; nothing was published.",
-                hint="Insert records with more different sensitive values, or lower l in the policy.",
+                f"There are no records that can be published with l = {self.l}; nothing was published.",
+                hint="Insert records; under a method with groups, with more different sensitive values.",
             )
         release = self._publish(rows)
         self.publications, self._figures = self.publications + 1, dict(release.metrics)

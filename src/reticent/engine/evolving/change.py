@@ -15,6 +15,10 @@ def _none() -> npt.NDArray[np.uint32]:
     return np.empty(0, dtype=np.uint32)
 
 
+def _nobody() -> npt.NDArray[np.uint64]:
+    return np.empty(0, dtype=np.uint64)
+
+
 @dataclass(frozen=True, repr=False)
 class Change:
     """Counts for people, and the rows whose stored state changed, for the store.
@@ -26,6 +30,7 @@ class Change:
         held: records held back now, after this change.
         written: rows that are new or changed in any way.
         removed: rows that are gone.
+        persons: keyed hashes of those of whom something else is remembered now.
     """
 
     inserted: int = 0
@@ -37,6 +42,7 @@ class Change:
     held: int = 0
     written: npt.NDArray[np.uint32] = field(default_factory=_none)
     removed: npt.NDArray[np.uint32] = field(default_factory=_none)
+    persons: npt.NDArray[np.uint64] = field(default_factory=_nobody)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""
@@ -56,6 +62,7 @@ class Change:
             relocated=self.relocated + later.relocated,
             written=np.setdiff1d(np.union1d(self.written, later.written), later.removed),
             removed=removed,
+            persons=np.union1d(self.persons, later.persons),
         )
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ Not covered: a second publication. Whoever subtracts one from the next learns th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from reticent.engine.evolving.records import NONE
 from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.uint32]
 
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a second publication: safe for one publication only",
-    "whether a person is in the table",
     "values more frequent than 1/l inside a class",
-    "a reader who knows sensitive values of other persons in the same class",
 )
 
 
@@ -48,7 +47,7 @@ class ClusterPublisher(EvolvingPublisher):
         scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
         self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
 
-    def _admit(self, rows: Rows) -> tuple[Rows, Change]:
+    def _admit(self, rows: Rows, notes: Any = None) -> tuple[Rows, Change]:  # noqa: ARG002 - the contract
         return self._note(
             self._core.insert(rows, self.records.values(rows), self._tuples(rows), key=self._key("insert"))
         )
@@ -59,12 +58,12 @@ class ClusterPublisher(EvolvingPublisher):
         except RuntimeError as error:
             raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32]) -> tuple[Rows, Change]:
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Any) -> tuple[Rows, Change]:
         """Deletion and insertion, as in the paper."""
         moved, change = self._dismiss(rows)
         self.records.codes[rows] = codes
         self.records.classes[rows] = NONE
-        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        self._sign(rows, notes)
         again, later = self._admit(rows)
         return np.union1d(moved, again), change.then(later)
 

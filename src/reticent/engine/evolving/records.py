@@ -27,15 +27,16 @@ NONE = -1
 class Records:
     """Growable columns; row numbers are stable while the row lives."""
 
-    def __init__(self, columns: Sequence[str], *, sensitive: str) -> None:
+    def __init__(self, columns: Sequence[str], *, sensitive: str, shown: int = 0) -> None:
         self.columns = tuple(columns)
         self.words = {name: Dictionary() for name in columns}
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        self.seats = np.zeros(0, dtype=np.int32)
         # person, fact, draw: 64 bits each of two keyed hashes
         self.hashes = np.zeros((0, 3), dtype=np.uint64)
+        # what a method remembers of what the row showed
+        self.shown = np.zeros((0, shown), dtype=np.uint8)
         self.persons: list[str | None] = []
         self.names: list[str | None] = []
         self._by_person: dict[str, int | set[int]] = {}
@@ -95,8 +96,8 @@ class Records:
         more = max(needed, 2 * room, 64) - room
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
-        self.seats = np.concatenate([self.seats, np.full(more, NONE, dtype=np.int32)])
         self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
+        self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
     def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
         """Gives rows their person and record id, which makes them live."""
@@ -128,7 +129,7 @@ class Records:
             if name is not None:
                 del self._by_name[name]
             self.persons[row] = self.names[row] = None
-            self.classes[row] = self.seats[row] = NONE
+            self.classes[row] = NONE
             heapq.heappush(self._free, row)
             self._alive -= 1
 

@@ -26,18 +26,22 @@ def save(publisher: EvolvingPublisher) -> bytes:
         "person": pa.array([records.persons[row] for row in rows.tolist()], pa.string()),
         "name": pa.array([records.names[row] for row in rows.tolist()], pa.string()),
         "class": records.classes[rows],
-        "seat": records.seats[rows],
     }
     fields |= {f"code {i}": records.codes[rows, i] for i in range(len(records.columns))}
     fields |= {f"hash {i}": records.hashes[rows, i] for i in range(3)}
     tables = {"records": pa.table(fields)}
     tables |= {f"words {i}": pa.table({"value": records.words[name].values}) for i, name in enumerate(records.columns)}
-    return pack(publisher.policy, publisher.rng, publisher.extra(), tables)
+    people = publisher.memories()
+    tables["people"] = pa.table(
+        {"key": pa.array(list(people), pa.string()), "memory": pa.array(list(people.values()), pa.binary())}
+    )
+    blobs = {"shown": records.shown[rows].tobytes()}
+    return pack(publisher.policy, publisher.rng, publisher.extra(), tables, blobs)
 
 
 def load(cls: type[P], policy: Policy, state: bytes) -> P:
     """A publisher as it was when `save` was called."""
-    rng, extra, tables, _ = unpack(policy, state)
+    rng, extra, tables, blobs = unpack(policy, state)
     publisher = cls(policy, rng=rng)
     records, held = publisher.records, tables["records"]
     for i, name in enumerate(records.columns):
@@ -50,6 +54,8 @@ def load(cls: type[P], policy: Policy, state: bytes) -> P:
     for i in range(3):
         records.hashes[rows, i] = held.column(f"hash {i}").to_numpy()
     records.classes[rows] = held.column("class").to_numpy()
-    records.seats[rows] = held.column("seat").to_numpy()
+    records.shown[rows] = np.frombuffer(blobs["shown"], np.uint8).reshape(len(rows), records.shown.shape[1])
+    people = tables["people"]
+    publisher.recall(dict(zip(people.column("key").to_pylist(), people.column("memory").to_pylist(), strict=True)))
     publisher.resume(extra)
     return publisher

@@ -20,6 +20,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.ledger import person_hashes
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,9 +38,8 @@ class SeriesPublisher(Publisher):
 
     kind = "series"
     still: ClassVar[bool] = False
-    not_covered: ClassVar[tuple[str, ...]] = (
-        "whether a person is in the table",
-        "a reader who reasons over several persons jointly or knows others' sensitive values",
+    not_covered: ClassVar[tuple[str, ...]] = not_covered(
+        "a reader who reasons over several persons jointly",
         "updates that are more or less likely than the update knowledge says",
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import Members, Publisher, check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
@@ -50,6 +50,7 @@ class Veil(Publisher):
         self._veiling = Veiling(policy, rng, self.kind)
         self._pending: list[pa.Table] = []
         self._counts = Counts()
+        self._members = Members.nobody()
         self.releases = 0
 
     @property
@@ -68,6 +69,10 @@ class Veil(Publisher):
         """The veil has no groups, no counterfeits and no waiting to count."""
         return {}
 
+    def members(self) -> Members:
+        """Whose record stands in which line of the last release."""
+        return self._members
+
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes in part of the table as it is now; nothing is published before `cut`."""
         self._pending.append(check_batch(batch, self.policy))
@@ -85,7 +90,9 @@ class Veil(Publisher):
                 hint="Keep one record per person and release, and fill missing identifiers.",
             )
         self.releases += 1
-        release = self._veiling.release(self._veiling.veil(table, now=self.releases), number=self.releases)
+        veiled = self._veiling.veil(table, now=self.releases)
+        release = self._veiling.release(veiled, number=self.releases)
+        self._members = self._veiling.members(veiled, number=self.releases)
         self._pending, self._counts = [], self._counts + release.counts
         return [release]
 

@@ -22,15 +22,17 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.encode.native import native
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
-from reticent.engine.stream.records import RecordReader, native
+from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
 from reticent.errors import DAMAGED, DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 AGAINST = "a reader who knows everyone's quasi-identifiers but not the order of arrival"
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a reader who knows the order of arrival or how clusters come about",
     "a person who comes back in another cluster",
 )
@@ -59,7 +61,9 @@ class Castle(StreamPublisher):
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
         self._values = Values([])
-        self._reader = RecordReader(policy, self._sensitive, rng.key("stream records"), self._values)
+        self._reader = RecordReader(
+            policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
+        )
         self._numeric: tuple[str, ...] | None = None
         self._words: dict[str, Dictionary] = {}
         self._ladders: dict[str, Ladder] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from reticent.engine import publisher_class
 from reticent.engine.base import Publisher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -58,12 +58,34 @@ class Groups(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
+class Veiled:
+    """Records that are released each for itself.
+
+    Attributes:
+        published: quasi-identifiers that are released otherwise than they came.
+        rows: of the prior.
+        events: the number of each among the events of its person.
+        candidates: l codes of the domain per record, in canonical order.
+        names: pseudonyms, where the records of a person may be followed.
+        persons: keyed hashes. Private: the judge follows persons by them.
+    """
+
+    published: Mapping[str, pa.Array]
+    rows: npt.NDArray[np.uint32]
+    events: npt.NDArray[np.uint32]
+    candidates: npt.NDArray[np.uint16]
+    names: npt.NDArray[np.uint64] | None
+    persons: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, repr=False)
 class Placed:
     """What came of a batch.
 
     Attributes:
         seqs: the positions of the records that were placed in groups.
         groups: where these records went; None for an engine that has no groups.
+        veiled: what became of these records under a veil; None for an engine without.
         labels: the text of every candidate, by code.
         records: generalised records that are now safe, of this batch and of earlier ones.
         journal: what `replay` needs to do the same again; None where only a snapshot can tell.
@@ -71,6 +93,7 @@ class Placed:
 
     seqs: npt.NDArray[np.uint64]
     groups: Groups | None = None
+    veiled: Veiled | None = None
     labels: Sequence[Label] = ()
     records: pa.Table | None = None
     journal: bytes | None = None
@@ -82,6 +105,8 @@ class StreamPublisher(Publisher):
     kind = "stream"
     carried: tuple[str, ...] = ()
     """Columns that are held and given back as they came."""
+    remembers: ClassVar[bool] = False
+    """Whether a person has to come back to the shard that saw her first."""
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)
@@ -96,6 +121,11 @@ class StreamPublisher(Publisher):
     @abstractmethod
     def metrics(self) -> dict[str, float]:
         """What an operator watches, of all that was published so far."""
+
+    @property
+    def documents(self) -> Mapping[str, Mapping[str, Any]]:
+        """What a recipient needs to know before the first record."""
+        return {}
 
     @property
     def numbers(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Guarantee: every group offers at least l distinct candidates, none above 1/l of 
     quasi-identifier twice (Definition 5). A reader who knows a person's quasi-identifiers, and not how groups come
     about, finds l candidates of equal share.
 Not covered: a reader who knows the algorithm. Whether a record joins or opens tells of its value; persons who come back
-    are soon left with one candidate. Use `sealed` where that matters.
+    are soon left with one candidate. Use `veil` where that matters.
 Cost: O(1) per record, O(l log domain) per opened group; memory of the open groups.
 Reference: S. Kim, M. K. Sung, Y. D. Chung, "A framework to preserve the privacy of electronic health data streams",
     Journal of Biomedical Informatics 50, 2014.
@@ -18,40 +18,72 @@ Differences from the paper: candidates are l distinct values of count 1, drawn f
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from reticent import _core
-from reticent.engine.stream.contract import Groups
-from reticent.engine.stream.design import Label
-from reticent.engine.stream.immediate import Immediate, sau_limit
+from reticent.engine.base import check_batch
+from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.contract import Groups, Placed, StreamPublisher
+from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
+from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.pools import weights
-from reticent.engine.stream.records import Records
-from reticent.errors import GuaranteeError
-from reticent.release import Guarantee
+from reticent.engine.stream.records import RecordReader, Records
+from reticent.engine.stream.tables import group_table, tuple_table
+from reticent.engine.stream.values import Values
+from reticent.errors import DAMAGED, GuaranteeError, StateError
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
 
 AGAINST = "a reader who knows everyone's quasi-identifiers but not how groups come about"
-NOT_COVERED = (
+NOT_COVERED = not_covered(
     "a reader who knows the algorithm: joining or opening a group tells of the value",
     "a person who comes back with the same value",
-    "whether a person is in the stream",
 )
+# The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
+# evidence changes nothing that matters.
+_FIRST_LOOK = 1_000
+_LAST_LOOK = 1_000_000
 
 
-class DelayFree(Immediate):
+class DelayFree(StreamPublisher):
     """The paper's method."""
 
     method = "delay-free"
 
-    def _domain(self) -> list[Label]:
-        return sorted(self.prior.counts, key=lambda label: label or "")
+    def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
+        super().__init__(policy, rng=rng, shard=shard)
+        self.l = policy.l_of(self.kind)
+        self.prior: Prior = starting_prior(policy)
+        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""))
+        key = rng.key("stream records")
+        self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
+        self._names = [*policy.quasi, *policy.plain]
+        self._told = self._met = len(self.values)
+        self._hash = policy.hash
+        self._next = self._rows = 0
+        self._broken = False
+        self._evidence = sum(self.prior.counts.values()) if self.prior.source == "past" else 0
+        self._look_at = max(self._evidence, _FIRST_LOOK)
+        self._start()
 
     def _start(self) -> None:
         settings = self.policy.stream
         self._counts = [self.prior.counts[label] for label in self.values.labels]
         self._core = _core.stream.DelayFree(
-            key=self._key,
+            key=self.rng.key("stream choices"),
             shard=self.shard,
             l=self.l,
             pool=settings.pool,
@@ -61,6 +93,70 @@ class DelayFree(Immediate):
             literal=settings.draw_limit if settings.generation == "literal" else 0,
         )
         self._size = len(self.values)
+
+    # Placing
+
+    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+        """Places records for good; after an error the publisher is of no use any more."""
+        records = self._read(batch, seqs)
+        # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
+        if len(self.values) > self._told:
+            records = replace(records, labels=tuple(self.values.labels[self._told :]))
+            self._told = len(self.values)
+        groups = self._settle(records)
+        return Placed(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
+
+    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
+        if not self._reader.knows(batch.schema):
+            batch = check_batch(batch, self.policy)
+        if seqs is None:
+            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        return self._reader.read(batch, seqs)
+
+    def _settle(self, records: Records) -> Groups:
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        self._broken = True
+        groups = self._place(records)
+        self._broken = False
+        size = len(records)
+        self._rows += size
+        if size:
+            self._next = int(records.seqs[-1]) + 1
+        return groups
+
+    def _place(self, records: Records) -> Groups:
+        """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
+        at, size, rows = 0, len(records), self._rows
+        breaks = self._first_met(records.codes)
+        if not breaks and size < self._look_at - rows:
+            return self._put(records)
+        parts: list[Groups] = []
+        while at < size or not parts:
+            end = min([size, at + max(self._look_at - rows, 0) or size])
+            end = min([end, *(row for row in breaks if row > at)])
+            parts.append(self._put(records[at:end]))
+            rows += end - at
+            at = end
+            if rows >= self._look_at:
+                self._look(rows)
+        return Groups.joined(parts)
+
+    def _first_met(self, codes: npt.NDArray[np.int32]) -> list[int]:
+        """The rows that bring a value nobody has met before."""
+        if not len(codes) or codes.max() < self._met:
+            return []
+        strange = np.flatnonzero(codes >= self._met)
+        _, first = np.unique(codes[strange], return_index=True)
+        self._met = int(codes.max()) + 1
+        return [int(row) for row in strange[first]]
+
+    def _look(self, rows: int) -> None:
+        """The evidence has doubled. The pool follows what has been seen; the paper, too, takes it from the stream's past."""
+        self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
+        past = self.prior.counts if self.prior.source == "past" else {}
+        seen = self._core.seen().tolist()
+        self._weigh([past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
 
     def _put(self, records: Records) -> Groups:
         # A value is in the pool from its first record on, however the input is cut into batches.
@@ -79,23 +175,40 @@ class DelayFree(Immediate):
             self._core.grow(self.values.rank_of(size))
             self._size = size
 
-    def _room(self) -> int:
-        return 1 << 62
-
-    def _renew(self) -> None:
-        """The pool follows what has been seen; the paper, too, takes it from the past of the stream."""
-        self._weigh(list(self._known(self._core.seen()).values()))
-
     def _weigh(self, counts: list[int]) -> None:
         self._counts = counts
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
-    def _moment(self) -> tuple[Any, ...]:
-        return (self._core.totals(),)
+    def replay(self, journal: bytes) -> Iterator[Placed]:
+        """Places the records of a journal again."""
+        for records in Records.all_from(journal):
+            for label in records.labels:
+                self.values.code(label)
+            self._told = len(self.values)
+            yield Placed(records.seqs, self._settle(records), labels=self.values.labels, journal=b"")
 
-    def _figures(self, moment: tuple[Any, ...]) -> dict[str, float]:
+    def end(self) -> Placed:
+        """Nothing is held, so nothing is left."""
+        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
+
+    # What it says of itself
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What every release of this stream claims."""
+        return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST, NOT_COVERED)
+
+    @property
+    def counts(self) -> Counts:
+        """Everything that came in has been published."""
+        return Counts(self._rows, self._rows, 0, 0)
+
+    @property
+    def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        (totals,) = moment
+        return self._figures(self._core.totals())
+
+    def _figures(self, totals: _core.stream.Totals) -> dict[str, float]:
         tuples = totals.tuples
         figures = {
             "sau": 1 - tuples / totals.offered if totals.offered else 0.0,
@@ -109,18 +222,68 @@ class DelayFree(Immediate):
             figures["information_loss"] = (self.l - 1) / self.l / (len(self._reader.quasi) + 1)
         return figures
 
-    def _claims(self) -> Guarantee:
-        return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST, NOT_COVERED)
+    # The contract of all engines
 
-    def _more(self) -> dict[str, Any]:
-        return {"counts": self._counts}
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Releases every record at once."""
+        placed = self.place(batch)
+        return [self._release(batch, placed)] if len(placed.seqs) else []
 
-    def _core_state(self) -> bytes:
-        return self._core.snapshot()
+    def close(self) -> list[Release]:
+        """Nothing is held, so nothing is left."""
+        return []
 
-    def _load(self, more: dict[str, Any], core: bytes) -> None:
+    def _release(self, batch: pa.Table, placed: Placed) -> Release:
+        """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
+        size, totals, groups = len(placed.seqs), self._core.totals(), placed.groups
+        assert groups is not None  # noqa: S101 - this engine always has groups
+
+        def tables() -> dict[str, pa.Table]:
+            columns = batch.select(self._names)
+            return {
+                "group": group_table(groups, self.values.array),
+                "tuple": tuple_table(columns, placed.seqs, groups),
+            }
+
+        return Release(
+            kind=self.kind,
+            shape="stream",
+            method=self.method,
+            tables=OnDemand(tables),
+            guarantee=self.guarantee,
+            counts=Counts(size, size, 0, 0),
+            policy_hash=self._hash,
+            metrics=OnDemand(lambda: self._figures(totals)),
+            seeded=self.rng.seeded,
+        )
+
+    def snapshot(self) -> bytes:
+        """The whole private state: secret key, values, open groups."""
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
+        state |= {"labels": self.values.labels, "look_at": self._look_at, "counts": self._counts}
+        return pack(self.policy, self.rng, state, blobs={"core": self._core.snapshot()})
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one of another policy or method."""
+        rng, saved, _, blobs = unpack(policy, state)
+        if saved.get("method") != cls.method:
+            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+        publisher = cls(policy, rng=rng, shard=saved["shard"])
+        for label in saved["labels"]:
+            publisher.values.code(label)
+        publisher._told = publisher._met = len(publisher.values)
+        publisher._next, publisher._rows, publisher._look_at = saved["next"], saved["rows"], saved["look_at"]
+        try:
+            publisher._load(saved["counts"], blobs["core"])
+        except ValueError as error:
+            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
+        return publisher
+
+    def _load(self, counts: list[int], core: bytes) -> None:
         self._grow(len(self.values))
-        counts = more["counts"]
         if len(counts) == self._size:
             self._weigh(counts)
         else:  # values met after the pool was last weighed have no weight of their own yet
@@ -128,3 +291,8 @@ class DelayFree(Immediate):
             fixed = weights(self.policy.stream.pool, counts, self.l)
             self._core.reweigh(np.concatenate([fixed, np.zeros(self._size - len(counts), dtype=np.uint64)]))
         self._core.restore(core)
+
+
+def sau_limit(l: int, top: float) -> float:
+    """No release with l candidates of equal share can have less counterfeits: 1 - 1/(l * p_max)."""
+    return max(0.0, 1 - 1 / (l * top)) if top else 0.0

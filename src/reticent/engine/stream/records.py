@@ -14,18 +14,17 @@ import orjson
 import pyarrow as pa
 
 from reticent import _core
+from reticent.encode.native import AS_THEY_ARE, native
 from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from reticent.engine.stream.values import Values
-    from reticent.policy import Policy
 
 _TEXT = pa.string()
-_AS_THEY_ARE = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +37,8 @@ class Records:
     codes: npt.NDArray[np.int32]
     labels: tuple[str | None, ...] = ()
     """Values first met in this batch, in the order of their codes."""
+    units: npt.NDArray[np.uint64] | None = None
+    """Of the persons, where the policy names a column for them; not journalled."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -47,33 +48,38 @@ class Records:
 
     def to_bytes(self) -> bytes:
         """A journal entry."""
-        head = orjson.dumps({"rows": len(self), "labels": self.labels})
-        parts = (self.seqs, self.qis, self.persons, self.codes)
-        return b"".join([len(head).to_bytes(4, "little"), head, *(part.tobytes() for part in parts)])
+        return entry({"labels": self.labels}, (self.seqs, self.qis, self.persons, self.codes))
 
     @classmethod
     def all_from(cls, journal: bytes) -> Iterator[Records]:
         """Reads journal entries back, one behind the other."""
-        at = 0
-        while at < len(journal):
-            records, at = cls._from(journal, at)
-            yield records
+        for head, columns in entries(journal, (np.uint64, np.uint64, np.uint64, np.int32)):
+            seqs, qis, persons, codes = columns
+            yield cls(seqs, qis, persons, codes, tuple(head["labels"]))
 
-    @classmethod
-    def _from(cls, journal: bytes, at: int) -> tuple[Records, int]:
+
+def entry(head: dict[str, Any], columns: Sequence[npt.NDArray[Any]]) -> bytes:
+    """A journal entry: columns of one length, and what is said of them."""
+    line = orjson.dumps({"rows": len(columns[0]), **head})
+    return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
+
+
+def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], list[npt.NDArray[Any]]]]:
+    """Reads journal entries back, one behind the other."""
+    at = 0
+    while at < len(journal):
         try:
             start = at + 4
             at = start + int.from_bytes(journal[at:start], "little")
             head = orjson.loads(journal[start:at])
-            parts: list[npt.NDArray[Any]] = []
-            for kind in (np.uint64, np.uint64, np.uint64, np.int32):
+            columns: list[npt.NDArray[Any]] = []
+            for kind in kinds:
                 # Copied, since the core wants aligned columns.
-                parts.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
-                at += parts[-1].nbytes
+                columns.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
+                at += columns[-1].nbytes
         except (ValueError, KeyError, TypeError):
             raise StateError("The journal of the stream is damaged.", hint=DAMAGED) from None
-        seqs, qis, persons, codes = parts
-        return cls(seqs, qis, persons, codes, tuple(head["labels"])), at
+        yield head, columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,6 +89,7 @@ class _Layout:
     schema: pa.Schema
     quasi: list[int]
     person: int | None
+    unit: int | None
     sensitive: int
     ready: bool
 
@@ -90,9 +97,18 @@ class _Layout:
 class RecordReader:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(self, policy: Policy, sensitive: str, key: bytes, values: Values) -> None:
-        self.quasi, self._person, self._sensitive = policy.quasi, policy.person, sensitive
-        self._needed = [*dict.fromkeys([*self.quasi, sensitive, *([self._person] if self._person else [])])]
+    def __init__(
+        self,
+        quasi: Sequence[str],
+        person: str | None,
+        sensitive: str,
+        key: bytes,
+        values: Values,
+        *,
+        unit: str | None = None,
+    ) -> None:
+        self.quasi, self._person, self._sensitive, self._unit = quasi, person, sensitive, unit
+        self._needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person, unit) if name is not None)]
         self._hasher = _core.stream.Hasher(key)
         self._values, self._taught = values, 0
         self._layout: _Layout | None = None
@@ -108,19 +124,19 @@ class RecordReader:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
         rows, layout = self._piece(batch)
-        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive)
+        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive, layout.unit)
         if hashes.missing:
             raise DataError(
-                f"{hashes.missing:,} records have no '{self._person}'.",
+                f"{hashes.missing:,} records have no '{self._person}'{f' or no {self._unit!r}' if self._unit else ''}.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
         qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
-            return Records(seqs, qis, persons, codes)
+            return Records(seqs, qis, persons, codes, (), hashes.units)
         codes = self._values.encode(_text(rows.column(layout.sensitive)))
-        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
+        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]), hashes.units)
 
     def _piece(self, batch: pa.Table) -> tuple[pa.RecordBatch, _Layout]:
         """The batch in one piece and in types the core reads; as it is, wherever it can be."""
@@ -140,27 +156,10 @@ class RecordReader:
             schema=schema,
             quasi=[at[name] for name in self.quasi],
             person=at[self._person] if self._person else None,
+            unit=at[self._unit] if self._unit else None,
             sensitive=at[self._sensitive],
-            ready=all(schema.field(place).type in _AS_THEY_ARE for place in at.values()),
+            ready=all(schema.field(place).type in AS_THEY_ARE for place in at.values()),
         )
-
-
-def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece and in one of the types the core reads."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    kind = column.type
-    if kind is _TEXT or kind in _AS_THEY_ARE:
-        return column
-    if pa.types.is_dictionary(kind):
-        return native(column.dictionary_decode())
-    if pa.types.is_integer(kind):
-        return column.cast(pa.int64(), safe=True)
-    if pa.types.is_floating(kind):
-        return column.cast(pa.float64())
-    return column.cast(pa.string())
 
 
 def _text(column: pa.Array) -> pa.Array:

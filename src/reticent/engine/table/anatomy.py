@@ -10,9 +10,12 @@ Cost: O(n) in the native core; memory of the table's codes.
 
 Reference: X. Xiao, Y. Tao, "Anatomy: simple and effective privacy preservation", VLDB 2006.
 
+Where persons have several records, `anatomy_people` says how they are grouped.
+
 Differences from the paper: a table that is not l-eligible (a value more frequent than 1/l) is not refused outright when
 the policy allows suppression: records of the too frequent values, chosen at random, are left out until it is eligible.
-Rows of the published tables are put in random order inside a group, since the input may be sorted by the sensitive value.
+Rows and group numbers of the published tables stand in an order that follows from the quasi-identifiers alone, so that
+anybody can see that it tells nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +29,12 @@ from reticent import _core
 from reticent.encode import Dictionary
 from reticent.engine.base import check_values
 from reticent.engine.identifiers import beyond
+from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.people import persons_of, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered as readers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,11 +42,14 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-NOT_COVERED = (
-    "whether a person is in the table",
-    "a reader who knows sensitive values of other persons in the same group",
-    "a second release of the same persons",
-)
+SINGLING_OUT = "singling out by published quasi-identifiers"
+UNKNOWN_PERSONS = "several records of one person (the policy names no person, so each record is taken for one)"
+
+
+def not_covered(policy: Policy) -> tuple[str, ...]:
+    """What Anatomy under this policy leaves open."""
+    unknown = () if policy.person is not None else (UNKNOWN_PERSONS,)
+    return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + beyond(policy)
 
 
 class Anatomy(TablePublisher):
@@ -54,33 +63,76 @@ class Anatomy(TablePublisher):
         check_values(table, self.policy)
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
-        keep = self._eligible(codes, len(words), l)
-        grouped = _core.table.anatomize(
-            np.ascontiguousarray(codes[keep]), domain=len(words), l=l, key=self.rng.key("anatomy")
-        )
-        groups, count = grouped.groups, grouped.count
-        if count == 0 or (groups < 0).any():
+        persons = persons_of(table, self.policy)
+        if persons is None or int(persons.max()) + 1 == len(persons):
+            keep = self._eligible(codes, len(words), l)
+            groups = self._grouped(codes[keep], len(words), l)
+        else:
+            keep, groups = self._people(codes, persons, len(words), l)
+        if not len(groups) or (groups < 0).any():
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
             )
-        # Groups are made in an order that follows the frequencies, so they are numbered anew.
-        groups = _core.random.permutation(count, key=self.rng.key("groups"))[groups]
-        qit = self._qit(table, keep, groups)
-        st = sensitive_table(groups, codes[keep], words)
-        return self._wrap(qit, st, count, table.num_rows - len(keep), l)
+        # Groups come in an order that follows the frequencies; those that read alike must not keep it.
+        groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
+        order, numbers = canonical(table.select(self._shown).take(pa.array(keep)), groups)
+        self._places = keep[order]
+        rows = table.select(self._shown).take(pa.array(self._places))
+        qit = rows.add_column(0, "group", pa.array(numbers[groups[order]]))
+        st = sensitive_table(numbers[groups], codes[keep], words)
+        return self._wrap(qit, st, table.num_rows - len(keep), l)
+
+    @property
+    def _shown(self) -> list[str]:
+        return [*self.policy.quasi, *self.policy.plain]
+
+    def _grouped(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
+        codes = np.ascontiguousarray(codes)
+        return _core.table.anatomize(codes, domain=domain, l=l, key=self.rng.key("anatomy")).groups
+
+    def _people(
+        self, codes: npt.NDArray[np.int32], persons: npt.NDArray[np.int64], domain: int, l: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The rows to publish and their groups, where persons have several records."""
+
+        def singles(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            groups = np.full(len(rows), -1, dtype=np.int64)
+            keep = self._kept(codes[rows], domain, l)
+            groups[keep] = self._grouped(codes[rows][keep], domain, l)
+            return groups
+
+        groups = group_people(codes, persons, domain=domain, l=l, seed=self.rng.key("people"), singles=singles)
+        keep = np.flatnonzero(groups >= 0)
+        lost, allowed = len(codes) - len(keep), self._allowed(len(codes))
+        if lost > allowed or not len(keep):
+            raise GuaranteeError(
+                f"l = {l} cannot be met for persons with several records: {lost:,} of {len(codes):,} records would have to be "
+                f"suppressed and the policy allows {allowed:,}; nothing was published.",
+                hint="Lower l, allow more suppression, or write person: {column: ..., records: first}.",
+            )
+        return keep, np.unique(groups[keep], return_inverse=True)[1].astype(np.int64)
+
+    def _allowed(self, n: int) -> int:
+        return int(self.policy.privacy.suppression * n)
 
     def _eligible(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
         """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
         counts = np.bincount(codes, minlength=domain)
         n = len(codes)
         size = largest_eligible(counts, l)
-        allowed = int(self.policy.privacy.suppression * n)
+        allowed = self._allowed(n)
         if size == 0 or n - size > allowed:
             raise GuaranteeError(
                 f"l = {l} cannot be met: {n - size:,} of {n:,} records would have to be suppressed and the policy allows {allowed:,}; "
                 f"nothing was published.",
                 hint=_way_out(counts, n - size, l),
             )
+        return self._kept(codes, domain, l)
+
+    def _kept(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
+        """As many rows as l-eligibility allows; which of a too frequent value is left to chance."""
+        counts, n = np.bincount(codes, minlength=domain), len(codes)
+        size = largest_eligible(counts, l)
         order = _core.random.permutation(n, key=self.rng.key("suppress"))
         if size == n:
             return order
@@ -90,32 +142,26 @@ class Anatomy(TablePublisher):
         rows: npt.NDArray[np.int64] = ranked[place < size // l]
         return rows
 
-    def _qit(self, table: pa.Table, keep: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> pa.Table:
-        """Quasi-identifiers by group, in random order inside each: `keep` may stand in the order of the values."""
-        shuffled = _core.random.permutation(len(keep), key=self.rng.key("order"))
-        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
-        rows = table.select([*self.policy.quasi, *self.policy.plain]).take(pa.array(keep[order]))
-        return rows.add_column(0, "group", pa.array(groups[order]))
-
-    def _wrap(self, qit: pa.Table, st: pa.Table, count: int, suppressed: int, l: int) -> Release:
+    def _wrap(self, qit: pa.Table, st: pa.Table, suppressed: int, l: int) -> Release:
         rows = qit.num_rows
-        asked = self.policy.privacy.l.plain() if self.policy.privacy.l else {}
         sizes = np.bincount(qit.column("group").to_numpy())
+        asked = self.policy.privacy.l.plain() if self.policy.privacy.l else {}
+        claim = asked | {"frequency": l} | ({"persons": {"distinct": l}} if self.policy.person else {})
         spread = (sizes * ((sizes - 1) / sizes)).sum() / rows
         return Release(
             kind=self.kind,
             shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
-            guarantee=Guarantee({"l": asked | {"frequency": l}}, AGAINST, NOT_COVERED + beyond(self.policy)),
+            guarantee=Guarantee({"l": claim}, AGAINST, not_covered(self.policy)),
             counts=Counts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={
-                "average_class_size": rows / count,
+                "average_class_size": rows / len(sizes),
                 "discernibility": float((sizes.astype(np.float64) ** 2).sum()),
                 "information_loss": float(spread / (len(self.policy.quasi) + 1)),
             },
-            explain={"groups": count, "suppressed": suppressed},
+            explain={"groups": len(sizes), "suppressed": suppressed},
             seeded=self.rng.seeded,
         )
 
@@ -157,12 +203,45 @@ def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:
 
 def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], words: Dictionary) -> pa.Table:
     """(group, value, count), sorted by group and value so that the order tells nothing."""
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[np.argsort([str(value) for value in words.values.to_pylist()], kind="stable")] = np.arange(len(words))
+    rank = text_ranks(words)
     keys, counts = np.unique(groups * len(words) + rank[codes], return_counts=True)
     by_rank = np.argsort(rank)
     values = words.decode(by_rank[keys % len(words)].astype(np.int32))
     return pa.table({"group": keys // len(words), "value": values, "count": counts})
+
+
+def canonical(rows: pa.Table, groups: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The order of the rows and the new number of each group: by the rows' own text, whatever their sensitive values.
+
+    Inside a group rows stand by their text; groups are numbered in the order of their lists of rows.
+    """
+    rank = np.zeros(rows.num_rows, dtype=np.int64)
+    for column in rows.columns:
+        words = Dictionary()
+        codes = words.encode(column)
+        rank = np.unique(rank * len(words) + text_ranks(words)[codes], return_inverse=True)[1].astype(np.int64)
+    inside = np.lexsort((rank, groups))
+    sizes = np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    numbers = np.empty(len(sizes), dtype=np.int64)
+    numbers[_by_lists(rank[inside], starts, sizes)] = np.arange(len(sizes))
+    return np.lexsort((rank, numbers[groups])), numbers
+
+
+_CELLS = 1 << 24
+
+
+def _by_lists(
+    ranks: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The groups in the order of their lists of ranks, which lie one after the other."""
+    if len(sizes) * int(sizes.max()) > _CELLS:
+        lists = [ranks[start : start + size].tolist() for start, size in zip(starts, sizes, strict=True)]
+        return np.array(sorted(range(len(lists)), key=lists.__getitem__), dtype=np.int64)
+    table = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int64)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    table[owner, np.arange(len(ranks)) - starts[owner]] = ranks
+    return np.lexsort(table.T[::-1])
 
 
 def _way_out(counts: npt.NDArray[np.int64], needed: int, l: int) -> str:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import spelled
+from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError
+from reticent.policy.guess import repeated_identifier
 from reticent.release import Counts, Guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -32,6 +39,9 @@ class TablePublisher(Publisher):
         self._done: Counts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
         self._metrics: Mapping[str, float] = {}
+        self._places: npt.NDArray[np.int64] | None = None
+        """The row of the table that each published row was made from, where a method tells."""
+        self._original: Original | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -66,10 +76,27 @@ class TablePublisher(Publisher):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
         table = pa.concat_tables(self._held, promote_options="permissive")
         refuse_linking(table, self.policy)
-        release = self.release(table)
+        table = spelled(table, self.policy)
+        release = told_of_persons(self._release(table), table, self.policy)
+        self._original = None if self._places is None else Original(table, self._places)
         self._done, self._held = release.counts, []
         self._guarantee, self._metrics = release.guarantee, release.metrics
         return [release]
+
+    def _release(self, table: pa.Table) -> Release:
+        """The release of the records that count; the others are suppressed, but not held against the limit."""
+        rows = chosen_records(table, self.policy)
+        if rows is None:
+            return self.release(table)
+        release, left_out = self.release(table.take(rows)), table.num_rows - len(rows)
+        if self._places is not None:
+            self._places = rows[self._places]
+        counts = release.counts + Counts(left_out, 0, 0, left_out)
+        return replace(release, counts=counts, explain={**release.explain, "left_out": left_out})
+
+    def original(self) -> Original | None:
+        """What the gate lets the judge see of the input: never stored, never published."""
+        return self._original
 
     @abstractmethod
     def release(self, table: pa.Table) -> Release:
@@ -89,3 +116,17 @@ class TablePublisher(Publisher):
         publisher._held = list(tables.values())
         publisher._done = None if header["done"] is None else Counts(*header["done"])
         return publisher
+
+
+def told_of_persons(release: Release, table: pa.Table, policy: Policy) -> Release:
+    """The release with a loud word on persons that the policy does not name, where a column shows that they repeat."""
+    again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
+    if again is None:
+        return release
+    name, further = again
+    guarantee = release.guarantee
+    word = (
+        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {table.num_rows:,} records repeat the column '{name}' and are counted as "
+        f"persons of their own; write person: {name} in the policy"
+    )
+    return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))

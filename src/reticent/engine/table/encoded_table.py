@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from reticent import _core
 from reticent.encode import encode_table
 from reticent.engine.table.levels import Levels
+from reticent.engine.table.people import People, people_of
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import Ladder, ladders
 
@@ -40,7 +41,8 @@ class EncodedTable:
         ladders: their hierarchies.
         collapsed: distinct combinations with sensitive histograms.
         model: what every class must satisfy.
-        sensitive: the columns the model looks at, in the core's form.
+        sensitive: the columns the model looks at, in the core's form; where people are counted, their pairs.
+        people: who the rows belong to; none where everybody has one record.
     """
 
     policy: Policy
@@ -51,6 +53,7 @@ class EncodedTable:
     model: _core.table.Model
     rows: int
     sensitive: list[SensitiveColumn]
+    people: People | None = None
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
@@ -66,14 +69,22 @@ class EncodedTable:
         columns = encode_table(table, [*policy.quasi, *present])
         known = ladders(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
         sensitive = [_sensitive(policy, columns, name) for name in guarded]
+        people = people_of(table, policy, sensitive, times)
+        if people is not None:
+            sensitive = [(people.pairs, len(people.owner), [])]
         collapsed = collapse(policy, columns, known, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
-        return cls(policy, policy.quasi, columns, known, collapsed, model(policy), rows, sensitive)
+        asked = model(policy, people=people)
+        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people)
+
+    def asking(self, k: int) -> EncodedTable:
+        """The same table with more persons asked of every class."""
+        return replace(self, model=model(self.policy, people=self.people, k=k))
 
     @property
     def values(self) -> npt.NDArray[np.int32] | None:
         """Codes of the sensitive column, where the model looks at exactly one."""
-        return self.sensitive[0][0] if len(self.sensitive) == 1 else None
+        return self.sensitive[0][0] if len(self.sensitive) == 1 and self.people is None else None
 
     @property
     def limit(self) -> int:
@@ -132,7 +143,7 @@ def by_levels(encoded: EncodedTable, levels: Sequence[int | npt.NDArray[np.int64
     return {name: Levels(encoded.ladders[name], encoded.codes(name), level) for name, level in chosen}
 
 
-def model(policy: Policy) -> _core.table.Model:
+def model(policy: Policy, *, people: People | None = None, k: int | None = None) -> _core.table.Model:
     """The policy's requirements in the core's words: every number as an exact fraction."""
     privacy = policy.privacy
     l: tuple[str, list[int]] | None = None
@@ -149,17 +160,19 @@ def model(policy: Policy) -> _core.table.Model:
     if privacy.t is not None:
         bound = _fraction(privacy.t.t)
         t = (privacy.t.kind, bound.numerator, bound.denominator)
-    return _core.table.Model(k=privacy.k or 1, l=l, t=t)
+    persons = None if people is None else people.for_core()
+    return _core.table.Model(k=k or privacy.k or 1, l=l, t=t, persons=persons)
 
 
-def claims(policy: Policy) -> dict[str, Any]:
-    """What a release under this policy claims."""
+def claims(policy: Policy, *, several: bool = False) -> dict[str, Any]:
+    """What a release under this policy claims; of persons where it knows them, also for l and t if some have several records."""
     privacy = policy.privacy
-    claim: dict[str, Any] = {"k": privacy.k} if privacy.k is not None else {}
-    if privacy.l is not None:
-        claim["l"] = privacy.l.plain()
-    if privacy.t is not None:
-        claim["t"] = privacy.t.plain()
+    claim: dict[str, Any] = {}
+    if privacy.k is not None:
+        claim["k"] = privacy.k if policy.person is None else {"persons": privacy.k}
+    for word, asked in (("l", privacy.l), ("t", privacy.t)):
+        if asked is not None:
+            claim[word] = {"persons": asked.plain()} if several else asked.plain()
     return claim
 
 

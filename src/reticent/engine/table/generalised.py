@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.encoded_table import claims
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered as readers
 from reticent.utility.metrics import Metrics, measure
 
 if TYPE_CHECKING:
@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from reticent.engine.table.cuts import Cuts
     from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.levels import Levels
+    from reticent.policy import Policy
 
 AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-NOT_COVERED = (
-    "several records of one person in the same class (records are counted, not persons)",
-    "a reader who knows sensitive values of other persons in the same class",
-    "a second release of the same persons",
-)
+UNKNOWN_PERSONS = "several records of one person in the same class (the policy names no person, so records are counted)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,34 +44,38 @@ class Outcome:
     explain: dict[str, Any] = field(default_factory=dict)
 
 
-def publish(encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng) -> Release:
+def not_covered(policy: Policy) -> tuple[str, ...]:
+    """What a generalised release under this policy leaves open."""
+    unknown = () if policy.person is not None else (UNKNOWN_PERSONS,)
+    return readers(*unknown, persons=policy.person is not None) + beyond(policy)
+
+
+def publish(
+    encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng
+) -> tuple[Release, npt.NDArray[np.int64]]:
     """The generalised table in random row order, with its metrics and the story of its levels."""
     policy = encoded.policy
     rows = np.flatnonzero(~outcome.suppressed)
+    # The input may be sorted by something a reader knows.
+    shuffled = rows[_core.random.permutation(len(rows), key=rng.key("order"))]
     metrics = measured(encoded, outcome)
     explain = story(encoded, outcome, metrics)
-    if policy.person is not None:
-        # Counted for the reader: k and l hold for records, not for persons.
-        explain["further_records_of_a_person"] = encoded.rows - pc.count_distinct(table.column(policy.person)).as_py()
-    return Release(
+    release = Release(
         kind="table",
         shape="generalised",
         method=outcome.method,
-        tables={"data": _data(encoded, table, outcome, rows, rng)},
-        guarantee=Guarantee(claims(policy), AGAINST, NOT_COVERED + beyond(policy)),
+        tables={"data": _data(encoded, table, outcome, shuffled)},
+        guarantee=Guarantee(claims(policy, several=encoded.people is not None), AGAINST, not_covered(policy)),
         counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),
         explain=explain,
         seeded=rng.seeded,
     )
+    return release, shuffled
 
 
-def _data(
-    encoded: EncodedTable, table: pa.Table, outcome: Outcome, published: npt.NDArray[np.int64], rng: Rng
-) -> pa.Table:
-    # The input may be sorted by something a reader knows.
-    shuffled = published[_core.random.permutation(len(published), key=rng.key("order"))]
+def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: npt.NDArray[np.int64]) -> pa.Table:
     rows = pa.array(shuffled)
     columns = {}
     for name in encoded.policy.columns:
@@ -108,15 +109,4 @@ def story(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str
         name: {**outcome.attributes[name].summary(published), "loss": metrics.attributes[name]["loss"]}
         for name in encoded.quasi
     }
-    account: dict[str, Any] = {"attributes": attributes, "suppressed": int((~published).sum()), **outcome.explain}
-    if encoded.policy.privacy.t is not None:
-        account["reference"] = {name: _reference(encoded, name) for name in encoded.policy.sensitive}
-    return account
-
-
-def _reference(encoded: EncodedTable, name: str) -> list[list[Any]]:
-    """The distribution the classes are compared with: that of the whole input."""
-    words = encoded.columns.dictionaries[name]
-    counts = np.bincount(encoded.codes(name), minlength=len(words))
-    values = words.values.cast(pa.string()).to_pylist()
-    return sorted(([value, int(n)] for value, n in zip(values, counts, strict=True)), key=lambda pair: pair[0] or "")
+    return {"attributes": attributes, "suppressed": int((~published).sum()), **outcome.explain}

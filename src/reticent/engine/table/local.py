@@ -27,6 +27,7 @@ import numpy as np
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Local(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Recodes, or refuses when what is left over exceeds the suppression limit."""
         encoded = EncodedTable.from_table(self.policy, table)
-        return publish(encoded, table, recode(encoded, self.method), self.rng)
+        release, self._places = publish(
+            encoded, table, settled(encoded, lambda asked: recode(asked, self.method)), self.rng
+        )
+        return release
 
 
 def recode(encoded: EncodedTable, method: str) -> Outcome:

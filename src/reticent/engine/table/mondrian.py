@@ -25,6 +25,7 @@ from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
+from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class Mondrian(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
         encoded = EncodedTable.from_table(self.policy, table)
+        release, self._places = publish(encoded, table, settled(encoded, self._cut), self.rng)
+        return release
+
+    def _cut(self, encoded: EncodedTable) -> Outcome:
         sights, classes = partition(encoded)
         attributes: dict[str, Levels | Cuts] = {}
         for name, ((ranks, scale, tree), values) in sights.items():
@@ -54,8 +59,7 @@ class Mondrian(TablePublisher):
             else:
                 attributes[name] = Cuts(values, ranks, scale, classes, numeric=_numeric(values))
         explain = {"classes": int(classes.max()) + 1, "cuts": self.policy.table.cuts}
-        outcome = Outcome(self.method, attributes, np.zeros(encoded.rows, dtype=bool), explain)
-        return publish(encoded, table, outcome, self.rng)
+        return Outcome(self.method, attributes, np.zeros(encoded.rows, dtype=bool), explain)
 
 
 def partition(encoded: EncodedTable) -> tuple[dict[str, tuple[Axis, list[object]]], npt.NDArray[np.int64]]:

@@ -30,6 +30,7 @@ import numpy as np
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ class Optimal(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Searches the lattice, or refuses when no node meets the policy."""
         encoded = EncodedTable.from_table(self.policy, table)
-        node = search(encoded, weights=encoded.weights)
-        return publish(encoded, table, full_domain(encoded, node, self.method), self.rng)
+
+        def find(asked: EncodedTable) -> Outcome:
+            return full_domain(asked, search(asked, weights=asked.weights), self.method)
+
+        release, self._places = publish(encoded, table, settled(encoded, find), self.rng)
+        return release
 
 
 def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:

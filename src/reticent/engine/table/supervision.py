@@ -31,6 +31,7 @@ from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
+from reticent.engine.table.people import settled
 from reticent.engine.table.utility_tree import UtilityTree, utility_tree
 from reticent.errors import GuaranteeError, PolicyError
 
@@ -60,12 +61,19 @@ class Supervised(TablePublisher):
         critic = critic_of(encoded, table, self.rng)
         tree = utility_tree(encoded.quasi, critic.of_attributes)
         recoding = self.policy.table.supervision.recoding
-        outcome = (
-            optimally(encoded, tree, critic) if recoding == "optimal" else generalise(encoded, tree.batches(), recoding)
-        )
+
+        def find(asked: EncodedTable) -> Outcome:
+            return (
+                optimally(asked, tree, critic) if recoding == "optimal" else generalise(asked, tree.batches(), recoding)
+            )
+
+        outcome = settled(encoded, find)
         account = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
         explain = {**outcome.explain, **account, "batches": [list(batch) for batch in tree.batches()]}
-        return publish(encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng)
+        release, self._places = publish(
+            encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng
+        )
+        return release
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
 from reticent.engine.veil.veiling import Veiling
-from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Release
@@ -42,12 +40,10 @@ class Veil(TablePublisher):
         self._veiling = Veiling(policy, rng, self.kind)
 
     def release(self, table: pa.Table) -> Release:
-        """Veils every record."""
-        if self.policy.person is not None:
-            further = table.num_rows - int(pc.count_distinct(table.column(self.policy.person), mode="all").as_py())
-            if further:
-                raise DataError(
-                    f"{further:,} records are a further one of a person, in no order that the policy names.",
-                    hint="Keep one record per person, or publish them as a series or a stream.",
-                )
-        return self._veiling.release(self._veiling.veil(table), number=1)
+        """Veils every record; those of one person are events, in the order of the column that the policy names."""
+        events = events_of(table, self.policy)
+        veiled = self._veiling.veil(table.take(pa.array(events.facts)))
+        if len(events.records) > len(events.facts):
+            published, _ = self._veiling.house.levels.publish(table.take(pa.array(events.records)))
+            veiled = veiled.again(published, events.fact_of)
+        return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))

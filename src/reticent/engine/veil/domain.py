@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +12,8 @@ import pyarrow as pa
 from reticent.encode import Dictionary
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
+from reticent.policy.icd10 import BLOCKS
+from reticent.policy.tree import read_tree, tree_from_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,30 +28,28 @@ OTHER = "other"
 """`E11, other`: what of a node has no value of its own; alone: everything else."""
 UNSEEN = -1
 
+Path = tuple[str, ...]
+"""Nodes above a value, one per level between it and the root, the nearest first."""
+
 
 class Domain:
     """Labels in canonical order; every raw value has the code of its own label, or of the nearest node above it."""
 
-    def __init__(self, labels: Iterable[str], policy: Policy, column: str) -> None:
-        self.labels = tuple(sorted(labels))
+    def __init__(self, labels: Iterable[str | None], policy: Policy, column: str) -> None:
+        self.labels = tuple(sorted({MISSING if label is None else label for label in labels}))
         self._codes = {label: code for code, label in enumerate(self.labels)}
         self._spec, self._base, self._column = policy.columns[column].hierarchy, policy.base, column
         self._known: dict[str | None, int] = {}
-
-    @classmethod
-    def of_labels(cls, labels: Iterable[str | None], policy: Policy, column: str) -> Domain:
-        """The domain of a prior's labels; an empty one stands for a missing value."""
-        return cls({MISSING if label is None else label for label in labels}, policy, column)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        return f"Domain({len(self)} values)"
+        return f"Domain({self._column!r}, {len(self)} values)"
 
-    def code(self, label: str) -> int:
-        """The code of a label of the domain."""
-        return self._codes[label]
+    def code(self, label: str | None) -> int:
+        """The code of a label, -1 where the domain has none; None stands for a missing value."""
+        return self._codes.get(MISSING if label is None else label, UNSEEN)
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int32]:
         """The codes of raw values; -1 for those that the domain does not know."""
@@ -65,28 +67,73 @@ class Domain:
             known = (self._codes[name] for name in [*names, OTHER] if name in self._codes)
             self._known[value] = next(known, UNSEEN)
 
-    def _paths(self, values: list[str | None]) -> list[list[str]]:
-        """Per value the nodes above it, the nearest first; a value that the hierarchy does not know has none."""
-        paths: list[list[str]] = [[] for _ in values]
-        if self._spec is None:
-            return paths
-        for path, value in zip(paths, values, strict=True):
-            try:
-                rungs = ladder(self._spec, pa.array([value], pa.string()), column=self._column, base=self._base)
-            except DataError:
-                continue  # a value outside the hierarchy is unseen, and no reason to publish nothing
-            path += [str(labels[0].as_py()) for labels in rungs.labels[1:-1] if labels[0].as_py() is not None]
-        return paths
+    def levels(self) -> npt.NDArray[np.uint32]:
+        """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""
+        paths = self._label_paths
+        levels = []
+        for level in range(len(paths[0]) if paths else 0):
+            numbers: dict[str, int] = {}
+            levels.append([numbers.setdefault(path[level], len(numbers)) for path in paths])
+        return np.array(levels or [[0] * len(self)], dtype=np.uint32)
 
     def parents(self) -> npt.NDArray[np.uint32]:
-        """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""
-        paths = self._paths([label.removesuffix(f", {OTHER}") for label in self.labels])
-        depth = max(map(len, paths), default=0)
-        levels = []
-        for level in range(depth):
-            names = [
-                path[level] if level < len(path) else label for path, label in zip(paths, self.labels, strict=True)
-            ]
-            numbers: dict[str, int] = {}
-            levels.append([numbers.setdefault(name, len(numbers)) for name in names])
-        return np.array(levels or [[0] * len(self)], dtype=np.uint32)
+        """Per value the number of the first node above it that holds another value, too: values of one number are siblings.
+
+        A chain of nodes with one value below is one node; a value that shares nothing but the root stands alone.
+        """
+        held = Counter(step for path in self._label_paths for step in enumerate(path))
+        nodes: list[object] = [
+            next((step for step in enumerate(path) if held[step] > 1), label)
+            for label, path in zip(self.labels, self._label_paths, strict=True)
+        ]
+        numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
+        return np.array([numbers[node] for node in nodes], dtype=np.uint32)
+
+    @cached_property
+    def _label_paths(self) -> list[Path]:
+        """Paths of the labels, all as long as the hierarchy is high; a node stands for itself up to its own level."""
+        names = [label.removesuffix(f", {OTHER}") for label in self.labels]
+        paths = self._paths(list(names))
+        depth = max(map(len, [*paths, *self._nodes.values()]), default=0)
+        whole = []
+        for label, name, path in zip(self.labels, names, paths, strict=True):
+            above = path or self._nodes.get(name, ())
+            whole.append((label,) * (depth - len(above)) + above)
+        return whole
+
+    @cached_property
+    def _nodes(self) -> dict[str, Path]:
+        """Nodes of the hierarchy that are no values -> themselves and what is above them."""
+        nodes: dict[str, Path] = {}
+        for path in self._paths(self._leaves()):
+            for level, node in enumerate(path):
+                nodes.setdefault(node, path[level:])
+        return nodes
+
+    def _leaves(self) -> list[str | None]:
+        """Values below every node of the hierarchy, as far as it can be listed."""
+        spec = self._spec
+        if spec is not None and spec.file is not None:
+            return list(read_tree(self._base / spec.file, column=self._column).paths)
+        if spec is not None and spec.tree is not None:
+            return list(tree_from_dict(spec.tree, column=self._column).paths)
+        return [first for first, _ in BLOCKS] if spec is not None and spec.icd10 else []
+
+    def _paths(self, values: list[str | None]) -> list[Path]:
+        """Per value its path; a value that the hierarchy does not know has none, and is no reason to publish nothing."""
+        if self._spec is None:
+            return [()] * len(values)
+        try:
+            rungs = ladder(self._spec, pa.array(values, pa.string()), column=self._column, base=self._base)
+        except DataError:
+            return [()] if len(values) == 1 else [path for value in values for path in self._paths([value])]
+        names = [labels.to_pylist() for labels in rungs.labels[1:-1]]
+        tables = [table.tolist() for table in rungs.tables[1:-1]]
+        return [
+            tuple(
+                str(words[table[at]])
+                for words, table in zip(names, tables, strict=True)
+                if words[table[at]] is not None
+            )
+            for at in range(len(values))
+        ]

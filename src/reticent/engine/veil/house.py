@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
-from reticent.engine.veil.domain import MISSING, Domain
+from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
-from reticent.engine.veil.steps import Steps
+from reticent.engine.veil.steps import steps_of
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
-from reticent.policy.prior import read_strata
+from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.engine.veil.steps import Steps
     from reticent.policy import Policy
     from reticent.policy.prior import Prior
 
@@ -45,6 +46,7 @@ class House:
         stretches: rows x values on a line of length l.
         orders: orders x values.
         steps: how values follow one another; None: later values that differ are not offered.
+        figures: what was measured of the prior when it was made; None: nobody did.
     """
 
     l: int
@@ -55,6 +57,7 @@ class House:
     stretches: npt.NDArray[np.uint64]
     orders: npt.NDArray[np.uint16]
     steps: Steps | None
+    figures: dict[str, Any] | None
     policy: Policy
 
     def __repr__(self) -> str:
@@ -63,18 +66,43 @@ class House:
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""
-        sensitive = _sensitive(policy)
         settings = policy.prior
         if settings is None or settings.file is None:
             raise PolicyError(
                 "The veil needs a prior: what a reader knows already of the sensitive values.",
-                hint="Write prior: {file: prior.csv} with public statistics, or make it from a past or a disjoint sample: "
-                "reticent prior PAST -p POLICY -o prior.csv.",
+                hint="Write prior: {file: prior.csv} with public statistics, or make it: from a past or a disjoint sample with "
+                "`reticent prior PAST -p POLICY -o prior.csv`, or from the data themselves, at a stated epsilon, with "
+                "`reticent prior DATA -p POLICY -o prior.csv --released`.",
             )
         prior = read_strata(policy.path(settings.file), "prior")
-        domain = Domain.of_labels(prior.totals(), policy, sensitive)
+        strays = [name for name in prior.by if settings.by and name not in settings.by]
+        if strays:
+            raise PolicyError(
+                f"prior.by: {settings.file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
+                hint="Take `by` out of the policy, or make the prior again.",
+            )
+        return cls.of_strata(policy, kind, prior, read_report(policy))
+
+    @classmethod
+    def of_strata(cls, policy: Policy, kind: str, prior: Prior, figures: dict[str, Any] | None) -> House:
+        """The house of a prior that stands in no file: that of a stream whose first records waited.
+
+        Args:
+            policy: everything else.
+            kind: of the releases.
+            prior: counts by stratum.
+            figures: what is known of it, for releases to quote.
+        """
+        sensitive, settings = _sensitive(policy), policy.prior
+        domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
-        l = policy.l_of(kind)
+        l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
+        if steps is not None and settings is not None and settings.unit is not None:
+            # Their decoys would move alike, and where values part, what differs would be the truth.
+            raise PolicyError(
+                "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
+                hint="Take the kernel (or updates) out: later values that differ are then not offered. Or take the unit out.",
+            )
         return cls(
             l=l,
             sensitive=sensitive,
@@ -82,8 +110,9 @@ class House:
             by=prior.by,
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
-            orders=_orders(domain, settings.order, counts),
-            steps=Steps.of(policy, sensitive, domain),
+            orders=_orders(domain, settings.order if settings is not None else "random", counts),
+            steps=steps,
+            figures=figures,
             policy=policy,
         )
 
@@ -95,7 +124,14 @@ class House:
     @cached_property
     def digest(self) -> str:
         """The same for the same l, prior, domain, orders and kernel."""
-        return hashlib.sha256(json.dumps(self.document(), sort_keys=True).encode()).hexdigest()
+        pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
+        return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def epsilon(self) -> float | None:
+        """What the prior has cost the persons of the past, as its report or the policy says."""
+        stated = self.policy.prior.epsilon if self.policy.prior else None
+        return stated if self.figures is None else self.figures.get("epsilon")
 
     def document(self) -> dict[str, Any]:
         """What `veil.json` says of the house: all that a recipient or a judge needs, and nothing private."""
@@ -111,7 +147,8 @@ class House:
             "order": settings.order if settings else "random",
             "orders": self.orders.tolist(),
             "kernel": None if self.steps is None else self.steps.document(),
-            "epsilon": settings.epsilon if settings else None,
+            "epsilon": self.epsilon,
+            "figures": self.figures,
         }
 
     def veil(self, key: bytes) -> _core.veil.Veil:
@@ -146,7 +183,7 @@ def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], np
     counts = np.zeros((len(strata), len(domain)))
     for row, cells in enumerate(strata.values()):
         for value, count in cells.items():
-            counts[row, domain.code(MISSING if value is None else value)] += count
+            counts[row, domain.code(value)] += count
     # Counts need not be whole; the line is laid in integers.
     return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
 
@@ -155,5 +192,5 @@ def _orders(domain: Domain, order: str, counts: npt.NDArray[np.uint64]) -> npt.N
     """The public orders: the same for the same prior, whoever computes them."""
     seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
     if order == "hierarchy":
-        return _core.veil.hierarchy_orders(domain.parents(), count=ORDERS, seed=seed)
+        return _core.veil.hierarchy_orders(domain.levels(), count=ORDERS, seed=seed)
     return _core.veil.random_orders(len(domain), count=ORDERS, seed=seed)

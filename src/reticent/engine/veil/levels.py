@@ -23,8 +23,8 @@ class Levels:
     """Climbs each quasi-identifier to its published level; what was climbed once is remembered."""
 
     def __init__(self, policy: Policy, by: Sequence[str], strata: Sequence[tuple[str, ...]]) -> None:
-        self._policy, self._by, self._strata = policy, tuple(by), tuple(strata)
-        absent = [name for name in self._by if name not in (*policy.quasi, *policy.plain)]
+        self._policy, self.by, self._strata = policy, tuple(by), tuple(strata)
+        absent = [name for name in self.by if name not in (*policy.quasi, *policy.plain)]
         if absent:
             raise PolicyError(
                 f"prior: the file depends on '{absent[0]}', which the policy does not release.",
@@ -39,13 +39,14 @@ class Levels:
         for name in (*self._policy.quasi, *self._policy.plain):
             words = Dictionary()
             codes = words.encode(table.column(name))
-            level, rungs = self._rungs(name, words.values)
+            level, rungs = self.rungs(name, words.values)
             columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
-            if name in self._by:
-                nodes[name] = codes, _above(rungs, level)
+            if name in self.by:
+                nodes[name] = codes, above_of(rungs, level)
         return pa.table(columns), self._rows(table.num_rows, nodes)
 
-    def _rungs(self, name: str, values: pa.Array) -> tuple[int, Ladder]:
+    def rungs(self, name: str, values: pa.Array) -> tuple[int, Ladder]:
+        """The published level of a column, and all levels of some of its values."""
         column = self._policy.columns[name]
         spec = column.hierarchy if column.role == "quasi" else None
         rungs = ladder(spec, values, column=name, base=self._policy.base)
@@ -64,12 +65,12 @@ class Levels:
         for codes, above in nodes.values():
             key = key * max(len(above), 1) + codes
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        sets = [nodes[name] for name in self._by]
-        rows = [self._row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
+        sets = [nodes[name] for name in self.by]
+        rows = [self.row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
         found: npt.NDArray[np.uint32] = np.array(rows, dtype=np.uint32)[inverse.reshape(-1)]
         return found
 
-    def _row(self, above: tuple[frozenset[str], ...]) -> int:
+    def row(self, above: tuple[frozenset[str], ...]) -> int:
         """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""
         if above not in self._places:
             fits = (
@@ -87,7 +88,7 @@ class Levels:
         return self._places[above]
 
 
-def _above(rungs: Ladder, level: int) -> list[frozenset[str]]:
+def above_of(rungs: Ladder, level: int) -> list[frozenset[str]]:
     """Per leaf, the labels of its published node and of all nodes above it."""
     labels = [rungs.labels[at].cast(pa.string()).to_pylist() for at in range(level, rungs.height + 1)]
     tables = [rungs.tables[at].tolist() for at in range(level, rungs.height + 1)]

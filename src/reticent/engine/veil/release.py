@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,6 @@ AGAINST = (
     "other persons' records: each candidate keeps exactly its stated weight, its copies among l"
 )
 NOT_COVERED = (
-    "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)",
     "a reader who can exclude candidates of weight x: a becomes a / (1 - x)",
     "persons whose values depend on one another beyond the published fields, unless a unit is declared",
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
@@ -32,20 +32,98 @@ NOT_COVERED = (
 
 
 def guarantee(house: House) -> Guarantee:
-    """What a veil claims, and against whom."""
-    return Guarantee({"veil": house.l}, AGAINST, NOT_COVERED)
+    """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
+    return Guarantee({"veil": house.l}, AGAINST, (*_quoted(house), *NOT_COVERED))
 
 
-def data_table(house: House, published: pa.Table, seen: Seen, order: npt.NDArray[np.int64]) -> pa.Table:
-    """The published table, its records in the given order."""
+def _quoted(house: House) -> list[str]:
+    figures = house.figures or {}
+    return [_better_informed(figures), _over_events(house, figures), *_past(house), _not_offered(figures)]
+
+
+def _better_informed(figures: dict[str, Any]) -> str:
+    bound = "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)"
+    if "kappa" not in figures:
+        return f"{bound}; nobody measured how far readers are ahead of this prior"
+    kappa, reader = figures["kappa"], figures["reader"]
+    before, after = reader["before"], reader["after"]
+    return (
+        f"{bound}; on {figures['held_out']} held-out persons of the past the best reader we trained reached kappa "
+        f"{kappa['mean']:.3g} (geometric mean; 99th percentile {kappa['99']:.3g}), believed her best guess with {after['sure']:.1%} "
+        f"(99th percentile {after['sure_99']:.1%}) and was right in {after['right']:.1%} of the cases, in {before['right']:.1%} "
+        f"without the release, at l = {figures['l']}"
+    )
+
+
+def _over_events(house: House, figures: dict[str, Any]) -> str:
+    if house.steps is None:
+        return "later values of a person that differ from the first: they are not offered, as there is no kernel"
+    words = "values of a person that follow one another otherwise than the published kernel says"
+    kernel = figures.get("kernel")
+    if not kernel or not kernel["misfit"]:
+        return f"{words}; nobody measured how far it is from the truth"
+    readers = "".join(
+        f"; after {one['events']} events one who knows a finer kernel is right in {one['right']:.1%} of {one['persons']} "
+        f"held-out persons, one who knows the published kernel in {one['published']:.1%}"
+        for one in kernel["readers"]
+    )
+    return f"{words}; its misfit on held-out persons was {kernel['misfit']['gain']:.3g} nats per event{readers}"
+
+
+def _past(house: House) -> list[str]:
+    epsilon = house.epsilon
+    if epsilon is None:
+        return []
+    if (house.figures or {}).get("source") != "released":
+        return [f"persons of the past whom the prior was counted on: it cost them epsilon = {epsilon:g}"]
+    words = (
+        "a reader who knows all other records: the prior was counted on the released persons themselves, with noise of"
+    )
+    return [f"{words} epsilon = {epsilon:g}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"]
+
+
+def _not_offered(figures: dict[str, Any]) -> str:
+    share = f"about {figures['eta']:.1%} on held-out persons, and " if "eta" in figures else ""
+    return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
+
+
+class Sights(Protocol):
+    """What of some records is published."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]:
+        """Of the prior."""
+
+    @property
+    def events(self) -> npt.NDArray[np.uint32]:
+        """The number of each among the events of its person."""
+
+    @property
+    def candidates(self) -> npt.NDArray[np.uint16]:
+        """Codes of the domain, in canonical order."""
+
+
+def data_table(
+    house: House, published: pa.Table, seen: Sights, order: npt.NDArray[np.int64], names: pa.Array | None = None
+) -> pa.Table:
+    """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(house.domain.labels, pa.string())
     take = pa.array(order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
     columns |= {"row": pa.array(seen.rows[order], pa.int64()), "event": pa.array(seen.events[order], pa.int64())}
+    if names is not None:
+        columns["person"] = names.take(take)
     for slot in range(house.l):
         codes = pa.array(seen.candidates[order, slot].astype(np.int32))
         columns[f"{house.sensitive}_{slot + 1}"] = labels.take(codes)
     return pa.table(columns)
+
+
+def pseudonyms(persons: npt.NDArray[np.uint64], key: bytes) -> pa.Array:
+    """A name for each person that says nothing but who is the same."""
+    whole, who = np.unique(persons, return_inverse=True)
+    names = [hashlib.blake2b(person.tobytes(), key=key, digest_size=8).hexdigest() for person in whole]
+    return pa.array(names, pa.string()).take(pa.array(who.reshape(-1)))
 
 
 def shuffled(size: int, rng: Rng, purpose: str) -> npt.NDArray[np.int64]:

@@ -1,17 +1,27 @@
-"""The kernel of a house: how values follow one another from event to event, as whole numbers on the domain."""
+"""The kernel of a house: how values follow one another from event to event, as whole numbers on the domain.
+
+Two forms, told by the head of the file: `value,next,probability` is a matrix written out, as the update files of series;
+`value,stay,within` says how often each value stays, and which share of the changes (the same for all) ends under the parent
+node of the hierarchy, the rest going by the prior.
+"""
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.veil.domain import MISSING, UNSEEN
+from reticent.engine.veil.domain import UNSEEN
+from reticent.errors import PolicyError
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy.typing as npt
 
     from reticent.engine.veil.domain import Domain
@@ -19,10 +29,11 @@ if TYPE_CHECKING:
 
 _WHOLE = 1 << 32
 """A probability of one; what rounds to nothing never happens."""
+_STAYS = ["value", "stay", "within"]
 
 
 @dataclass(frozen=True, repr=False)
-class Steps:
+class Matrix:
     """A sparse matrix: the targets of value v stand at `starts[v] : starts[v + 1]`, with their weights."""
 
     starts: npt.NDArray[np.uint64]
@@ -30,30 +41,7 @@ class Steps:
     weights: npt.NDArray[np.uint64]
 
     def __repr__(self) -> str:
-        return f"Steps({len(self.starts) - 1} values, {len(self.targets)} steps)"
-
-    @classmethod
-    def of(cls, policy: Policy, sensitive: str, domain: Domain) -> Steps | None:
-        """The kernel that the policy names under `prior`, or the update file of the column; None without either."""
-        updates = policy.columns[sensitive].updates
-        named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
-        file = named or (updates.file if updates is not None else None)
-        if file is None:
-            return None
-        matrix: list[dict[int, int]] = [{} for _ in domain.labels]
-        for value, following in read_updates(policy.path(file), column=sensitive).items():
-            at = _code(domain, value)
-            for after, probability in following.items():
-                to = _code(domain, after)
-                weight = round(probability * _WHOLE)
-                if UNSEEN not in (at, to) and weight:
-                    matrix[at][to] = matrix[at].get(to, 0) + weight
-        rows = [sorted((following or {at: 1}).items()) for at, following in enumerate(matrix)]
-        return cls(
-            np.cumsum([0, *map(len, rows)]).astype(np.uint64),
-            np.array([to for row in rows for to, _ in row], dtype=np.uint16),
-            np.array([weight for row in rows for _, weight in row], dtype=np.uint64),
-        )
+        return f"Matrix({len(self.starts) - 1} values, {len(self.targets)} steps)"
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
@@ -64,6 +52,98 @@ class Steps:
         return {"starts": self.starts.tolist(), "targets": self.targets.tolist(), "weights": self.weights.tolist()}
 
 
-def _code(domain: Domain, value: str | None) -> int:
-    label = MISSING if value is None else value
-    return domain.code(label) if label in domain.labels else UNSEEN
+@dataclass(frozen=True, repr=False)
+class Stays:
+    """Few numbers, in units of the line: the stay of every value, the share within the parent, and who is whose sibling."""
+
+    stay: npt.NDArray[np.uint64]
+    within: int
+    parents: npt.NDArray[np.uint32]
+
+    def __repr__(self) -> str:
+        return f"Stays({len(self.stay)} values)"
+
+    def kernel(self) -> _core.veil.Kernel:
+        """As the core takes it."""
+        return _core.veil.Kernel.shares(self.stay, within=self.within, parents=self.parents)
+
+    def document(self) -> dict[str, Any]:
+        """As `veil.json` says it."""
+        return {"stay": self.stay.tolist(), "within": self.within, "parents": self.parents.tolist()}
+
+
+Steps = Matrix | Stays
+
+
+def steps_of(policy: Policy, sensitive: str, domain: Domain) -> Steps | None:
+    """The kernel that the policy names under `prior`, or the update file of the column; None without either."""
+    updates = policy.columns[sensitive].updates
+    named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
+    file = named or (updates.file if updates is not None else None)
+    if file is None:
+        return None
+    path = policy.path(file)
+    if _head(path) == _STAYS:
+        return _stays(path, domain)
+    return _matrix(read_updates(path, column=sensitive), domain)
+
+
+def _matrix(updates: dict[Any, dict[Any, float]], domain: Domain) -> Matrix:
+    values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
+    codes = dict(zip(values, domain.encode(pa.array(values, pa.string())).tolist(), strict=True))
+    matrix: list[dict[int, int]] = [{} for _ in domain.labels]
+    for value, following in updates.items():
+        at = codes[value]
+        for after, probability in following.items():
+            to, weight = codes[after], round(probability * _WHOLE)
+            if UNSEEN not in (at, to) and weight:
+                matrix[at][to] = matrix[at].get(to, 0) + weight
+    rows = [sorted((following or {at: 1}).items()) for at, following in enumerate(matrix)]
+    return Matrix(
+        np.cumsum([0, *map(len, rows)]).astype(np.uint64),
+        np.array([to for row in rows for to, _ in row], dtype=np.uint16),
+        np.array([weight for row in rows for _, weight in row], dtype=np.uint64),
+    )
+
+
+def _stays(path: Path, domain: Domain) -> Stays:
+    """A value of the domain that the file lacks stays as often as the others do on average."""
+    known: dict[int, float] = {}
+    shares = set()
+    for number, line in enumerate(_lines(path)[1:], 2):
+        own, within = _shares(line, f"prior.kernel: {path.name}, line {number}")
+        shares.add(within)
+        known[domain.code(line[0] or None)] = own
+    if len(shares) != 1:
+        raise PolicyError(
+            f"prior.kernel: {path.name} gives {len(shares)} different shares within the parent.",
+            hint="Write the same on every line.",
+        )
+    usual = sum(known.values()) / len(known)
+    stay = [round(known.get(code, usual) * _core.veil.ONE) for code in range(len(domain))]
+    return Stays(np.array(stay, dtype=np.uint64), round(shares.pop() * _core.veil.ONE), domain.parents())
+
+
+def _shares(line: list[str], place: str) -> tuple[float, float]:
+    try:
+        own, within = (float(cell) for cell in line[1:])
+    except ValueError:
+        own = within = -1.0
+    if not (0 <= own <= 1 and 0 <= within <= 1):
+        raise PolicyError(f"{place}: two shares between 0 and 1 are needed.", hint="Write value,stay,within.")
+    return own, within
+
+
+def _head(path: Path) -> list[str]:
+    lines = _lines(path)
+    return [cell.strip().lower() for cell in lines[0]] if lines else []
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [line for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise PolicyError(
+            f"prior.kernel: cannot read {path.name} as CSV.", hint="Give value,next,probability or value,stay,within."
+        ) from None

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.engine.base import Members
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, guarantee, shuffled
+from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
+from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -23,12 +25,27 @@ if TYPE_CHECKING:
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
-USUAL_EPSILON = 1.0
+ETA_EPSILON = 1.0
+"""What the published shares of such truths cost, for each release."""
+
+
+_LAST: dict[str, House] = {}
+
+
+def house_of(policy: Policy, kind: Kind) -> House:
+    """The house of a policy; the last one of every kind is kept, since a driver asks for its digest before the engine is built."""
+    house = _LAST.get(kind)
+    if house is None or house.policy is not policy:
+        house = _LAST[kind] = House.of(policy, kind)
+    return house
 
 
 @dataclass(frozen=True, repr=False)
 class Veiled:
-    """A batch under the veil: its published columns, and what is offered for each record. Private: it tells who is who."""
+    """A batch under the veil: its published columns, what is offered for each record, and whose it is, as the ledger says it.
+
+    Private: it tells who is who.
+    """
 
     published: pa.Table
     seen: Seen
@@ -37,24 +54,45 @@ class Veiled:
     def __len__(self) -> int:
         return len(self.persons)
 
+    def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
+        """Records that say these facts, some of them several times: the same candidates for the same fact."""
+        return Veiled(published, self.seen.at(which), self.persons[which])
+
 
 class Veiling:
     """A house with its key and what it remembers of persons."""
 
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
-        self.house = House.of(policy, kind)
-        self.people = People(self.house.veil(rng.house_key("veil")), self.house.l)
+        self.house = house_of(policy, kind)
+        self.people = People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
         """The next event of the person of every record."""
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), persons)
+        listed = self._listed(table, persons)
+        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed)
 
-    def release(self, veiled: Veiled, *, number: int, held: int = 0) -> Release:
-        """A veiled batch as a release; refuses one whose values the prior does not know."""
+    def members(self, veiled: Veiled, *, number: int) -> Members:
+        """Whose record stands in which line of a release, for the ledger."""
+        order = self._order(len(veiled), number)
+        return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
+
+    def _order(self, size: int, number: int) -> npt.NDArray[np.int64]:
+        """Of the records of a release; it tells nothing, and no two releases have the same."""
+        return shuffled(size, self._rng, f"veil rows {number}")
+
+    def release(self, veiled: Veiled, *, number: int, held: int = 0, left_out: int = 0) -> Release:
+        """A veiled batch as a release; refuses one whose values the prior does not know.
+
+        Args:
+            veiled: the batch.
+            number: of the publication, from 1.
+            held: records that wait.
+            left_out: records that the policy does not release.
+        """
         house, seen, size = self.house, veiled.seen, len(veiled)
         unseen = float(np.mean(~seen.offered)) if size else 0.0
         if unseen > MOST_UNSEEN:
@@ -62,22 +100,33 @@ class Veiling:
                 f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
                 hint="Make the prior again from data like these, or with a coarser domain.",
             )
-        epsilon = (self._policy.prior and self._policy.prior.epsilon) or USUAL_EPSILON
-        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), epsilon)
+        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
+        names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
+        order = self._order(size, number)
         return Release(
             kind=self._kind,
             shape="veil",
             method="veil",
-            tables={
-                "data": data_table(house, veiled.published, seen, shuffled(size, self._rng, f"veil rows {number}"))
-            },
+            tables={"data": data_table(house, veiled.published, seen, order, names)},
             guarantee=guarantee(house),
-            counts=Counts(size + held, size, held, 0),
+            counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
-            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": epsilon, "house": house.digest}},
+            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
             seeded=self._rng.seeded,
         )
+
+    def _listed(self, table: pa.Table, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""
+        if self._policy.person is None:
+            return persons
+        return person_hashes(table.column(self._policy.person).cast(pa.string()).to_pylist(), self._rng.key("person"))
+
+    @property
+    def _linked(self) -> bool:
+        """Whether records carry a pseudonym; recipients of a series need it to follow persons."""
+        link = self._policy.prior.link if self._policy.prior is not None else None
+        return self._policy.person is not None and (self._kind == "series" if link is None else link)
 
     def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import Section
+from reticent.policy.settings.gone import refuse_sealed
 
 
 class EvolvingSettings(Section):
     """How an evolving table is maintained and published."""
 
     renamed: ClassVar[dict[str, str]] = {"strategy": "method", "model": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
-    method: Literal["sealed", "indexed", "enc", "encc", "eac", "red"] = "sealed"
+    method: Annotated[Literal["veil", "indexed", "enc", "encc", "eac", "red"], refuse_sealed] = "veil"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     record: str | None = Field(default=None, description="identifier column that names one record; default: the person")
-    prior: FileRef | None = Field(default=None, description="design prior of sealed; default: the first load")

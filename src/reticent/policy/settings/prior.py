@@ -15,7 +15,9 @@ class PriorSettings(Section):
 
     file: str | None = Field(default=None, description="value,count of the past, or by columns, value, count")
     by: tuple[str, ...] = Field(default=(), description="the published columns that the prior depends on")
-    epsilon: float | None = Field(default=None, gt=0, description="privacy loss that the prior's counts have cost")
+    epsilon: float | None = Field(
+        default=None, gt=0, description="privacy loss that the prior has cost; its report says it too, and must agree"
+    )
     warmup: int | None = Field(default=None, ge=100, description="records of a stream that wait once, to make a prior")
     order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import Section
+from reticent.policy.settings.gone import refuse_sealed
 
 
 class SeriesSettings(Section):
     """How a series of releases of the same persons is made."""
 
     renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
-    method: Literal["veil", "sealed", "m-distinct", "m-distinct*", "m-invariance"] = "m-distinct"
+    method: Annotated[Literal["veil", "m-distinct", "m-distinct*", "m-invariance"], refuse_sealed] = "veil"
     m: int | None = Field(
         default=None,
         ge=2,
@@ -33,7 +35,6 @@ class SeriesSettings(Section):
         default=True,
         description="first groups of m-distinct take values that can never become one another, where possible",
     )
-    prior: FileRef | None = Field(default=None, description="sealed: value,count of the past")
 
     @property
     def limit(self) -> float:

@@ -43,6 +43,11 @@ class TableSettings(Section):
     cuts: Literal["strict", "relaxed"] = Field(default="strict", description="how Mondrian cuts equal values")
     supervision: SupervisionSettings = SupervisionSettings()
 
+    @property
+    def keeps(self) -> str:
+        """Groups of generalised records keep all three; Anatomy and the veil publish quasi-identifiers as they are."""
+        return "l" if self.method in ("anatomy", "veil") else "klt"
+
     @field_validator("weights")
     @classmethod
     def _positive(cls, value: dict[str, float]) -> dict[str, float]:

@@ -2,14 +2,16 @@
 
 A group publishes how often each value occurs in it, not whose it is. Let M be the composition of a record's group. Over
 all records E[M | v] is known exactly, because each value's records stand in the groups that list it: with
-Pi = sum over groups of M M' / n, pi = N / n and Pi c = pi o f, the sum h of c over the composition has mean f(v) over the
-records of every value v. Shares of the group itself mix in the other members and pull every answer toward the whole.
+Pi = sum over groups of M M' and Pi c = N o f, the sum h of c over the composition has mean f(v) over the records of every
+value v. Values with few records are held to that less closely (a ridge): exactly over all records of the target and over all others,
+nearly for each value by itself, and the interval is widened by what is left. Shares of the group itself mix in the other
+members and pull every answer toward the whole.
 
 Guarantee (to the recipient): sums of h over all records are exact; over a region they are unbiased if, given the values,
 records were put together without regard to the region (as Anatomy does it).
 
-Not covered: groups made of neighbours; groups with counterfeit values (delay-free), where counts are those listed and a
-listed value may have no record: such estimates are approximate.
+Not covered: groups made of neighbours. In groups with counterfeit values (delay-free) a listed value may have no record; each
+value of a group is taken to have one with the same probability, records / values listed: nearly so for the pool `matched`.
 
 Cost: groups x (values per group)^2, one inversion of K x K.
 
@@ -28,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.errors import PolicyError
-from reticent.read.estimate.interval import plain, quantile
+from reticent.read.estimate.interval import Spread, quantile, score
 from reticent.read.estimate.veil import Counts
 
 if TYPE_CHECKING:
@@ -37,8 +39,19 @@ if TYPE_CHECKING:
     Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
 
-# Directions this much weaker than the strongest one are invisible.
-_WEAK = 1e-9
+# How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
+# closer, rare values would be followed to the last record, and their noise with them.
+_HOLD = 1.0
+# Means of the target and of the others that differ by less cannot be told apart.
+_VISIBLE = 1e-6
+# A value with fewer records is off by chance; the interval has it.
+_FREQUENT = 20
+# Share of the target that may be off before the answer is refused.
+_BLIND = 0.1
+# How much likelier, or less likely, a value's records are in a region than others (one standard deviation).
+_FAVOUR = 0.5
+# Which values of a group that is not full have a record is not quite chance: so much more variance covers it (bench/read.py).
+_OPEN = 1.2
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,35 +63,31 @@ class Groups:
         groups: group of each line, as numbers from 0.
         values: its value's code.
         counts: how often it stands there.
+        records: records of each group, where they are fewer than the values listed.
     """
 
     size: int
     groups: Codes
     values: Codes
     counts: Codes
+    records: Codes | None = None
 
     def __repr__(self) -> str:
         return f"Groups({len(np.unique(self.groups))} groups, {self.size} values)"
 
     @cached_property
-    def totals(self) -> Vector:
-        """Records of each value."""
-        return np.bincount(self.values, self.counts, minlength=self.size).astype(np.float64)
+    def _full(self) -> Vector:
+        """Per group the share of the listed values that have a record."""
+        listed = np.bincount(self.groups, self.counts).astype(np.float64)
+        return np.ones(len(listed)) if self.records is None else self.records / np.maximum(listed, 1)
 
     @cached_property
-    def _inverse(self) -> tuple[Vector, Vector]:
-        """Pseudo-inverse of the scaled moments, and a basis of what they do not show."""
-        scaled = self._moments / self._scale[:, None] / self._scale
-        values, vectors = np.linalg.eigh(scaled)
-        visible = values > _WEAK * max(values[-1], 1)
-        basis = vectors[:, visible]
-        return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
+    def totals(self) -> Vector:
+        """Records of each value; expected ones where groups are not full."""
+        weight = self.counts * self._full[self.groups]
+        return np.bincount(self.values, weight, minlength=self.size).astype(np.float64)
 
-    @property
-    def _scale(self) -> Vector:
-        return np.sqrt(np.maximum(self.totals, 1))
-
-    @property
+    @cached_property
     def _moments(self) -> Vector:
         """Sum over groups of M M': every line of a group beside every line of it."""
         order = np.argsort(self.groups, kind="stable")
@@ -88,8 +97,22 @@ class Groups:
         right = np.repeat(start, size * size) + np.arange(len(left)) - np.repeat(times.cumsum() - times, times)
         left, right = order[left], order[right]
         flat = self.values[left].astype(np.int64) * self.size + self.values[right]
-        total = np.bincount(flat, self.counts[left] * self.counts[right], minlength=self.size**2)
+        weight = self.counts[left] * self.counts[right] * self._full[self.groups[left]]
+        total = np.bincount(flat, weight, minlength=self.size**2)
         return total.reshape(self.size, self.size).astype(np.float64)
+
+    @cached_property
+    def _solver(self) -> Vector:
+        """(l + lambda Pi)^-1: the more records a value has, the closer its mean is held to its target."""
+        listed = np.bincount(self.groups, self.counts).astype(np.float64)
+        records = listed * self._full
+        size = float(records @ listed) / max(float(records.sum()), 1.0)
+        return np.asarray(np.linalg.inv(size * np.eye(self.size) + _HOLD * self._moments), dtype=np.float64)
+
+    @property
+    def _weights(self) -> Vector:
+        """Records behind each line."""
+        return np.asarray(self.counts * self._full[self.groups])
 
     def scores(self, target: Vector) -> Vector:
         """Per group, what each of its records adds to the estimate of a target.
@@ -97,15 +120,33 @@ class Groups:
         Raises:
             PolicyError: where the groups do not tell the target.
         """
-        inverse, invisible = self._inverse
-        wanted = np.where(self.totals > 0, self.totals * target, 0) / self._scale
-        if np.abs(wanted @ invisible).max(initial=0) > np.sqrt(_WEAK) * np.linalg.norm(wanted):
-            raise PolicyError(
-                "This count cannot be told from the groups: they all list the same values, or always these together.",
-                hint="Ask about all values that stand together, or about everybody.",
-            )
-        coefficients = inverse @ wanted / self._scale
-        return np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
+        mine, whole = float(target @ self.totals), float(self.totals.sum())
+        if mine <= 0 or mine >= whole:
+            return np.full(int(self.groups.max(initial=-1)) + 1, float(mine > 0))
+        coefficients = self._solver @ (target + _HOLD * self.totals * target)
+        each = np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
+        # Over all records of the target the mean is 1, over all others 0: what is asked of everybody is answered exactly.
+        line = self._weights * each[self.groups]
+        inside, outside = line @ target[self.values] / mine, line @ (1 - target[self.values]) / (whole - mine)
+        if inside - outside > _VISIBLE:
+            each = np.asarray((each - outside) / (inside - outside))
+            if self._off(each, target) <= _BLIND * mine:
+                return each
+        raise PolicyError(
+            "This count cannot be told from the groups: they all list the same values, or always these together.",
+            hint="Ask about all values that stand together, or about everybody.",
+        )
+
+    def _means(self, each: Vector) -> Vector:
+        """Mean of the scores over the records of each value."""
+        total = np.bincount(self.values, self._weights * each[self.groups], minlength=self.size)
+        return np.asarray(total / np.maximum(self.totals, 1e-12))
+
+    def _off(self, each: Vector, target: Vector) -> float:
+        """How far the means of frequent values are off their target, beyond what chance explains (three standard errors)."""
+        means = self._means(each)
+        noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
+        return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _FREQUENT].sum())
 
     def count(self, region: Codes, target: Vector, *, level: float = 0.95) -> Counts:
         """How many records of a region have a value of the target.
@@ -115,10 +156,34 @@ class Groups:
             target: 1 for the values to count.
             level: of the interval.
         """
-        records, whole = np.bincount(region, minlength=int(self.groups.max(initial=-1)) + 1), self.totals.sum()
-        sums = records * self.scores(target)
-        estimate = np.array([sums.sum()])
-        # m^2 >= m for the m records of a group that count; and nothing is left to chance when the region is everybody.
-        variance = np.array([max((sums * (sums - 1)).sum(), 0.0) * max(1 - len(region) / whole, 0.0)])
-        low, high = plain(estimate, variance, np.array([len(region)]), quantile(level))
-        return Counts(estimate, variance, low, high, np.array([len(region)]))
+        return self.counts_by(region, np.zeros(len(region), dtype=np.int64), target, size=1, level=level)
+
+    def counts_by(self, region: Codes, by: Codes, target: Vector, *, size: int, level: float = 0.95) -> Counts:
+        """The same for several regions: `by` says which one each record belongs to."""
+        each = self.scores(target)
+        number = np.bincount(by, minlength=size)
+        estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)
+        spread = self._spread(each, target, np.clip(estimate, 0, number), number)
+        if self.records is not None:
+            spread = Spread(_OPEN * spread.base, _OPEN * spread.slope)
+        low, high = score(estimate, spread, number, quantile(level))
+        return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)
+
+    def _spread(self, each: Vector, target: Vector, count: Vector, number: Codes) -> Spread:
+        """Variance as a function of the count.
+
+        Given the groups, records of the target lie in the region with one probability, all others with another; nothing is left to
+        chance where everybody does.
+        """
+        weight = self.counts * self._full[self.groups]
+        error = weight * (each[self.groups] - target[self.values]) ** 2
+        mine, whole = float(target @ self.totals), float(self.totals.sum())
+        inside, outside = (
+            float(error @ part[self.values]) / max(total, 1.0) * np.maximum(1 - records / max(total, 1.0), 0.0)
+            for part, total, records in ((target, mine, count), (1 - target, whole - mine, number - count))
+        )
+        # A region that favours some values adds what the means of these are off, as far as they go together.
+        means = self._means(each)
+        off = ((self.totals * (means - target))[self.totals > 0] ** 2).sum()
+        part = number / max(whole, 1.0)
+        return Spread(number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0), inside - outside)

@@ -5,7 +5,8 @@ With Pi c = pi o f a record's sum h of c over its candidates has E[h | v] = f(v)
 the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1) is unbiased for the variance of one.
 
 Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
-published share eta of them is subtracted, and who among them has a value of A stays unknown.
+published share eta of them is subtracted. Who among them has a value of A stays unknown: they are taken to be spread over the
+values that their row does not offer as over everybody, and the interval is widened by as much as that adds.
 
 Cost: one inversion per row (`channel`), then l lookups per record.
 
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 Step = Callable[[int, "Vector"], "Vector"]
 """The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
-# Variance estimates less exact than this give way to the variance that the channel tells.
 _EXACT = 0.1
+"""Variance estimates less exact than this give way to the variance that the channel tells."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +69,10 @@ class Veil:
         if row not in self._channels:
             self._channels[row] = channel(self.stretches[row], self.orders)
         return self._channels[row]
+
+    def borrow(self, other: Veil) -> None:
+        """Takes over the channels that another veil of the same line has made."""
+        self._channels.update(other._channels)
 
     @cached_property
     def shares(self) -> Vector:
@@ -176,13 +181,15 @@ def counts(
     sums = scores(veil, records, target, step=step)
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
-    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
-    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
+    missed = _total(at, _missed(veil, target)[records.rows], groups)
+    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups) + missed
+    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
     variance, error = _variance(at, sums.value, records.persons, groups)
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = error > _EXACT * variance if _alone(records) else np.zeros(groups, dtype=bool)
+    few = error > _EXACT * variance
     if few.any():
-        spread = _spread(veil, records.rows, at, target, groups).at_least(variance, np.clip(estimate, 0, number))
+        spread = _known_spread(veil, records, at, target, variance)
+        spread = spread.at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
@@ -262,11 +269,6 @@ def _total(groups: Codes, values: Vector, size: int) -> Vector:
     return np.bincount(groups, values, minlength=size).astype(np.float64)
 
 
-def _alone(records: Records) -> bool:
-    """Whether every record is a first event of another person, so that the channel alone tells the variance."""
-    return not records.later and (records.persons is None or len(np.unique(records.persons)) == len(records.persons))
-
-
 def _variance(groups: Codes, values: Vector, persons: Codes | None, size: int) -> tuple[Vector, Vector]:
     """The variance of the sums, and how exact it is (one standard error of it).
 
@@ -280,6 +282,12 @@ def _variance(groups: Codes, values: Vector, persons: Codes | None, size: int) -
     return _total(groups, each, size), np.sqrt(_total(groups, each**2, size))
 
 
+def _missed(veil: Veil, target: Vector) -> Vector:
+    """Per row and record, how often its truth is a value of the target that the row does not offer."""
+    hidden = np.where(veil.shares == 0, veil.shares.mean(axis=0), 0.0)
+    return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
+
+
 def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, size: int) -> Vector:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
     eta = veil.eta[rows]
@@ -287,6 +295,16 @@ def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, siz
     shape = (size, len(veil.eta))
     moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
     return _total(groups, own, size) + moved**2 @ veil.eta_variance
+
+
+def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, variance: Vector) -> Spread:
+    """The channel's spread for first sights; later events have their part of the variance that was seen."""
+    if not records.later:
+        return _spread(veil, records.rows, groups, target, len(variance))
+    first = np.flatnonzero(np.asarray(records.events) == 0)
+    spread = _spread(veil, records.rows[first], groups[first], target, len(variance))
+    number, sights = (np.bincount(part, minlength=len(variance)) for part in (groups, groups[first]))
+    return Spread(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
 
 
 def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:

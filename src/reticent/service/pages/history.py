@@ -106,7 +106,8 @@ def risk(release: dict[str, Any]) -> float:
     if "max_risk" in metrics:
         return float(metrics["max_risk"])
     if "k" in claims:
-        return 1 / float(claims["k"])
+        k = claims["k"]
+        return 1 / float(k["persons"] if isinstance(k, dict) else k)
     bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
     return max(bounds, default=1.0)
 

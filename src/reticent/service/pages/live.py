@@ -9,6 +9,7 @@ import orjson
 from nicegui import ui
 from starlette.requests import Request
 
+from reticent.release.wording import claims_in_words
 from reticent.service.pages.layout import GREY, LINE, LINE_2, LINE_3, Visit, axis, card, figure, legend, page, visit_of
 
 _POINTS = 120
@@ -35,18 +36,18 @@ def _watch(visit: Visit, name: str) -> None:
     status = visit.hub.stream(name).status()
     with card(f"Stream {name}"):
         ui.label(_promise(status)).classes("r-muted")
-        alarm = ui.label("The stream has drifted away from its design: more records than usual had to open a group.")
+        alarm = ui.label("The stream has drifted away from its prior: too many values are not among their candidates.")
         alarm.classes("text-negative font-medium").props("role=alert")
         with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
             shown = {key: figure(words) for key, words in _FIGURES.items()}
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
             rates = ui.echart(_chart(["records per second"], [LINE])).classes("w-full h-56")
-        with card("Counterfeit share (SAU) and its limit"):
-            shares = ui.echart(_chart(["SAU", "limit", "forced open"], [LINE, LINE_2, LINE_3])).classes("w-full h-56")
+        with card("Shares"):
+            shares = ui.echart(_chart(list(_SHARES.values()), [LINE, LINE_2, LINE_3])).classes("w-full h-56")
     with card("Released just now"), ui.element("div").classes("r-scroll"):
         latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
-    history: deque[tuple[float, float, float, float]] = deque(maxlen=_POINTS)
+    history: deque[list[float]] = deque(maxlen=_POINTS)
 
     def look() -> None:
         running = visit.hub.stream(name)
@@ -54,15 +55,8 @@ def _watch(visit: Visit, name: str) -> None:
         figures = state["metrics"]
         for key, label in shown.items():
             label.set_text(_text(key, state.get(key, figures.get(key))))
-        alarm.set_visibility(bool(figures.get("alarms")))
-        history.append(
-            (
-                state["rows_per_second"],
-                figures.get("sau", 0.0),
-                figures.get("sau_limit", 0.0),
-                figures.get("forced_open_rate", 0.0),
-            )
-        )
+        alarm.set_visibility(bool(figures.get("alarm")))
+        history.append([state["rows_per_second"], *(figures.get(key, 0.0) for key in _SHARES)])
         _plot(rates, [[point[0] for point in history]])
         _plot(shares, [[point[i] for point in history] for i in (1, 2, 3)])
         latest.set_text("\n".join(_line(line) for line in list(running.latest)[-8:]) or "Nothing yet.")
@@ -76,9 +70,11 @@ _FIGURES = {
     "rows_per_second": "records per second",
     "median_ms": "median to disk, ms",
     "p99_ms": "99% within, ms",
+    "persons": "persons so far",
     "open_groups": "open groups",
     "held": "held back",
 }
+_SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta": "values not offered"}
 
 
 def _text(key: str, value: Any) -> str:
@@ -88,10 +84,8 @@ def _text(key: str, value: Any) -> str:
 
 
 def _promise(status: dict[str, Any]) -> str:
-    posterior = status["guarantee"].get("posterior")
-    if posterior:
-        return f"Each record is released in the call that brings it; nobody's value is guessed right more often than 1 in {round(1 / posterior)}."
-    return f"Method {status['method']}: records wait until they are safe in a group."
+    claims = "; ".join(claims_in_words(status["guarantee"]))
+    return f"Method {status['method']}: {claims}. Against {status['against']}." if claims else ""
 
 
 def _line(line: bytes) -> str:
@@ -99,7 +93,8 @@ def _line(line: bytes) -> str:
     if record["type"] == "group":
         return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"
     shown = ", ".join(f"{key} {value}" for key, value in record["qi"].items())
-    return f"#{record['seq']}  {shown}  →  {record.get('group') or record.get('sensitive')}"
+    offered = " / ".join(record.get("candidates", ()))
+    return f"#{record['seq']}  {shown}  →  {offered or record.get('group') or record.get('sensitive')}"
 
 
 def _chart(names: list[str], colours: list[str]) -> dict[str, Any]:

@@ -163,6 +163,18 @@ async def read(
 
 
 @router.get(
+    "/{name}/codebook",
+    dependencies=ANALYST,
+    responses={**errors(404), 200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
+    response_class=Response,
+)
+async def codebook(name: Name, hub: TheHub) -> Response:
+    """What a recipient needs to read the lines: columns, levels, the guarantee, and the published side of the veil."""
+    stream = hub.stream(name)
+    return Response(await aside(stream.codebook), media_type="application/json")
+
+
+@router.get(
     "/{name}/events",
     dependencies=ANALYST,
     responses={**errors(404, 409, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},

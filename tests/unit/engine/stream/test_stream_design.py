@@ -1,16 +1,13 @@
-"""The design of streams: priors, refusals, classes that are kept, drift, unseen values."""
+"""Delay-free streams and CASTLE: priors, refusals, errors, windows."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
-from reticent.engine.stream.design import Prior, blurred, check_possible, plan, widened
-from reticent.engine.stream.sealed import Sealed
+from reticent.engine.stream.delay_free import DelayFree
 from reticent.engine.stream.windows import Monitor, Query, truth
 from reticent.errors import DataError, GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
@@ -19,11 +16,12 @@ COLUMNS = {"who": "identifier", "age": "quasi", "ill": "sensitive"}
 
 
 def policy(tmp_path, counts=None, **settings):
+    rules = {"version": 1, "person": "who", "columns": COLUMNS}
     if counts is not None:
         lines = "".join(f"{value},{count}\n" for value, count in counts.items())
         (tmp_path / "prior.csv").write_text("value,count\n" + lines)
-        settings["prior"] = {"file": "prior.csv"}
-    return Policy.from_dict({"version": 1, "person": "who", "columns": COLUMNS, "stream": settings}, base=tmp_path)
+        rules["prior"] = {"file": "prior.csv"}
+    return Policy.from_dict(rules | {"stream": {"method": "delay-free"} | settings}, base=tmp_path)
 
 
 def batch(values, start=0):
@@ -33,97 +31,31 @@ def batch(values, start=0):
     )
 
 
-def test_an_impossible_l_is_refused_with_the_largest_that_is_possible(tmp_path):
-    rules = policy(tmp_path, {"a": 3, "b": 3, "c": 3, "d": 1}, l=4)
-    with pytest.raises(GuaranteeError, match="The largest possible l is 3"):
-        Sealed(rules, rng=Rng.from_seed(1))
-
-
 @pytest.mark.parametrize("text", ["value,count\n", "a,b\n", "a,-1\n", "a,1,2\n", "a,0\n"])
 def test_a_prior_that_is_none_is_refused(tmp_path, text):
+    rules = policy(tmp_path, {"a": 1}, l=2)
     (tmp_path / "prior.csv").write_text(text)
     with pytest.raises(PolicyError, match="prior"):
-        Sealed(policy(tmp_path, l=2, prior={"file": "prior.csv"}), rng=Rng.from_seed(1))
+        DelayFree(rules, rng=Rng.from_seed(1))
 
 
 def test_without_a_prior_or_a_domain_the_stream_is_refused(tmp_path):
     with pytest.raises(PolicyError, match="before the first record"):
-        Sealed(policy(tmp_path, l=2), rng=Rng.from_seed(1))
+        DelayFree(policy(tmp_path, l=2), rng=Rng.from_seed(1))
 
 
 def test_a_record_without_a_person_is_refused(tmp_path):
-    stream = Sealed(policy(tmp_path, {"a": 1, "b": 1}, l=2), rng=Rng.from_seed(1))
+    stream = DelayFree(policy(tmp_path, {"a": 1, "b": 1}, l=2), rng=Rng.from_seed(1))
     table = pa.table({"who": pa.array([None], pa.string()), "age": [1], "ill": ["a"]})
     with pytest.raises(DataError, match="no 'who'"):
         stream.push(table)
 
 
-counts_of = st.lists(st.integers(1, 200), min_size=5, max_size=15)
-
-
-@given(counts_of, counts_of, st.integers(2, 4))
-def test_a_renewed_design_is_exact_and_keeps_classes(before, after, l):
-    def fitted(counts):
-        cap = max(1, sum(counts) // (l + 1))
-        counts = [min(count, cap) for count in counts]
-        return dict(enumerate(counts)) if max(counts) * l <= sum(counts) else dict.fromkeys(range(len(counts)), 1)
-
-    old, new = fitted(before), fitted(after)
-    rank = np.arange(20, dtype=np.uint32)
-    last = plan(old, l, copies=1, rank=rank)
-    made = plan(new, l, copies=1, rank=rank, last=last)
-    assert int(made.weights.sum()) == sum(new.values())
-    need = dict.fromkeys(new, 0)
-    for row, weight in zip(made.classes.tolist(), made.weights.tolist(), strict=True):
-        assert len(set(row)) == l
-        for code in row:
-            need[code] += weight
-    assert need == {code: l * n for code, n in new.items()}
-    again = plan(old, l, copies=1, rank=rank, last=last)
-    assert {tuple(row) for row in again.classes.tolist()} <= {tuple(row) for row in last.classes.tolist()}
-
-
-def test_widening_leaves_room_for_others_and_never_lowers_a_share_of_the_rare():
-    found = widened(Prior({"a": 100, "b": 1, "c": 0}, "past"), "other")
-    assert found["other"] >= 1
-    assert found["c"] >= 1
-    assert found["b"] / found["a"] > 1 / 100
-
-
-def test_noise_on_the_prior_is_repeatable_and_centred():
-    noisy = [blurred({str(i): 1000}, b"k" * 32, 0)[str(i)] - 1000 for i in range(2000)]
-    assert noisy == [blurred({str(i): 1000}, b"k" * 32, 0)[str(i)] - 1000 for i in range(2000)]
-    assert abs(np.mean(noisy)) < 0.2
-    check_possible({"a": 1, "b": 1}, 2)
-
-
-def test_drift_raises_an_alarm_and_begins_an_epoch(tmp_path):
-    prior = dict.fromkeys("abcdefgh", 1000)
-    stream = Sealed(policy(tmp_path, prior, l=2, window=200), rng=Rng.from_seed(1))
-    rng = np.random.default_rng(1)
-    stream.push(batch(rng.choice(list("abcdefgh"), 3000)))
-    assert stream.alarms == 0
-    # Equal shares pair neighbours; only one of each pair comes from now on, so every record opens a group.
-    stream.push(batch(rng.choice(list("aceg"), 3000), start=3000))
-    assert stream.alarms >= 1
-    assert stream.metrics["epoch"] >= 1
-
-
-def test_an_unseen_value_is_published_as_other_and_later_by_its_name(tmp_path):
-    stream = Sealed(policy(tmp_path, dict.fromkeys("abcdef", 100), l=3), rng=Rng.from_seed(1))
-    rng = np.random.default_rng(2)
-    offered = set()
-    for part in range(4):
-        for release in stream.push(batch(rng.choice(["a", "b", "c", "d", "e", "new"], 1000), start=1000 * part)):
-            offered |= set(release.tables["group"].column("value").to_pylist())
-    assert {"other", "new"} <= offered
-
-
 def test_a_snapshot_of_another_method_is_refused(tmp_path):
     rules = policy(tmp_path, {"a": 1, "b": 1, "c": 1}, l=2)
-    state = Sealed(rules, rng=Rng.from_seed(1)).snapshot()
+    state = DelayFree(rules, rng=Rng.from_seed(1)).snapshot()
     with pytest.raises(StateError, match="another method"):
-        publisher_class("stream", "delay-free").restore(rules, state)
+        Castle.restore(rules, state)
 
 
 def test_after_an_error_a_stream_takes_nothing_more(tmp_path):
@@ -167,7 +99,7 @@ def test_castle_counts_persons_and_not_records(tmp_path):
 
 
 def test_window_counts_are_right_in_the_mean_and_know_their_error(tmp_path):
-    stream = Sealed(policy(tmp_path, dict.fromkeys("abcdefgh", 1000), l=4), rng=Rng.from_seed(3))
+    stream = DelayFree(policy(tmp_path, dict.fromkeys("abcdefgh", 1000), l=4), rng=Rng.from_seed(3))
     rng = np.random.default_rng(3)
     table = batch(rng.choice(list("abcdefgh"), 8000))
     query = Query(["a"], 400, {"age": list(range(0, 8000, 2))})

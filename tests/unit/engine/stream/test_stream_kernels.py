@@ -5,10 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from stream_twin import ARC, DelayFreeTwin, Keyed, SealedTwin, chacha20, derive, keyed_memo, siphash
+from stream_twin import ARC, DelayFreeTwin, Keyed, chacha20, derive, siphash
 
 from reticent._core import stream
-from reticent.engine.classes import design
 from reticent.engine.stream.pools import arcs
 
 KEY = bytes(range(32))
@@ -80,55 +79,25 @@ def test_delay_free_equals_its_twin(pool, literal, retire, people):
     assert read(core.push(seqs, qis, codes)) == expected
 
 
-@pytest.mark.parametrize("copies", [1, 2])
-@pytest.mark.parametrize("people", [6, 400])
-def test_sealed_equals_its_twin(copies, people):
-    counts = [9, 8, 6, 5, 4, 3, 2, 1]
-    classes = design(dict(enumerate(counts)), 3, copies=copies)
-    rows_of = [list(entry.values) for entry in classes]
-    weights = [int(entry.weight * sum(counts)) for entry in classes]
-    core = sealed(rows_of, weights, len(counts), retire_after=50)
-    rows = tuples(people, 300, len(counts), people)
-    twin = SealedTwin(Keyed(KEY), rows_of, weights, keyed_memo(KEY), retire_after=50)
-    assert read(core.push(*arrays(rows))) == twin_run(twin, rows)
+def build():
+    return delay_free("matched", arcs(range(1, 9), 3), 3, retire_after=60)
 
 
-def sealed(classes, weights, domain, *, retire_after=0, provision=None, key=KEY):
-    core = stream.Sealed(key=key, shard=0, width=len(classes[0]), retire_after=retire_after, provision=provision)
-    begin(core, classes, weights, domain)
-    return core
-
-
-def begin(core, classes, weights, domain):
-    rows = np.array(classes, dtype=np.int32)
-    core.begin(rows, np.array(weights, dtype=np.uint64), domain=domain, other=None, marks=1000)
-
-
-def engines():
-    classes = design(dict(enumerate([9, 8, 6, 5, 4, 3, 2, 1])), 3)
-    rows = [list(entry.values) for entry in classes]
-    weights = [int(entry.weight * 38) for entry in classes]
-    yield lambda: sealed(rows, weights, 8, retire_after=60, provision=1.0), arrays
-    yield lambda: delay_free("matched", arcs(range(1, 9), 3), 3, retire_after=60), lambda r: _three(arrays(r))
-
-
-def _three(columns):
-    seqs, qis, _, codes = columns
+def _three(rows):
+    seqs, qis, _, codes = arrays(rows)
     return seqs, qis, codes
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_cutting_and_restarting_change_nothing(which):
-    build, shape = list(engines())[which]
+def test_cutting_and_restarting_change_nothing():
     rows = tuples(3, 400, 8, 50)
     whole, parts = build(), build()
-    expected = whole.push(*shape(rows))
+    expected = whole.push(*_three(rows))
     groups, opened = [], []
     for start in range(0, 400, 37):
         again = build()
         again.restore(parts.snapshot())
         parts = again
-        placed = parts.push(*shape(rows[start : start + 37]))
+        placed = parts.push(*_three(rows[start : start + 37]))
         groups += placed.groups.tolist()
         opened += placed.opened.tolist()
     assert groups == expected.groups.tolist()
@@ -136,11 +105,9 @@ def test_cutting_and_restarting_change_nothing(which):
     assert parts.snapshot() == whole.snapshot()
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_damaged_snapshot_is_refused_or_read_but_never_crashes(which):
-    build, shape = list(engines())[which]
+def test_a_damaged_snapshot_is_refused_or_read_but_never_crashes():
     core = build()
-    core.push(*shape(tuples(3, 100, 8, 50)))
+    core.push(*_three(tuples(3, 100, 8, 50)))
     state = core.snapshot()
     rng = random.Random(5)
     for _ in range(300):
@@ -153,34 +120,6 @@ def test_a_damaged_snapshot_is_refused_or_read_but_never_crashes(which):
                 assert str(error)  # noqa: PT017
     with pytest.raises(ValueError, match="snapshot"):
         build().restore(state + b"x")
-
-
-def test_a_returning_pair_keeps_its_class_in_later_epochs():
-    """Two classes for one value would be intersected."""
-    first = [[0, 1], [0, 2], [1, 2]]
-    core = sealed(first, [1, 1, 1], 6)
-    rows = [(i, i, i, i % 3) for i in range(60)]
-    _, before = follow(core, rows, {})
-    begin(core, [[0, 3], [1, 4], [2, 5]], [2, 2, 2], 6)
-    again = [(100 + i, 1000 + i, i, i % 3) for i in range(60)]
-    fresh = [(200 + i, 2000 + i, 5000 + i, i % 3) for i in range(60)]
-    known, offered = follow(core, again, {})
-    for person, group in enumerate(known):
-        options = offered.get(group) or candidates_of(core, group, before)
-        assert options in [[0, 1], [0, 2], [1, 2]], person
-    new, offered = follow(core, fresh, offered)
-    assert all(max(offered[group]) >= 3 for group in new)
-
-
-def follow(core, rows, offered):
-    placed = core.push(*arrays(rows))
-    for i, group in enumerate(placed.opened.tolist()):
-        offered[group] = placed.codes[placed.offsets[i] : placed.offsets[i + 1]].tolist()
-    return placed.groups.tolist(), offered
-
-
-def candidates_of(core, group, before):
-    return before[group]
 
 
 def test_arcs_are_inclusion_probabilities():

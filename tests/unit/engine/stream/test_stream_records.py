@@ -10,16 +10,8 @@ from reticent import _core
 from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError
-from reticent.policy import Policy
 
 KEY = bytes(range(32))
-POLICY = Policy.from_dict(
-    {
-        "version": 1,
-        "person": "who",
-        "columns": {"note": "plain", "who": "identifier", "age": "quasi", "town": "quasi", "ill": "sensitive"},
-    }
-)
 CELL = st.one_of(st.none(), st.text(max_size=5))
 ROWS = st.lists(st.tuples(CELL, st.text(max_size=5), st.one_of(st.none(), st.integers(-5, 5)), CELL, CELL), max_size=20)
 
@@ -36,7 +28,7 @@ def read(reader: RecordReader, batch: pa.Table):
 
 
 def fresh(key: bytes = KEY) -> RecordReader:
-    return RecordReader(POLICY, "ill", key, Values([]))
+    return RecordReader(("age", "town"), "who", "ill", key, Values([]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -60,7 +52,7 @@ def test_cutting_and_holding_change_nothing(rows, cut):
 @given(ROWS)
 def test_equal_cells_and_no_others_give_equal_hashes(rows):
     values = Values(["b", None])
-    reader, batch = RecordReader(POLICY, "ill", KEY, values), table(rows)
+    reader, batch = RecordReader(("age", "town"), "who", "ill", KEY, values), table(rows)
     qis, persons, codes = read(reader, batch)
     assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
     assert len({row[1] for row in rows}) == len(set(persons))

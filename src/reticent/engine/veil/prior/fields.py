@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.engine.veil.domain import MISSING
 from reticent.policy.hierarchy import ROOT, Ladder, ladder
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.policy import Policy
-
-MISSING = "(missing)"
-"""The label of a missing value; a value like any other."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,29 +13,76 @@ Counts need not be whole. What a row does not name, or counts as 0, it does not 
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.engine.veil.prior.fields import MISSING
+from reticent.disk import OWNER_FILE
+from reticent.engine.veil.domain import MISSING
+from reticent.engine.veil.prior.report import figures
 from reticent.policy.hierarchy import ROOT
+from reticent.policy.prior import Prior as Strata
+from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.engine.veil.prior.kernel import Kernel
     from reticent.engine.veil.prior.prior import Prior
 
 _VALUE, _COUNT = "value", "count"
+_KERNEL = ("value", "stay", "within")
+
+
+def strata_of(prior: Prior) -> Strata:
+    """A prior as its file would be read back: counts by stratum, values that a row does not offer left out."""
+    strata: dict[tuple[str, ...], dict[str | None, float]] = {}
+    for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
+        # A missing cell is an empty one, here as in a release.
+        nodes = tuple(row.get(name, ROOT).replace(MISSING, "") for name in prior.columns)
+        counts = {prior.labels[code]: float(f"{shares[code] * size:.4g}") for code in np.flatnonzero(shares)}
+        strata[nodes] = {None if label == MISSING else label: count for label, count in counts.items()}
+    return Strata(prior.columns, strata)
 
 
 def write_prior(prior: Prior, path: Path) -> None:
     """Writes a prior; `reticent.policy.prior` reads it."""
-    path.touch(mode=0o600)
+    path.touch(mode=OWNER_FILE)
+    strata = strata_of(prior)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow([*prior.columns, _VALUE, _COUNT])
-        for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
-            # A missing cell is an empty one, here as in a release.
-            nodes = [row.get(name, ROOT).replace(MISSING, "") for name in prior.columns]
-            for code in np.flatnonzero(shares):
-                out.writerow([*nodes, prior.labels[code], f"{shares[code] * size:.4g}"])
+        out.writerow([*strata.by, _VALUE, _COUNT])
+        for nodes, counts in strata.strata.items():
+            out.writerows([*nodes, label or "", f"{count:.4g}"] for label, count in counts.items())
+
+
+def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
+    """Writes a kernel of few numbers: the stay of each value, and the share of the changes within the parent node."""
+    path.touch(mode=OWNER_FILE)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(_KERNEL)
+        for label, stay in zip(labels, kernel.stay, strict=True):
+            out.writerow([label.replace(MISSING, ""), f"{stay:.4g}", f"{kernel.within:.4g}"])
+
+
+def write_fit(fitted: FittedPrior, path: Path) -> list[Path]:
+    """Writes a prior, its kernel if there is one, and the report that ties its figures to these files; says which files."""
+    kernel = path.with_name(kernel_name(path.name))
+    write_prior(fitted.prior, path)
+    if fitted.kernel is not None:
+        write_kernel(fitted.kernel.kernel, fitted.domain.labels, kernel)
+    files = {"prior": path} | ({"kernel": kernel} if fitted.kernel is not None else {})
+    digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
+    report = path.with_name(report_name(path.name))
+    report.touch(mode=OWNER_FILE)
+    report.write_text(json.dumps({"sha256": digests} | figures(fitted), indent=1) + "\n", encoding="utf-8")
+    return [*files.values(), report]
+
+
+def kernel_name(prior: str) -> str:
+    """The kernel that is written beside a prior: kernel.csv beside prior.csv, x.kernel.csv beside x.csv."""
+    return "kernel.csv" if prior == "prior.csv" else f"{prior.removesuffix('.csv').removesuffix('.prior')}.kernel.csv"

@@ -4,11 +4,12 @@ The past's persons are shuffled into three parts. The first chooses the strata, 
 reader trained on the second, over the veiled persons of the third. The prior that is handed out is then counted on all
 of them: it is a little better than the one that was measured.
 
-Guarantee (to the persons of the past): of epsilon a tenth goes to the domain, a tenth to the sizes of fixed strata, the
-rest to the counts; each is a table with one record per person (see `noise`).
+Guarantee (to the persons of the past): of epsilon a tenth goes to the domain, a tenth to the sizes of fixed strata, three
+tenths to the kernel where persons have several records, the rest to the counts; each is a table with one record, or one transition,
+per person (see `noise`).
 
 Not covered: strata that were grown, and the measured figures: they are means and choices over the past sample, without
-noise. Where the past is the data to be protected themselves, tell every level (`by=["sex", "age:2"]`) and print nothing.
+noise. Where the past is the data to be protected themselves, `fit_released` keeps to told levels and measures nothing.
 
 Cost: the reader's training takes most of it: half a minute for 100,000 persons and 100 values.
 """
@@ -22,10 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.veil.prior.domain import Domain, domain
+from reticent.engine.veil.prior.domain import choose_domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
+from reticent.engine.veil.prior.follow import Followed, follow
+from reticent.engine.veil.prior.kernel import Kernel, Misfit, OwnKernel, fit_kernel, misfit
 from reticent.engine.veil.prior.measure import Measures, Score, measure
 from reticent.engine.veil.prior.noise import floor, noised, scale
+from reticent.engine.veil.prior.paths import Paths
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.reader import sample
 from reticent.engine.veil.prior.strata import ROWS, Growth, Split, fixed, grow, shrunk, strata
@@ -34,6 +38,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.engine.veil.domain import Domain
     from reticent.policy import Policy
 
     Codes = npt.NDArray[np.integer]
@@ -50,8 +55,12 @@ _SEEN = 3
 _EACH, _AVERAGE = 4, 100
 # Parts of the past: strata and counts of the measured prior; the reader; the rest is held out.
 _PARTS = (0.5, 0.8)
-# Of epsilon: the domain, the sizes of fixed strata; the counts take what is left.
-_DOMAIN, _SIZES = 0.1, 0.1
+# Of epsilon: the domain, the sizes of fixed strata, the kernel; the counts take what is left.
+_DOMAIN, _SIZES, _KERNEL = 0.1, 0.1, 0.3
+# Persons with two events below whom there is no kernel, and held-out ones below whom nothing is said of it.
+_FOLLOWED, _JUDGED = 200, 30
+# Events after which a reader who follows persons is measured.
+_AFTER = (2, 4)
 # Every third person of the first part judges the strata that the others count.
 _JUDGES = 3
 
@@ -67,22 +76,44 @@ class Coarser:
 
 
 @dataclass(frozen=True, repr=False)
+class FittedKernel:
+    """How values follow one another, and what it is worth against readers who know better.
+
+    Attributes:
+        kernel: of all persons of the past.
+        persons: persons with several events.
+        misfit: what a finer kernel gains per event, on held-out persons; None with too few of them.
+        followed: what a reader with that kernel makes of held-out persons after some events.
+    """
+
+    kernel: Kernel
+    persons: int
+    misfit: Misfit | None
+    followed: tuple[Followed, ...]
+
+    def __repr__(self) -> str:
+        return f"FittedKernel({self.kernel!r}, {self.persons} persons)"
+
+
+@dataclass(frozen=True, repr=False)
 class FittedPrior:
     """A prior with its domain, what it cost its persons, and what it is worth.
 
     Attributes:
         domain: the values that can be offered.
         prior: their shares, row by row.
-        measures: what an informed reader makes of it.
+        measures: what an informed reader makes of it; None where the records are those to be released.
         coarser: what she would make of a coarser publication; None where there is nothing to coarsen.
+        kernel: how values follow one another; None where hardly anybody has several records.
         persons: persons of the past.
         epsilon: spent on them; None where the past is public.
     """
 
     domain: Domain
     prior: Prior
-    measures: Measures
+    measures: Measures | None
     coarser: Coarser | None
+    kernel: FittedKernel | None
     persons: int
     epsilon: float | None
 
@@ -104,6 +135,7 @@ class _Past:
     told: bool
     l: int
     epsilon: float | None
+    kernel: bool
     share: float = 1.0
 
     def part(self, at: Codes) -> _Past:
@@ -118,8 +150,13 @@ class _Past:
     @property
     def count_epsilon(self) -> float | None:
         """Of the noise on counts."""
-        spent = _DOMAIN + _SIZES * self.told
+        spent = _DOMAIN + _SIZES * self.told + _KERNEL * self.kernel
         return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
+
+    @property
+    def kernel_epsilon(self) -> float | None:
+        """Of the noise on the kernel."""
+        return None if self.epsilon is None else self.epsilon * _KERNEL / self.share
 
     @property
     def least(self) -> float:
@@ -145,7 +182,7 @@ def fit(
     """Fits a prior to the past.
 
     Args:
-        table: the past, or another sample; of a person with several records the first counts.
+        table: the past, or another sample; of a person with several records the first counts, the others make the kernel.
         policy: roles, hierarchies, published levels.
         sensitive: the sensitive column.
         l: candidates per person.
@@ -157,9 +194,12 @@ def fit(
         DataError: if the past is too small.
         GuaranteeError: if too many truths would not be offered.
     """
-    past = _past(_one_per_person(table, policy), policy, sensitive, l, by, epsilon, rng)
+    paths = Paths.of(table, policy)
+    firsts = table.take(pa.array(paths.firsts))
+    follows = int((paths.lengths > 1).sum()) >= _FOLLOWED
+    past = replace(_past(firsts, policy, sensitive, l, by, epsilon, rng), kernel=follows)
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])
-    tree, measures = _trial(past, parts, rng)
+    tree, measured, measures = _trial(past, parts, rng)
     prior = _count(past, tree, rng)
     if measures.eta > UNSEEN:
         raise GuaranteeError(
@@ -167,7 +207,47 @@ def fit(
             f"of {past.persons} persons is too small for {len(past.domain)} values in {len(prior.strata)} rows.",
             hint="Give a coarser hierarchy, fewer or coarser columns to condition on, more of the past, or a larger epsilon.",
         )
-    return FittedPrior(past.domain, prior, measures, _coarser(past, measures, parts, rng), past.persons, epsilon)
+    values = past.domain.encode(table.column(sensitive))
+    kernel = _kernel(past, paths, values, parts, (measured, prior), rng) if follows else None
+    coarser = _coarser(past, measures, parts, rng)
+    return FittedPrior(past.domain, prior, measures, coarser, kernel, past.persons, epsilon)
+
+
+def fit_released(
+    table: pa.Table,
+    policy: Policy,
+    sensitive: str,
+    *,
+    l: int,
+    by: Sequence[str] = (),
+    epsilon: float,
+    rng: np.random.Generator,
+) -> FittedPrior:
+    """Counts a prior on the very records that it will veil, or on the first of a stream: everything costs epsilon.
+
+    Guarantee (to these persons): the prior is epsilon-differentially private in their records, so that a weight a becomes at
+    most a e^epsilon / (a e^epsilon + 1 - a). Strata are told, not grown; nothing is measured, since figures would cost, too.
+
+    Not covered: that a value occurs at all: one with a single record is named with a probability below 1 %.
+
+    Args:
+        table: the records; of a person with several the first counts.
+        policy: roles, hierarchies, published levels.
+        sensitive: the sensitive column.
+        l: candidates per person.
+        by: columns to condition on, at their published level or at one that is told, as `age:2`.
+        epsilon: of the noise.
+        rng: of the noise.
+    """
+    firsts = table.take(pa.array(Paths.of(table, policy).firsts))
+    told = [item if ":" in item else f"{item}:{_published_level(policy, item)}" for item in by]
+    past = _past(firsts, policy, sensitive, l, told, epsilon, rng)
+    prior = _count(past, fixed(past.by, _sizes(past, rng), past.least) if told else None, rng)
+    return FittedPrior(past.domain, prior, None, None, None, past.persons, epsilon)
+
+
+def _published_level(policy: Policy, name: str) -> int:
+    return level_of(policy, name) if name in policy.columns else 0
 
 
 def _past(
@@ -189,11 +269,12 @@ def _past(
     spent = None if epsilon is None else _DOMAIN * epsilon
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
     least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
-    values_offered = domain(values, counts, policy, sensitive, least=least)
+    values_offered = choose_domain(values, counts, policy, sensitive, least=least)
     fields = published(table, policy, (*policy.quasi, *policy.plain))
     asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
     told = by is not None and all(":" in item for item in by)
-    return _Past(values_offered, fields, asked, values_offered.codes(table.column(sensitive), policy), told, l, epsilon)
+    codes = values_offered.encode(table.column(sensitive))
+    return _Past(values_offered, fields, asked, codes, told, l, epsilon, kernel=False)
 
 
 def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
@@ -212,13 +293,6 @@ def _at_level(field: Field, level: str, lowest: int) -> Field:
         )
     nodes, labels = field.levels[int(level) - lowest], field.labels[int(level) - lowest]
     return Field(field.name, nodes[field.codes], (np.arange(len(labels), dtype=np.int32),), (labels,))
-
-
-def _one_per_person(table: pa.Table, policy: Policy) -> pa.Table:
-    if policy.person is None or policy.person not in table.column_names:
-        return table
-    _, codes = coded(table.column(policy.person))
-    return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
 
 
 def _tree(past: _Past, part: _Past, rng: np.random.Generator) -> Split | None:
@@ -255,7 +329,7 @@ def _count(past: _Past, tree: Split | None, rng: np.random.Generator) -> Prior:
     return Prior(past.domain.labels, rows, shares, sizes)
 
 
-def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tuple[Split | None, Measures]:
+def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tuple[Split | None, Prior, Measures]:
     """Strata from the first part, and what a reader who knows the second makes of the third."""
     first, held = past.part(parts[0]), past.part(parts[2])
     tree = _tree(past, first, rng)
@@ -263,7 +337,40 @@ def _trial(past: _Past, parts: Sequence[Codes], rng: np.random.Generator) -> tup
     rows = prior.rows(past.fields, past.persons)
     seen = sample(past.fields.values(), rows, past.values, strata=len(prior.strata))
     measures = measure(prior, held.fields.values(), seen.take(parts[1]), seen.take(parts[2]), l=past.l, rng=rng)
-    return tree, measures
+    return tree, prior, measures
+
+
+def _kernel(
+    past: _Past,
+    paths: Paths,
+    values: Codes,
+    parts: Sequence[Codes],
+    priors: tuple[Prior, Prior],
+    rng: np.random.Generator,
+) -> FittedKernel:
+    """The kernel of all persons; one of the first part is judged on the third by a reader who counted all others."""
+    parents = past.domain.parents()
+
+    def fitted(some: _Past, persons: Codes, prior: Prior) -> Kernel:
+        shares = prior.sizes @ prior.shares / prior.sizes.sum()
+        before, after = paths.one_step(values, persons, rng)
+        return fit_kernel(before, after, parents, shares, epsilon=some.kernel_epsilon, rng=rng)
+
+    prior, whole = priors
+    trial = fitted(past.part(parts[0]), parts[0], prior)
+    own = OwnKernel(paths.steps(values, np.concatenate(parts[:2]))[1:], len(past.domain))
+    rows = prior.rows(past.fields, past.persons)
+    who, before, after = paths.steps(values, parts[2])
+    wrong = misfit(trial, prior.shares, own, (rows[who], before, after)) if len(who) >= _JUDGED else None
+    followed = []
+    for events in _AFTER:
+        persons = parts[2][paths.lengths[parts[2]] >= events]
+        truths = values[paths.order[paths.starts[persons][:, None] + np.arange(events)]]
+        if len(persons) >= _JUDGED:
+            followed.append(follow(prior, trial, own, rows[persons], truths, l=past.l, rng=rng))
+    everybody = np.arange(past.persons)
+    # What is handed out rests on the prior that is handed out: the trial's noise is in no account.
+    return FittedKernel(fitted(past, everybody, whole), int((paths.lengths > 1).sum()), wrong, tuple(followed))
 
 
 def _coarser(past: _Past, measures: Measures, parts: Sequence[Codes], rng: np.random.Generator) -> Coarser | None:
@@ -272,5 +379,5 @@ def _coarser(past: _Past, measures: Measures, parts: Sequence[Codes], rng: np.ra
         return None
     field = past.fields[name].coarser()
     by = tuple(field if one.name == name else one for one in past.by)
-    _, other = _trial(replace(past, fields=past.fields | {name: field}, by=by), parts, rng)
+    _, _, other = _trial(replace(past, fields=past.fields | {name: field}, by=by), parts, rng)
     return Coarser(name, not field.levels, other.before, other.after)

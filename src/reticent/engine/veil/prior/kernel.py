@@ -3,8 +3,8 @@
 A value stays with its own probability; given a change, the next value lies under the same node of the hierarchy with one
 probability for all, by the prior's shares there; the rest goes by the prior's shares anywhere.
 
-Guarantee (to each person of the past): with one transition per person and noise of scale 2 / epsilon on the two tables
-that share epsilon evenly, the kernel is epsilon-differentially private.
+Guarantee (to each person of the past): with one transition per person and noise of scale 2 / epsilon on each of the two
+tables that share epsilon, the kernel is epsilon-differentially private.
 
 Not covered: what the few numbers leave out; `misfit` measures it on persons who were not counted.
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Transitions that the stay of all values counts for in the stay of one; and T in a reader's own kernel.
 _PULL = 20.0
+# Of epsilon, for the share within the parent: two counts of all persons need little.
+_WITHIN = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +45,7 @@ class Kernel:
 
     stay: Vector
     within: float
-    parents: npt.NDArray[np.int32]
+    parents: npt.NDArray[np.uint32]
 
     def __repr__(self) -> str:
         return f"Kernel({len(self.stay)} values, within {self.within:.2f})"
@@ -75,7 +77,8 @@ def _scaled(matrix: Vector) -> Vector:
 def fit_kernel(
     before: Codes,
     after: Codes,
-    parents: npt.NDArray[np.int32],
+    parents: npt.NDArray[np.uint32],
+    shares: Vector,
     *,
     epsilon: float | None,
     rng: np.random.Generator,
@@ -86,21 +89,35 @@ def fit_kernel(
         before: codes of the values.
         after: codes of the next values of the same persons.
         parents: per code, the number of its parent node.
+        shares: of the values, over everybody.
         epsilon: of the noise; None where the past is public.
         rng: of the noise.
     """
     if not len(before):
         raise DataError("The past has no person with two records.", hint="Leave the kernel out.")
-    half = None if epsilon is None else epsilon / 2
+    few, many = (None if epsilon is None else epsilon * share for share in (_WITHIN, 1 - _WITHIN))
     stayed = (before == after).astype(np.int64)
     flat = np.bincount(before * 2 + stayed, minlength=2 * len(parents)).reshape(-1, 2)
-    table = np.maximum(noised(flat, half, rng), 0)
-    moved = before != after
-    near = parents[before] == parents[after]
-    sides = np.maximum(noised(np.bincount(near[moved], minlength=2), half, rng), 0)
+    table = np.maximum(noised(flat, many, rng), 0)
+    siblings = np.bincount(parents)[parents] > 1
+    moved = (before != after) & siblings[before]
+    sides = np.maximum(noised(np.bincount((parents[before] == parents[after])[moved], minlength=2), few, rng), 0)
     overall = (table[:, 1].sum() + 1) / (table.sum() + 2)
     stay = (table[:, 1] + _PULL * overall) / (table.sum(axis=1) + _PULL)
-    return Kernel(stay, float((sides[1] + 1) / (sides.sum() + 2)), parents)
+    near = float((sides[1] + 1) / (sides.sum() + 2))
+    return Kernel(stay, _beyond(near, _chance(table[:, 0] * siblings, parents, shares)), parents)
+
+
+def _chance(moves: Vector, parents: npt.NDArray[np.uint32], shares: Vector) -> float:
+    """Share of the changes that end under the same parent though they go by the shares alone."""
+    family = np.bincount(parents, shares)[parents] - shares
+    near = np.divide(family, 1 - shares, out=np.zeros_like(shares), where=shares < 1)
+    return float((moves * near).sum() / max(moves.sum(), 1))
+
+
+def _beyond(near: float, chance: float) -> float:
+    """The share within the parent that chance does not explain."""
+    return min(max((near - chance) / max(1 - chance, np.finfo(float).tiny), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -111,29 +128,48 @@ class Misfit:
         events: transitions it was measured on.
         gain: mean of the logarithm of her probability of the truth over the kernel's; multiply by the events of a person.
         ratio: 50th, 90th and 99th percentile of that ratio.
+        unreached: share of the transitions that the kernel cannot take: these persons are not offered any more.
     """
 
     events: int
     gain: float
     ratio: tuple[float, float, float]
+    unreached: float
 
 
-def misfit(kernel: Kernel, shares: Vector, learn: tuple[Codes, Codes], judge: tuple[Codes, Codes]) -> Misfit:
+class OwnKernel:
+    """The kernel of a reader: the full table of transitions that she has counted, drawn toward the published one."""
+
+    def __init__(self, learn: tuple[Codes, Codes], size: int) -> None:
+        flat = np.bincount(learn[0].astype(np.int64) * size + learn[1], minlength=size * size)
+        self._table = flat.reshape(size, size).astype(np.float64)
+
+    def matrix(self, published: Vector) -> Vector:
+        """Her T under one row of the prior, whose published T is given."""
+        total = self._table.sum(axis=1, keepdims=True)
+        return np.asarray((self._table + _PULL * published) / (total + _PULL))
+
+
+def misfit(kernel: Kernel, shares: Vector, own: OwnKernel, judge: tuple[Codes, Codes, Codes]) -> Misfit:
     """Compares the kernel with the full table of transitions that a reader could have counted.
 
     Args:
         kernel: the published one.
-        shares: one row of the prior.
-        learn: before and after of the persons she has counted.
-        judge: before and after of others.
+        shares: rows of the prior x values.
+        own: her kernel.
+        judge: row, before and after of persons whom she has not counted.
     """
-    size = len(shares)
-    matrix = kernel.matrix(shares)
-    table = np.bincount(learn[0] * size + learn[1], minlength=size * size).reshape(size, size)
-    own = (table + _PULL * matrix) / (table.sum(axis=1, keepdims=True) + _PULL)
-    reached = matrix[judge] > 0
-    ratio = own[judge][reached] / matrix[judge][reached]
-    if not len(ratio):
+    rows, before, after = judge
+    parts = []
+    for row in np.unique(rows):
+        matrix = kernel.matrix(shares[row])
+        at = before[rows == row], after[rows == row]
+        parts.append(np.stack([own.matrix(matrix)[at], matrix[at]]))
+    hers, ours = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
+    reached = ours > 0
+    if not reached.any():
         raise DataError("No transition was left to measure the kernel on.", hint="Give more persons with two records.")
+    ratio = hers[reached] / ours[reached]
     low, high, top = np.quantile(ratio, (0.5, 0.9, 0.99))
-    return Misfit(len(ratio), float(np.log(ratio).mean()), (float(low), float(high), float(top)))
+    gain, lost = float(np.log(ratio).mean()), float(1 - reached.mean())
+    return Misfit(len(ratio), gain, (float(low), float(high), float(top)), lost)

@@ -38,9 +38,11 @@ _TRIAL = 5_000
 
 @dataclass(frozen=True)
 class Score:
-    """How often a reader is right, and how often she is sure: shares of the persons."""
+    """How often a reader is right, and how sure she is: shares of the persons, and her belief in her best guess."""
 
     right: float
+    sure: float
+    sure_99: float
     above_half: float
     above_nine_tenths: float
 
@@ -65,6 +67,7 @@ class Measures:
         before: the reader without the release.
         after: the reader with it.
         kappa: quantiles of the largest ratio of her belief to the prior's between offered candidates.
+        mean_kappa: its geometric mean.
         row_kappa: the same by row of the prior; NaN for rows without held-out persons.
         eta: share of the truths that are not offered.
         useful_l: candidates beyond which she is hardly less often right.
@@ -78,6 +81,7 @@ class Measures:
     before: Score
     after: Score
     kappa: tuple[float, ...]
+    mean_kappa: float
     row_kappa: Vector
     eta: float
     useful_l: int
@@ -122,6 +126,7 @@ def measure(
         before=_score(belief, judge.values),
         after=scores[best],
         kappa=tuple(np.quantile(ratios, QUANTILES).tolist()),
+        mean_kappa=float(np.exp(np.log(ratios).mean())),
         row_kappa=_row_kappa(ratios, judge.rows, len(prior.strata)),
         eta=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], judge, rng),
@@ -154,7 +159,8 @@ def _nats(field: Field, level: int, values: Codes, size: int, half: npt.NDArray[
 def _score(belief: Vector, values: Codes) -> Score:
     top = belief.max(axis=1)
     right = belief.argmax(axis=1) == values
-    return Score(float(right.mean()), float((top > 0.5).mean()), float((top > 0.9).mean()))
+    above = (float((top > limit).mean()) for limit in (0.5, 0.9))
+    return Score(float(right.mean()), float(top.mean()), float(np.quantile(top, 0.99)), *above)
 
 
 def kappa(belief: Vector, shares: Vector, sets: Codes) -> Vector:

@@ -1,18 +1,21 @@
-"""What a fitted prior says of itself, in plain words."""
+"""What a fitted prior says of itself: in plain words, and as figures that every release quotes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.engine.veil.prior.fit import FittedKernel, FittedPrior
     from reticent.engine.veil.prior.measure import Measures
 
 
 def report(fitted: FittedPrior) -> str:
     """A few lines for whoever decides whether this prior is good enough."""
+    if fitted.measures is None:
+        return _released(fitted)
     measures = fitted.measures
     noise = "public, no noise" if fitted.epsilon is None else f"noise for epsilon = {fitted.epsilon:g}"
     columns = ", ".join(fitted.prior.columns) or "nothing"
@@ -25,8 +28,60 @@ def report(fitted: FittedPrior) -> str:
         f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
         *_tells(measures),
         *_coarser(fitted),
+        *_kernel(fitted),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _released(fitted: FittedPrior) -> str:
+    columns = ", ".join(fitted.prior.columns) or "nothing"
+    return (
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.\n"
+        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.\n"
+    )
+
+
+def figures(fitted: FittedPrior) -> dict[str, Any]:
+    """All figures of a fit: means and quantiles over held-out persons, never a maximum."""
+    measures, coarser = fitted.measures, fitted.coarser
+    if measures is None:
+        return {"source": "released", "epsilon": fitted.epsilon}
+    half, nine, most = measures.kappa
+    plain = {
+        "source": "past",
+        "l": measures.l,
+        "values": len(fitted.domain),
+        "rows": len(fitted.prior.strata),
+        "by": list(fitted.prior.columns),
+        "persons": fitted.persons,
+        "held_out": measures.persons,
+        "epsilon": fitted.epsilon,
+        "likelihood": {"prior": measures.prior_likelihood, "reader": measures.reader_likelihood},
+        "reader": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
+        "kappa": {"mean": measures.mean_kappa, "50": half, "90": nine, "99": most},
+        "eta": measures.eta,
+        "largest_useful_l": measures.useful_l,
+        "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.tells],
+        "coarser": None if coarser is None else asdict(coarser),
+        "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
+    }
+    return dict(_rounded(plain))
+
+
+def _kernel_figures(found: FittedKernel) -> dict[str, Any]:
+    return {
+        "persons": found.persons,
+        "misfit": None if found.misfit is None else asdict(found.misfit),
+        "readers": [asdict(one) for one in found.followed],
+    }
+
+
+def _rounded(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _rounded(part) for key, part in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_rounded(part) for part in plain]
+    return float(f"{plain:.4g}") if isinstance(plain, float) else plain
 
 
 def _reader(measures: Measures) -> list[str]:
@@ -42,9 +97,10 @@ def _reader(measures: Measures) -> list[str]:
 
 def _kappa(measures: Measures) -> list[str]:
     half, nine, most = measures.kappa
+    mean = measures.mean_kappa
     rows = np.nanquantile(measures.row_kappa[:, 1], (0.5, 0.9))
     return [
-        f"Kappa: median {half:.2f}, 90th percentile {nine:.1f}, 99th {most:.1f}.",
+        f"Kappa: mean {mean:.2f} (geometric), median {half:.2f}, 90th percentile {nine:.1f}, 99th {most:.1f}.",
         f"Its 90th percentile is {rows[0]:.1f} in the median row, {rows[1]:.1f} in one row of ten.",
     ]
 
@@ -64,4 +120,22 @@ def _coarser(fitted: FittedPrior) -> list[str]:
     how = "were left out" if one.dropped else "were published one level coarser"
     return [
         f"If '{one.column}' {how}, she would be right in {one.before.right:.1%} before and {one.after.right:.1%} after."
+    ]
+
+
+def _kernel(fitted: FittedPrior) -> list[str]:
+    found = fitted.kernel
+    if found is None:
+        return []
+    stay, within = found.kernel.stay.mean(), found.kernel.within
+    lines = [f"Kernel of {found.persons} persons: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
+    if found.misfit is not None:
+        lines.append(
+            f"Its misfit on {found.misfit.events} held-out steps: {found.misfit.gain:.3f} nats per event; "
+            f"{found.misfit.unreached:.1%} of the steps cannot be offered."
+        )
+    return lines + [
+        f"After {one.events} events one who knows a finer kernel is right in {one.right:.1%} (standard error {one.error:.1%}), "
+        f"one who knows the published kernel in {one.published:.1%}."
+        for one in found.followed
     ]

@@ -1,0 +1,203 @@
+"""Persons over five visits: what a reader who knows how illnesses follow one another makes of their veils.
+
+The attack reads published files only. Sets do not say which candidate became which, so she sums over all ways in which the
+l - 1 decoys may have moved: a permanent for every pair of places of the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine.veil.prior.file import write_fit
+from reticent.engine.veil.prior.fit import fit
+from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.policy import Policy
+from reticent.publication import table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+L, CHAPTERS, EACH, EVENTS = 5, 12, 5, 5
+SIZE = CHAPTERS * EACH
+NAMES = [f"{chr(65 + chapter)}{number}" for chapter in range(CHAPTERS) for number in range(EACH)]
+TREE = {chr(65 + chapter): NAMES[chapter * EACH : (chapter + 1) * EACH] for chapter in range(CHAPTERS)}
+
+
+def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
+    """2,000 persons, a prior and a kernel from the past; the reader knows the true kernel, l = 5."""
+    return {"by share": figures(None, quick=quick), "by taste": figures(4, quick=quick)}
+
+
+def figures(taste: float | None, *, quick: bool) -> dict[str, Any]:
+    """All in multiples of 1 / l, by the number of events that she has seen."""
+    shares, true = world(np.random.default_rng(1), taste)
+    with tempfile.TemporaryDirectory() as folder:
+        policy = _policy(Path(folder))
+        past = _visits(shares, true, 8_000 if quick else 40_000, np.random.default_rng(2))
+        fitted = fit(_table(past), policy, "ill", l=L, epsilon=1.0, rng=np.random.default_rng(3))
+        write_fit(fitted, Path(folder) / "prior.csv")
+        truths = _visits(shares, true, 800 if quick else 2_000, np.random.default_rng(4))
+        release = table.publish(_table(truths), policy, seed=5).release
+    veil = release.documents["veil"]
+    codes = _codes(veil["domain"])
+    fresh = _fresh(shares, true, truths)
+    sets, truths, true = _sets(release.tables["data"], veil["domain"]), codes[truths], _merged(true, shares, codes)
+    reader = _published(veil)
+    attacked = {events: attack(sets[:, :events], truths[:, :events], true, reader) for events in range(1, EVENTS + 1)}
+    assert fitted.kernel is not None
+    return {
+        "times_one_in_l": {events: round(L * right, 3) for events, right in attacked.items()},
+        "standard_error": round(L * float(np.sqrt(0.2 * 0.8 / len(truths))), 3),
+        "published_kernel": {
+            events: round(L * attack(sets[:, :events], truths[:, :events], reader, reader), 3) for events in (2, 4)
+        },
+        "quoted": {one.events: [round(L * one.right, 3), round(L * one.error, 3)] for one in fitted.kernel.followed},
+        "fresh_veils": {events: round(L * right, 3) for events, right in fresh.items()},
+        "values": len(veil["domain"]),
+        "eta": round(float(np.mean(veil["eta"])), 4),
+    }
+
+
+def world(rng: np.random.Generator, taste: float | None) -> tuple[Vector, Vector]:
+    """Shares of the values, and the true kernel: half of the changes within the chapter, by share or by a taste of each pair."""
+    shares = 1 / (rng.permutation(SIZE) + 8.0)
+    shares /= shares.sum()
+    chapter = np.arange(SIZE) // EACH
+    anywhere = np.tile(shares, (SIZE, 1))
+    near = anywhere * (chapter[:, None] == chapter)
+    if taste is not None:
+        near *= rng.gamma(taste, size=near.shape)
+    for moves in (anywhere, near):
+        np.fill_diagonal(moves, 0)
+    anywhere, near = (moves / moves.sum(axis=1, keepdims=True) for moves in (anywhere, near))
+    stay = rng.uniform(0.3, 0.7, SIZE)
+    return shares, np.diag(stay) + (1 - stay)[:, None] * (anywhere + near) / 2
+
+
+def _visits(shares: Vector, true: Vector, persons: int, rng: np.random.Generator) -> Codes:
+    visits = np.empty((persons, EVENTS), dtype=np.int64)
+    visits[:, 0] = rng.choice(SIZE, persons, p=shares)
+    for event in range(1, EVENTS):
+        draws = rng.random((persons, 1))
+        visits[:, event] = np.minimum((draws >= true.cumsum(axis=1)[visits[:, event - 1]]).sum(axis=1), SIZE - 1)
+    return visits
+
+
+def _table(visits: Codes) -> pa.Table:
+    who, event = np.indices(visits.shape)
+    line = np.arange(visits.size)
+    ill = np.array(NAMES)[visits.ravel()]
+    return pa.table({"id": who.ravel().astype(str), "visit": event.ravel(), "line": line, "ill": ill})
+
+
+def _policy(folder: Path) -> Policy:
+    columns = {"id": "identifier", "visit": "identifier", "line": "plain"}
+    tree = json.loads(json.dumps(TREE))
+    return Policy.from_dict(
+        {
+            "version": 1,
+            "person": {"column": "id", "events": "visit"},
+            "columns": columns | {"ill": {"role": "sensitive", "hierarchy": {"tree": tree}}},
+            "privacy": {"l": L},
+            "prior": {"file": "prior.csv", "kernel": {"file": "kernel.csv"}},
+            "table": {"method": "veil"},
+        },
+        base=folder,
+    )
+
+
+def _codes(domain: list[str]) -> Codes:
+    """Where each name stands in the domain: by itself, in the rest of its chapter, or in the rest of all."""
+    places = [next(x for x in (name, f"{name[0]}, other", name[0], "other") if x in domain) for name in NAMES]
+    return np.array([domain.index(place) for place in places])
+
+
+def _merged(true: Vector, shares: Vector, codes: Codes) -> Vector:
+    """The true kernel on the domain."""
+    member = np.eye(codes.max() + 2)[codes]
+    flow = member.T @ (shares[:, None] * true) @ member
+    total = flow.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(flow, total, out=np.zeros_like(flow), where=total > 0))
+
+
+def _sets(data: pa.Table, domain: list[str]) -> Codes:
+    """Persons x events x l codes of the published candidates."""
+    places = {name: code for code, name in enumerate(domain)}
+    line = np.array(data.column("line").to_pylist())
+    sets = np.empty((len(line), L), dtype=np.int64)
+    for slot in range(L):
+        sets[line, slot] = [places[name] for name in data.column(f"ill_{slot + 1}").to_pylist()]
+    return sets.reshape(-1, EVENTS, L)
+
+
+def _published(veil: dict[str, Any]) -> Vector:
+    """The published kernel as a matrix."""
+    one, kernel = veil["one"], veil["kernel"]
+    shares = np.array(veil["stretches"][-1], dtype=float) / (one * veil["l"])
+    parents, stay = np.array(kernel["parents"]), np.array(kernel["stay"]) / one
+    anywhere = np.tile(shares, (len(shares), 1))
+    np.fill_diagonal(anywhere, 0)
+    near = anywhere * (parents[:, None] == parents)
+    alone = near.sum(axis=1, keepdims=True) == 0
+    anywhere /= anywhere.sum(axis=1, keepdims=True)
+    near = np.where(alone, anywhere, near / np.where(alone, 1, near.sum(axis=1, keepdims=True)))
+    within = kernel["within"] / one
+    return np.asarray(np.diag(stay) + (1 - stay)[:, None] * (within * near + (1 - within) * anywhere))
+
+
+def attack(sets: Codes, truths: Codes, own: Vector, published: Vector) -> float:
+    """How often the reader with a kernel of her own guesses the last value."""
+    hers = np.zeros_like(published)
+    size = min(len(own), len(published))
+    hers[:size, :size] = own[:size, :size]
+    place = np.ones(sets[:, 0].shape)
+    for event in range(1, sets.shape[1]):
+        before, after = sets[:, event - 1], sets[:, event]
+        decoys = published[before[:, :, None], after[:, None, :]]
+        step = hers[before[:, :, None], after[:, None, :]] * _others(decoys)
+        place = (place[:, :, None] * step).sum(axis=1)
+        place /= np.maximum(place.sum(axis=1, keepdims=True), 1e-300)
+    belief = np.zeros((len(sets), len(published)))
+    np.add.at(belief, (np.arange(len(sets))[:, None], sets[:, -1]), place)
+    best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
+    return float((best[np.arange(len(sets)), truths[:, -1]] / best.sum(axis=1)).mean())
+
+
+def _others(steps: Vector) -> Vector:
+    """Per pair of places the permanent of the matrix without that row and column."""
+    out = np.empty_like(steps)
+    for row in range(L):
+        for column in range(L):
+            rows = [place for place in range(L) if place != row]
+            columns = [place for place in range(L) if place != column]
+            ways = (steps[:, rows, list(way)].prod(axis=1) for way in permutations(columns))
+            out[:, row, column] = np.sum(list(ways), axis=0)
+    return out
+
+
+def _fresh(shares: Vector, true: Vector, truths: Codes) -> dict[int, float]:
+    """The same reader where each value is veiled afresh, as methods without a memory do."""
+    rng = np.random.default_rng(6)
+    units = np.floor(shares * L * (1 << 40)).astype(np.int64)
+    units[units.argmax()] += L * (1 << 40) - units.sum()
+    orders, rows = random_orders(SIZE, rng), np.zeros(len(truths), dtype=np.int64)
+    belief, right = np.tile(shares, (len(truths), 1)), {}
+    for event in range(EVENTS):
+        sets = candidates(truths[:, event], rows, units[None, :].astype(np.uint64), orders, rng)
+        copies = np.zeros(belief.shape)
+        np.add.at(copies, (np.arange(len(sets))[:, None], sets), 1)
+        belief = (belief if event == 0 else belief @ true) * copies / shares
+        belief /= belief.sum(axis=1, keepdims=True)
+        best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
+        right[event + 1] = float((best[np.arange(len(sets)), truths[:, event]] / best.sum(axis=1)).mean())
+    return right

@@ -1,0 +1,129 @@
+"""The recipient's half: do the intervals hold, how wide are they beside the channel's own bound, and how far off are group shares?"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.reading import releases
+from bench.reading.bounds import groups_bound, veil_bound
+from bench.reading.queries import TELLS, Query, queries
+from bench.reading.releases import Opened
+from bench.reading.worlds import World, worlds
+from reticent.read.question import Question
+from reticent.read.shape.groups import Grouped
+from reticent.read.shape.labels import codes
+from reticent.read.shape.veil import Veiled
+from reticent.read.where import everybody
+
+BOUNDED = 5
+"""Every so many questions the bound is computed: it costs more than all answers together."""
+METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
+    "veil": releases.veil,
+    "anatomy": releases.anatomy,
+    "delay-free": releases.delay_free,
+    "generalised": releases.generalised,
+}
+
+
+def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
+    """Coverage, width and error by data set and method; a regression on draws; the time of a million records."""
+    seeds, number, n = ((1,), 40, 6_000) if quick else ((1, 2, 3), 140, 15_000)
+    lines: dict[str, list[dict[str, float]]] = {}
+    for seed in seeds:
+        for world in worlds(n, seed):
+            for name, publish in METHODS.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    opened = publish(world, seed, Path(folder))
+                lines.setdefault(f"{world.name}, {name}", []).extend(_ask(opened, world, number, seed))
+    from bench.reading.regression import regression
+
+    return {
+        "counts": {key: _summary(rows) for key, rows in lines.items()},
+        "regression": regression(quick=quick),
+        "million": _million(50_000 if quick else 1_000_000),
+    }
+
+
+def _ask(opened: Opened, world: World, number: int, seed: int) -> list[dict[str, float]]:
+    rng = np.random.default_rng(seed)
+    asked = queries(opened.truth, world.fields, world.hidden, number, rng)
+    return [_line(opened, world, query, bounded=at % BOUNDED == 0) for at, query in enumerate(asked)]
+
+
+def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[str, float]:
+    received = opened.received
+    answer = received.count(query.values, query.where)
+    target = np.isin(np.array(received.values), query.values).astype(float)
+    bound = _bound(opened, world, query, target) if bounded else np.nan
+    shares = _shares(received, query, target)
+    return {
+        "holds": float(answer.low <= query.count <= answer.high),
+        "width": (answer.high - answer.low) / max(2 * 1.96 * np.sqrt(bound), 1e-9) if bound > 0 else np.nan,
+        "error": abs(answer.estimate - query.count) / query.count,
+        "smooth": abs(received.count(query.values, query.where, smooth=True).estimate - query.count) / query.count,
+        "shares": abs(shares - query.count) / query.count,
+        "best": 0.6745 * np.sqrt(bound) / query.count,
+        "tells": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS),
+    }
+
+
+def _bound(opened: Opened, world: World, query: Query, target: np.ndarray) -> float:
+    shape, truth = opened.received.shape, codes(opened.truth[world.hidden], opened.received.values)
+    if isinstance(shape, Veiled):
+        # Later events: as if each were a first sight of its own.
+        return veil_bound(shape.veil, shape._rows[query.region], truth[query.region], target)  # noqa: SLF001
+    if isinstance(shape, Grouped):
+        inside, totals = (np.bincount(part, minlength=len(target)) for part in (truth[query.region], truth))
+        return groups_bound(shape.groups, inside, totals, target)
+    return 0.0
+
+
+def _shares(received: Any, query: Query, target: np.ndarray) -> float:
+    """What everybody does: the share of the values among a record's candidates, or in its group."""
+    shape = received.shape
+    match = received._match(query.where)  # noqa: SLF001
+    if isinstance(shape, Veiled):
+        return float(target[shape._sets].mean(axis=1) @ match.share)  # noqa: SLF001
+    if isinstance(shape, Grouped):
+        groups, mine = shape.groups, shape._numbers[0]  # noqa: SLF001
+        of_target = np.bincount(groups.groups, groups.counts * target[groups.values])
+        return float((of_target / np.bincount(groups.groups, groups.counts))[mine] @ match.share)
+    return np.nan
+
+
+def _summary(rows: list[dict[str, float]]) -> dict[str, float]:
+    table = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    tells = table["tells"] > 0
+    out = {"queries": len(rows), "holds": table["holds"].mean(), "error": np.median(table["error"])}
+    if not np.isnan(table["width"]).all():
+        out |= {
+            "width_over_bound": np.nanmedian(table["width"]),
+            "error_smooth": np.median(table["smooth"]),
+            "error_smooth_where_it_tells": np.median(table["smooth"][tells]),
+            "error_of_shares": np.median(table["shares"]),
+            "best_possible": np.nanmedian(table["best"]),
+            "error_where_it_tells": np.median(table["error"][tells]),
+            "error_of_shares_where_it_tells": np.median(table["shares"][tells]),
+        }
+    return {key: round(float(value), 3) for key, value in out.items()}
+
+
+def _million(n: int) -> dict[str, float]:
+    """Seconds of the process to count by ten groups, the channel made anew."""
+    world = worlds(20_000, 1)[0]
+    shape = releases.veil(world, 1, Path()).received.shape
+    assert isinstance(shape, Veiled)
+    rng = np.random.default_rng(1)
+    at = rng.integers(shape.table.num_rows, size=n)
+    large = Veiled(shape.table.drop_columns(["person"]).take(at), shape.document, shape.candidates)
+    target = np.eye(len(large.domain))[0]
+    question = Question(target, everybody(n), rng.integers(10, size=n), 10, 0.95)
+    start = time.process_time()
+    large.counts(question)
+    return {"records": n, "seconds": round(time.process_time() - start, 2)}

@@ -1,0 +1,1 @@
+"""Worlds, releases, questions and bounds for `bench.read`."""

@@ -1,0 +1,319 @@
+//! The persons of a house: whoever was seen before goes on from her memory, everybody else begins.
+//!
+//! Memories lie one behind the other in the order of first sights; a table from keyed hashes of persons to places finds them.
+//! Records of different persons do not touch one another, so all first sights of a batch come first, those of one line
+//! together, and the later records after them, in their order: the same as one record after the other.
+
+use super::first::Veil;
+use super::kernel::Kind;
+use super::memory::Memory;
+use super::places::Places;
+
+/// Events that one step may lead over: more is a time stamp in the place of a number.
+pub const MOST_STEPS: u32 = 10_000;
+
+/// The records of a batch, side by side, checked by whoever made it.
+pub struct Batch<'a> {
+    pub persons: &'a [u64],
+    /// What the veil is keyed by: the persons, or their households.
+    pub units: &'a [u64],
+    /// Rows of the prior, for first sights.
+    pub rows: &'a [u32],
+    pub values: &'a [i32],
+    /// What later records are.
+    pub kind: Kind,
+    /// The number of this release, where the releases that a person missed are events, too.
+    pub now: Option<u32>,
+}
+
+/// What a batch publishes, and, private, whether each truth is offered.
+pub struct Seen {
+    pub candidates: Vec<u16>,
+    pub rows: Vec<u32>,
+    pub events: Vec<u32>,
+    pub offered: Vec<bool>,
+}
+
+impl Seen {
+    fn new(size: usize, l: usize) -> Self {
+        Seen {
+            candidates: vec![0; size * l],
+            rows: vec![0; size],
+            events: vec![0; size],
+            offered: vec![false; size],
+        }
+    }
+
+    fn set(&mut self, i: usize, memory: &Memory) {
+        let l = memory.slots.len();
+        let candidates = &mut self.candidates[i * l..(i + 1) * l];
+        candidates.copy_from_slice(&memory.slots);
+        candidates.sort_unstable();
+        self.rows[i] = memory.row.into();
+        self.events[i] = memory.event;
+        self.offered[i] = memory.truth.is_some();
+    }
+}
+
+pub struct People {
+    size: usize,
+    places: Places,
+    memories: Vec<u8>,
+    /// The release in which each was last seen.
+    clocks: Vec<u32>,
+}
+
+impl People {
+    /// Nobody yet, in a house of this l.
+    pub fn new(l: usize) -> Self {
+        People {
+            size: Memory::size(l),
+            places: Places::default(),
+            memories: Vec::new(),
+            clocks: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn knows(&self, person: u64) -> bool {
+        self.places.find(person).is_some()
+    }
+
+    /// The next event of every record's person; nothing has changed when it refuses.
+    pub fn take(&mut self, veil: &Veil, batch: &Batch) -> Result<Seen, &'static str> {
+        self.check(batch)?;
+        let (places, firsts) = self.places(batch);
+        let mut seen = Seen::new(batch.persons.len(), veil.l);
+        let mut memory = Memory::default();
+        for i in self.in_turn(veil, batch, &firsts) {
+            let (unit, value) = (batch.units[i], batch.values[i]);
+            veil.begin(unit, batch.rows[i] as usize, value, &mut memory);
+            self.keep(places[i], batch.now, &memory);
+            seen.set(i, &memory);
+        }
+        let mut firsts = firsts.into_iter().peekable();
+        for (i, &place) in places.iter().enumerate() {
+            if firsts.next_if_eq(&i).is_none() {
+                self.recall(veil, place, &mut memory)?;
+                let event = memory.event + batch.now.map_or(1, |now| now - self.clocks[place]);
+                let (unit, value) = (batch.units[i], batch.values[i]);
+                veil.step(unit, value, batch.kind, event, &mut memory);
+                self.keep(place, batch.now, &memory);
+                seen.set(i, &memory);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Within a release everybody stands once: two records at one event would share their decoys and so show the truth.
+    fn check(&self, batch: &Batch) -> Result<(), &'static str> {
+        let Some(now) = batch.now else { return Ok(()) };
+        let mut sorted = batch.persons.to_vec();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a person stands twice in a release");
+        }
+        let missed = |&person: &u64| {
+            let place = self.places.find(person)?;
+            Some(now.saturating_sub(self.clocks[place]))
+        };
+        let mut missed = batch.persons.iter().filter_map(missed);
+        match missed.all(|steps| (1..=MOST_STEPS).contains(&steps)) {
+            true => Ok(()),
+            false => Err("releases are counted, and each comes after the last"),
+        }
+    }
+
+    /// The place of every record's person, and the records that are somebody's first.
+    fn places(&mut self, batch: &Batch) -> (Vec<usize>, Vec<usize>) {
+        let mut firsts = Vec::new();
+        let mut places = Vec::with_capacity(batch.persons.len());
+        for (i, &person) in batch.persons.iter().enumerate() {
+            let known = self.places.len();
+            let place = self.places.place(person);
+            if place == known {
+                firsts.push(i);
+            }
+            places.push(place);
+        }
+        self.memories.resize(self.len() * self.size, 0);
+        self.clocks.resize(self.len(), 0);
+        (places, firsts)
+    }
+
+    /// First sights, those of one line together, so that a line is fetched from memory once.
+    fn in_turn(&self, veil: &Veil, batch: &Batch, firsts: &[usize]) -> Vec<usize> {
+        if firsts.len() < 2 {
+            return firsts.to_vec();
+        }
+        let units: Vec<u64> = firsts.iter().map(|&i| batch.units[i]).collect();
+        let rows: Vec<u32> = firsts.iter().map(|&i| batch.rows[i]).collect();
+        veil.by_line(&units, &rows).map(|at| firsts[at]).collect()
+    }
+
+    fn bytes(&mut self, place: usize) -> &mut [u8] {
+        &mut self.memories[place * self.size..(place + 1) * self.size]
+    }
+
+    fn keep(&mut self, place: usize, now: Option<u32>, memory: &Memory) {
+        memory.write(self.bytes(place));
+        self.clocks[place] = now.unwrap_or(0);
+    }
+
+    fn recall(
+        &mut self,
+        veil: &Veil,
+        place: usize,
+        memory: &mut Memory,
+    ) -> Result<(), &'static str> {
+        match memory.read(self.bytes(place), veil.rows.len(), veil.values) {
+            true => Ok(()),
+            false => Err("a memory of another house"),
+        }
+    }
+
+    /// Everything: how many, persons, clocks, memories.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let size = 8 + self.len() * (12 + self.size);
+        let mut bytes = Vec::with_capacity(size);
+        bytes.extend((self.len() as u64).to_le_bytes());
+        bytes.extend(
+            self.places
+                .keys()
+                .iter()
+                .flat_map(|person| person.to_le_bytes()),
+        );
+        bytes.extend(self.clocks.iter().flat_map(|clock| clock.to_le_bytes()));
+        bytes.extend(&self.memories);
+        bytes
+    }
+
+    /// Takes up what `to_bytes` gave, if it is of this house.
+    pub fn load(&mut self, veil: &Veil, bytes: &[u8]) -> Option<()> {
+        let (head, rest) = bytes.split_first_chunk::<8>()?;
+        let size = usize::try_from(u64::from_le_bytes(*head)).ok()?;
+        let fits = size.checked_mul(12 + self.size) == Some(rest.len());
+        let (persons, rest) = rest.split_at_checked(size.checked_mul(8)?.min(rest.len()))?;
+        let (clocks, memories) = rest.split_at_checked((4 * size).min(rest.len()))?;
+        if !fits {
+            return None;
+        }
+        let mut memory = Memory::default();
+        let sound = memories
+            .chunks_exact(self.size)
+            .all(|bytes| memory.read(bytes, veil.rows.len(), veil.values));
+        let words = persons.chunks_exact(8);
+        self.places =
+            Places::of(words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))));
+        let words = clocks.chunks_exact(4);
+        self.clocks = words
+            .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
+            .collect();
+        self.memories = memories.to_vec();
+        (sound && self.places.len() == size).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::Kernel;
+    use super::super::line::stretches;
+    use super::super::matrix::Matrix;
+    use super::super::orders::random;
+    use super::*;
+
+    fn veil() -> Veil {
+        let rows = vec![stretches(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
+        let ring = Matrix::new((0..=6).collect(), vec![1, 2, 3, 4, 5, 0], &[1; 6]);
+        Veil::new(
+            [3; 32],
+            3,
+            rows,
+            random(6, 8, [4; 32]),
+            Kernel::Matrix(ring),
+        )
+    }
+
+    fn batch<'a>(persons: &'a [u64], rows: &'a [u32], values: &'a [i32]) -> Batch<'a> {
+        Batch {
+            persons,
+            units: persons,
+            rows,
+            values,
+            kind: Kind::Visit,
+            now: None,
+        }
+    }
+
+    #[test]
+    fn however_a_batch_is_cut_the_same_is_seen() {
+        let veil = veil();
+        let persons: Vec<u64> = (0..200).map(|i| i * 7 % 40).collect();
+        let (rows, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
+        let mut whole = People::new(3);
+        let seen = whole.take(&veil, &batch(&persons, &rows, &values)).unwrap();
+        let mut cut = People::new(3);
+        for from in (0..200).step_by(13) {
+            let span = from..(from + 13).min(200);
+            let part = batch(
+                &persons[span.clone()],
+                &rows[span.clone()],
+                &values[span.clone()],
+            );
+            let part = cut.take(&veil, &part).unwrap();
+            assert_eq!(
+                part.candidates,
+                seen.candidates[3 * span.start..3 * span.end]
+            );
+            assert_eq!(part.events, seen.events[span.clone()]);
+            assert_eq!(part.offered, seen.offered[span]);
+        }
+        assert_eq!(cut.to_bytes(), whole.to_bytes());
+        assert_eq!(seen.events[199], 4);
+    }
+
+    #[test]
+    fn memories_come_back_and_damage_is_noticed() {
+        let veil = veil();
+        let mut people = People::new(3);
+        let persons = [5, 6, 5];
+        people
+            .take(&veil, &batch(&persons, &[0; 3], &[0, 1, 1]))
+            .unwrap();
+        let bytes = people.to_bytes();
+        let mut other = People::new(3);
+        assert!(other.load(&veil, &bytes).is_some());
+        assert_eq!(other.to_bytes(), bytes);
+        assert!(other.knows(5) && !other.knows(7));
+        let next = batch(&persons[..1], &[0], &[2]);
+        let (a, b) = (people.take(&veil, &next), other.take(&veil, &next));
+        assert_eq!(a.unwrap().candidates, b.unwrap().candidates);
+        for size in [0, 7, 8, 20, bytes.len() - 1] {
+            assert!(People::new(3).load(&veil, &bytes[..size]).is_none());
+        }
+        let mut bent = bytes.clone();
+        *bent.last_mut().unwrap() = 200;
+        assert!(People::new(3).load(&veil, &bent).is_none());
+    }
+
+    #[test]
+    fn missed_releases_are_events_and_releases_only_go_on() {
+        let veil = veil();
+        let mut people = People::new(3);
+        let at = |now| Batch {
+            now: Some(now),
+            ..batch(&[5], &[0], &[0])
+        };
+        people.take(&veil, &at(1)).unwrap();
+        assert_eq!(people.take(&veil, &at(4)).unwrap().events, [3]);
+        assert!(people.take(&veil, &at(4)).is_err());
+        let twice = Batch {
+            now: Some(5),
+            ..batch(&[6, 6], &[0, 0], &[0, 0])
+        };
+        assert!(people.take(&veil, &twice).is_err() && !people.knows(6));
+    }
+}

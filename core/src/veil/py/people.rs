@@ -1,0 +1,116 @@
+//! The persons of a house as Python sees them.
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::super::people;
+use super::{Codes, Veil, demand, kind_of};
+use crate::py::{array, refuse};
+use crate::stream::sip::Sip;
+
+/// What a batch publishes, and, private, whether each truth is offered.
+#[pyclass(frozen, get_all, module = "reticent._core.veil")]
+pub struct Seen {
+    candidates: Py<PyArray2<u16>>,
+    rows: Py<PyArray1<u32>>,
+    events: Py<PyArray1<u32>>,
+    offered: Py<PyArray1<bool>>,
+}
+
+/// What a house remembers of every person.
+#[pyclass(module = "reticent._core.veil")]
+pub struct People {
+    veil: Py<Veil>,
+    people: people::People,
+}
+
+#[pymethods]
+impl People {
+    #[new]
+    fn new(veil: Py<Veil>) -> Self {
+        let people = people::People::new(veil.get().0.l);
+        People { veil, people }
+    }
+
+    fn __len__(&self) -> usize {
+        self.people.len()
+    }
+
+    /// Which of the persons were seen before.
+    fn known(
+        &self,
+        py: Python<'_>,
+        persons: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Py<PyArray1<bool>>> {
+        let persons = persons.as_slice()?.iter();
+        let flags = persons.map(|&person| self.people.knows(person)).collect();
+        Ok(array(py, flags))
+    }
+
+    /// The next event of every record's person, in the order of the records.
+    #[pyo3(signature = (persons, units, rows, values, kind="visit", *, now=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "columns side by side, as Python has them"
+    )]
+    fn take(
+        &mut self,
+        py: Python<'_>,
+        persons: PyReadonlyArray1<'_, u64>,
+        units: PyReadonlyArray1<'_, u64>,
+        rows: Codes<'_>,
+        values: PyReadonlyArray1<'_, i32>,
+        kind: &str,
+        now: Option<u32>,
+    ) -> PyResult<Seen> {
+        let batch = people::Batch {
+            persons: persons.as_slice()?,
+            units: units.as_slice()?,
+            rows: rows.as_slice()?,
+            values: values.as_slice()?,
+            kind: kind_of(kind)?,
+            now,
+        };
+        let (veil, size) = (self.veil.get(), batch.persons.len());
+        veil.check_rows(size, batch.rows)?;
+        veil.check_values(size, batch.values)?;
+        demand(batch.units.len() == size, "columns of different lengths")?;
+        let people = &mut self.people;
+        let seen = py.detach(|| people.take(&veil.0, &batch)).map_err(refuse)?;
+        let candidates = PyArray1::from_vec(py, seen.candidates);
+        Ok(Seen {
+            candidates: candidates.reshape([size, veil.0.l])?.unbind(),
+            rows: array(py, seen.rows),
+            events: array(py, seen.events),
+            offered: array(py, seen.offered),
+        })
+    }
+
+    /// Everything, for a snapshot.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.people.to_bytes()))
+    }
+
+    /// Takes up what `to_bytes` gave.
+    fn load(&mut self, data: &[u8]) -> PyResult<()> {
+        let loaded = self.people.load(&self.veil.get().0, data);
+        loaded.ok_or_else(|| refuse("a memory of another house, or a damaged one"))
+    }
+}
+
+/// Keyed names of persons, for those who may follow them within one publication.
+#[pyfunction]
+#[pyo3(signature = (persons, *, key))]
+pub fn pseudonyms(
+    py: Python<'_>,
+    persons: PyReadonlyArray1<'_, u64>,
+    key: [u8; 32],
+) -> PyResult<Py<PyArray1<u64>>> {
+    let sip = Sip::new(&key);
+    let persons = persons.as_slice()?.iter();
+    Ok(array(
+        py,
+        persons.map(|&person| sip.words([person, 0, 0])).collect(),
+    ))
+}

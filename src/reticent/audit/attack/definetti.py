@@ -1,0 +1,78 @@
+"""DeFinetti: learns from the release alone how values depend on the published fields.
+
+Guarantee: the most likely model of its size for the sets under the veil, whose channel is exact; in groups members count as independent
+    while she learns, and are fitted to the group's counts when she reads.
+Not covered: models richer than a softmax over the published fields.
+Cost: a regression over at most `RECORDS` records.
+Reference: D. Kifer, "Attacks on privacy and deFinetti's theorem", SIGMOD 2009.
+Differences from the paper: a softmax for naive Bayes, and shares for sampled assignments; the slope followed is that of expectation and
+    maximisation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.knowledge import learn, marks
+from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.sights import latest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.attack.sights import Sights
+    from reticent.policy import Policy
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
+RECORDS = 20_000
+
+
+def definetti(evidence: Evidence) -> Outcome | None:
+    """Attack the latest release; right guesses are counted where the original is at hand."""
+    seen, original, policy = latest(evidence), evidence.original, evidence.policy
+    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+        return None
+    match = link(seen, original, policy)
+    if match is None or not (match.sizes > 0).any():
+        return None
+    chosen = np.sort(evidence.rng.permutation(len(seen))[:RECORDS])
+    records = seen.readable(chosen, evidence.rng)
+    belief = learnt(seen, records, policy, evidence.rng)
+    posterior = seen.posterior(belief, records)
+    persons = np.flatnonzero(match.reached(records))
+    after = match.mean(posterior, records, persons)
+    truth = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    blind = float(seen.stated(records).max(axis=1).mean())
+    right, top = after.argmax(axis=1) == truth, after.max(axis=1)
+    return Outcome(
+        attack="definetti",
+        question=QUESTION,
+        tried=len(persons),
+        right=float(right.sum()),
+        counted=True,
+        claim=conceded_to(seen, belief, records),
+        highest=float(top.max(initial=0)),
+        sure=int((top > CERTAIN).sum()),
+        bins=binned(top),
+        worst=worst_of(top, evidence.key),
+        notes=(
+            f"She is right in {float(right.mean()):.1%} of {len(persons):,} cases; the release alone, read plainly, gives {blind:.1%}.",
+        ),
+        figures={"plain": round(blind, 4), "ratio": round(float(right.mean()) / max(blind, 1e-9), 3)},
+    )
+
+
+def learnt(seen: Sights, records: Codes, policy: Policy, rng: np.random.Generator) -> Vector:
+    """Records x values: what the release itself, learnt from, makes one believe of each record before its candidates."""
+    fields = marks(seen.fields, seen.fields.column_names, policy, raw=True)[records]
+    before = seen.prior(records)
+    before = np.maximum(before, 1e-4 / before.shape[1])
+    return learn(fields, seen.weight(records), before, rng).belief(fields, before)

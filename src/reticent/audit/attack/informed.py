@@ -1,0 +1,236 @@
+"""The informed reader: knows how values depend on the published fields, and reads the release with that.
+
+Guarantee: under the veil her posterior is the exact one for her model: belief x copies / (l p). In groups and classes beliefs are fitted
+    to the group's counts (see `sights`), which comes near the exact answer.
+Not covered: readers with better models than a softmax of this size; what she knows of single persons.
+Cost: one regression on at most `LEARN` persons, then persons x values.
+Reference: D. Kifer, "Attacks on privacy and deFinetti's theorem", SIGMOD 2009, for readers who combine a model with a release.
+Differences from the paper: her model comes from persons outside those attacked, not from the release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.knowledge import certain, learn, marks
+from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.persons import halves, link, truths
+from reticent.audit.attack.sights import Veiled, latest, normal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.attack.knowledge import Knowledge
+    from reticent.audit.attack.persons import Link
+    from reticent.audit.attack.sights import Sights
+    from reticent.policy import Policy
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+QUESTION = "Knows from other patients how the value depends on everything that is published, and reads each person's candidates with that."
+LEARN = 12_000
+ATTACKED = 12_000
+FEW = 20
+HALF, NINE = 0.5, 0.9
+
+
+@dataclass(frozen=True, repr=False)
+class Reading:
+    """What she thought of each attacked person before and after, and the truth (-1: not among the published values).
+
+    Attributes:
+        concession: the share of right guesses that the release concedes to such a reader; None where it says nothing.
+        singled: how often she expects to be right if she knew which record is whose.
+    """
+
+    before: Vector
+    after: Vector
+    truth: Codes
+    concession: float | None
+    singled: float
+
+    def right(self, belief: Vector) -> NDArray[np.bool_]:
+        """Whose best guess is the truth."""
+        return np.asarray(belief.argmax(axis=1) == self.truth)
+
+
+def informed(evidence: Evidence, limit: int = ATTACKED) -> Outcome | None:
+    """Attack one half of the original with a model of the other half, or of the external table."""
+    seen, original, policy = latest(evidence), evidence.original, evidence.policy
+    if seen is None or original is None or not policy.sensitive or policy.sensitive[0] not in original.column_names:
+        return None
+    known = halves(original, policy, evidence.key)
+    source, table = _sources(evidence, original, known, policy)
+    reading = read(seen, table, source, ~known, policy, evidence.rng, limit)
+    return None if reading is None else _outcome(reading, evidence, seen, outside=len(source) > len(known))
+
+
+def _sources(
+    evidence: Evidence, original: pa.Table, known: NDArray[np.bool_], policy: Policy
+) -> tuple[NDArray[np.bool_], pa.Table]:
+    """Whom she learns from, in one table with the original: its known half, or the external table behind it."""
+    external = evidence.external
+    names = [n for n in (*policy.quasi, *policy.plain, *policy.sensitive) if n in original.column_names]
+    if external is None or policy.sensitive[0] not in external.column_names:
+        return known, original.select(names)
+    shared = [name for name in names if name in external.column_names]
+    both = pa.concat_tables([original.select(shared), external.select(shared)])
+    return np.arange(both.num_rows) >= original.num_rows, both
+
+
+def read(
+    seen: Sights,
+    table: pa.Table,
+    source: NDArray[np.bool_],
+    attacked: NDArray[np.bool_],
+    policy: Policy,
+    rng: np.random.Generator,
+    limit: int = ATTACKED,
+) -> Reading | None:
+    """Learn from the source, read the release for the attacked.
+
+    Args:
+        seen: the published records.
+        table: fields and values of all of them, as text.
+        source: whom she learns from.
+        attacked: whom she reads, the first rows of the table; None of them is in the source.
+        policy: roles and hierarchies.
+        rng: draws samples.
+        limit: persons attacked, and learnt from, at most.
+    """
+    sensitive = policy.sensitive[0]
+    truth = truths(seen.values, table[sensitive], policy, sensitive)
+    match = link(seen, table, policy)
+    if match is None:
+        return None
+    everybody = np.pad(attacked, (0, len(source) - len(attacked)))
+    teachers = _some(np.flatnonzero(source & (truth >= 0)), limit, rng)
+    persons = _some(np.flatnonzero(everybody & ~source & (match.sizes > 0)), limit, rng)
+    if len(teachers) < FEW or not len(persons):
+        return None
+    names = [name for name in seen.fields.column_names if name in table.column_names]
+    fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
+    lessons = certain(truth[teachers], len(seen.values))
+    minds = [_Mind(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
+    tried = [learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng) for mind in minds]
+    best = int(np.argmin([knowledge.loss for knowledge in tried]))
+    records = seen.readable(match.records(persons), rng)
+    persons = persons[match.reached(records)[persons]]
+    return minds[best].read(persons, records, tried[best], truth[persons])
+
+
+@dataclass(frozen=True, repr=False)
+class _Mind:
+    """What she knows of persons, and makes of their records.
+
+    Attributes:
+        alike: per person a record in the same row of the prior; -1 where there is none, or where she makes nothing of rows.
+    """
+
+    seen: Sights
+    match: Link
+    marks: Any
+    alike: Codes
+
+    def before(self, records: Codes) -> Vector:
+        """What the release says of a record without its candidates; nothing is impossible, and -1 is anybody."""
+        if (self.alike < 0).all():
+            records = np.full(len(records), -1)
+        anybody = self.seen.prior(np.arange(min(len(self.seen), LEARN))).mean(axis=0)
+        before = np.where(records[:, None] >= 0, self.seen.prior(np.maximum(records, 0)), anybody)
+        return np.asarray(np.maximum(before, 1e-4 / before.shape[1]))
+
+    def read(self, persons: Codes, records: Codes, knowledge: Knowledge, truth: Codes) -> Reading:
+        """Her belief of the persons without and with their records."""
+        match = self.match
+        belief = knowledge.belief(self.marks[persons], self.before(self.alike[persons]))
+        theirs = knowledge.belief(self.marks[match.person_of[records]], self.before(records))
+        posterior = self.seen.posterior(theirs, records)
+        # A person's own fields may be known finer than those of her class: what the record adds is carried over.
+        factor = np.divide(posterior, theirs, out=np.zeros_like(posterior), where=theirs > 0)
+        after = normal(belief * match.mean(factor, records, persons))
+        return Reading(
+            belief, after, truth, conceded_to(self.seen, theirs, records), float(posterior.max(axis=1).mean())
+        )
+
+
+def _bases(seen: Sights, table: pa.Table, policy: Policy) -> list[Codes]:
+    """What she may build on: the prior for everybody, or that of a person's row; those who teach her need not be in the release."""
+    bases = [np.full(table.num_rows, -1)]
+    rows = link(seen, table, policy, by=seen.by) if isinstance(seen, Veiled) and seen.by else None
+    return bases if rows is None else [*bases, rows.record_of]
+
+
+def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:
+    return places if len(places) <= limit else np.sort(rng.choice(places, limit, replace=False))
+
+
+def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: bool) -> Outcome:
+    top = reading.after.max(axis=1)
+    figures = figures_of(reading, seen)
+    learnt = "an outside table" if outside else "other persons of the same input"
+    gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
+    singled = f"If she knew which record is whose, she would expect to be right in {reading.singled:.1%}."
+    return Outcome(
+        attack="informed",
+        question=QUESTION,
+        tried=len(top),
+        right=float(reading.right(reading.after).sum()),
+        counted=True,
+        claim=reading.concession,
+        highest=float(top.max()),
+        sure=int((top > CERTAIN).sum()),
+        bins=binned(top),
+        worst=worst_of(top, evidence.key),
+        notes=(f"Her model is learnt from {learnt}.", gain, singled, *flagged(reading, seen)),
+        figures=figures,
+    )
+
+
+def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
+    """Before and after, how often she is sure, and all that by how much she knew before."""
+    before, after = reading.right(reading.before), reading.right(reading.after)
+    chance = float(seen.stated(np.arange(min(len(seen), LEARN))).max(axis=1).mean())
+    top = reading.after.max(axis=1)
+    return {
+        "before": round(float(before.mean()), 4),
+        "after": round(float(after.mean()), 4),
+        "chance": round(chance, 4),
+        "ratio": round(float(after.mean() / max(chance, before.mean())), 3),
+        "above_half": round(float((top > HALF).mean()), 4),
+        "above_nine_tenths": round(float((top > NINE).mean()), 4),
+        "expected_if_records_are_known": round(reading.singled, 4),
+        "strata": _strata(reading.before.max(axis=1), before, after, top),
+    }
+
+
+def _strata(knew: Vector, before: NDArray[np.bool_], after: NDArray[np.bool_], top: Vector) -> list[dict[str, float]]:
+    """The same by fifths of how sure she was before."""
+    fifth = np.minimum(np.argsort(np.argsort(knew, kind="stable")) * 5 // max(len(knew), 1), 4)
+    parts = [np.flatnonzero(fifth == number) for number in range(5)]
+    return [
+        {
+            "knew": round(float(knew[part].mean()), 4),
+            "before": round(float(before[part].mean()), 4),
+            "after": round(float(after[part].mean()), 4),
+            "above_half": round(float((top[part] > HALF).mean()), 4),
+        }
+        for part in parts
+        if len(part)
+    ]
+
+
+def flagged(reading: Reading, seen: Sights) -> tuple[str, ...]:
+    """A sentence where a reader is right more often than a veiled release says of the best one it was measured with."""
+    quoted = seen.quoted if isinstance(seen, Veiled) else None
+    right = float(reading.right(reading.after).mean())
+    if quoted is None or right <= quoted:
+        return ()
+    return (f"The release quotes {quoted:.1%} for the best reader it was measured with; this one reaches {right:.1%}.",)

@@ -1,0 +1,127 @@
+"""Insiders: readers who know the values of many other persons in the release.
+
+Guarantee: in groups exact for whom the fields single out: what is known is taken out of the group. Under the veil there is nothing to take out;
+    she learns from those she knows how often each candidate is the true one, and believes that.
+Not covered: knowledge of relatives (see `unit` in docs/veil.md).
+Cost: linear in the records, for each share of the others known.
+Reference: D. Martin et al., "Worst-case background knowledge for privacy-preserving data publishing", ICDE 2007.
+Differences from the paper: the persons known are drawn at random, so that the figure is a mean and not a worst case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.sights import Veiled, latest, normal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.attack.sights import Grouped, Sights
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
+SHARES = (0.0, 0.1, 0.5, 0.9)
+RECORDS = 20_000
+NINE = 0.9
+_PULL = 50.0  # persons whose word the prior is worth
+
+
+def insiders(evidence: Evidence) -> Outcome | None:
+    """Attack whom the published fields single out, with 0, 10, 50 and 90 % of the others known."""
+    seen, original, policy = latest(evidence), evidence.original, evidence.policy
+    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+        return None
+    match = link(seen, original, policy)
+    if match is None:
+        return None
+    persons = np.flatnonzero(match.alone >= 0)
+    if not len(persons):
+        return None
+    truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
+    truth[match.alone[persons]] = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
+        persons
+    ]
+    by_share: dict[float, _Reading] = {}
+    for share in SHARES:
+        known = (evidence.rng.random(len(seen)) < share) & (truth >= 0)
+        targets = evidence.rng.permutation(np.flatnonzero((truth > -2) & ~known))[:RECORDS]
+        if len(targets):
+            by_share[share] = _read(seen, truth, known, targets, evidence.rng)
+    return _outcome(by_share, evidence) if SHARES[2] in by_share else None
+
+
+@dataclass(frozen=True, repr=False)
+class _Reading:
+    """How sure she is of each target, whether she is right, and what the release concedes to her."""
+
+    top: Vector
+    right: NDArray[np.bool_]
+    concession: float | None
+
+
+def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
+    half = by_share[SHARES[2]]
+    listed = ", ".join(f"{reading.right.mean():.1%} ({share:.0%})" for share, reading in by_share.items())
+    return Outcome(
+        attack="insiders",
+        question=QUESTION,
+        tried=len(half.top),
+        right=float(half.right.sum()),
+        counted=True,
+        claim=half.concession,
+        highest=float(half.top.max()),
+        sure=int((half.top > CERTAIN).sum()),
+        bins=binned(half.top),
+        worst=worst_of(half.top, evidence.key),
+        notes=(f"Right, by the share of the others known: {listed}.",),
+        figures={"known": {f"{share:.0%}": _figures(reading) for share, reading in by_share.items()}},
+    )
+
+
+def _figures(reading: _Reading) -> dict[str, float]:
+    return {
+        "right": round(float(reading.right.mean()), 4),
+        "above_nine_tenths": round(float((reading.top > NINE).mean()), 4),
+        "persons": len(reading.top),
+    }
+
+
+def _read(seen: Sights, truth: Codes, known: NDArray[np.bool_], targets: Codes, rng: np.random.Generator) -> _Reading:
+    """She reads persons whom she does not know herself."""
+    concession = None
+    if isinstance(seen, Veiled):
+        belief = normal(seen.prior(targets) * _tilt(seen, truth, known))
+        posterior, concession = seen.posterior(belief, targets), conceded_to(seen, belief, targets)
+    else:
+        posterior = _subtracted(seen, truth, known, targets)
+    noise = rng.random(posterior.shape) * 1e-9  # equal candidates: guess any of them, not the first
+    return _Reading(posterior.max(axis=1), (posterior + noise).argmax(axis=1) == truth[targets], concession)
+
+
+def _subtracted(seen: Grouped, truth: Codes, known: NDArray[np.bool_], targets: Codes) -> Vector:
+    """What is left of the target's group when all who are known are gone."""
+    ones = np.ones(int(known.sum()))
+    taken = csr_array((ones, (seen.group[known], truth[known])), (seen.offers.size, len(seen.values)))
+    at = seen.group[targets]
+    return normal(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
+
+
+def _tilt(seen: Veiled, truth: Codes, known: NDArray[np.bool_]) -> Vector:
+    """Per value how much more often it is true, among the known who are offered it, than its weight says."""
+    records = np.flatnonzero(known)
+    stated = np.zeros(len(seen.values))
+    for part in np.array_split(records, max(1, len(records) // 5000)):
+        stated += seen.stated(part).sum(axis=0)
+    actual = np.bincount(truth[records], minlength=len(seen.values))
+    return np.asarray((actual + _PULL) / (stated + _PULL))

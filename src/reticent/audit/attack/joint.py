@@ -1,0 +1,121 @@
+"""Joint: the reader of several publications, of whatever kinds, about the same persons.
+
+Guarantee: exact products of what each publication says, if their draws are independent; under one house a person's sets are one draw and
+    count once, the latest of them.
+Not covered: persons who cannot be recognised; values that changed in between (see `sug`).
+Cost: linear in the records of all publications.
+Reference: S. R. Ganta, S. Kasiviswanathan, A. Smith, "Composition attacks and auxiliary information in data privacy", KDD 2008.
+Differences from the paper: shares are multiplied, not sets intersected, where a publication says how likely each value is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.sights import Veiled, normal, sights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.attack.sights import Sights
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+QUESTION = (
+    "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."
+)
+PERSONS = 20_000
+_NEARLY = 1e-6  # of a value that a publication does not show
+
+
+def joint(evidence: Evidence) -> Outcome | None:
+    """Attack persons whom at least two publications single out."""
+    original, policy = evidence.original, evidence.policy
+    if original is None or len(evidence.releases) < 2 or policy.sensitive[0] not in original.column_names:
+        return None
+    shown = [one for release in evidence.releases if (one := sights(release, policy)) is not None]
+    places = [_places(one, evidence) for one in shown]
+    often = sum((place >= 0).astype(np.int64) for place in places) if places else np.zeros(0)
+    persons = np.flatnonzero(often >= 2)[:PERSONS]
+    if not len(persons):
+        return None
+    values = tuple(sorted({value for one in shown for value in one.values}, key=str))
+    posterior = normal(combined(shown, [place[persons] for place in places], values))
+    truth = truths(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    noise = evidence.rng.random(posterior.shape) * 1e-9
+    top = posterior.max(axis=1)
+    houses = {one.house for one in shown if isinstance(one, Veiled)}
+    return Outcome(
+        attack="joint",
+        question=QUESTION,
+        tried=len(persons),
+        right=float(((posterior + noise).argmax(axis=1) == truth).sum()),
+        counted=True,
+        claim=_claim(shown, houses, places, persons),
+        highest=float(top.max()),
+        sure=int((top > CERTAIN).sum()),
+        bins=binned(top),
+        worst=worst_of(top, evidence.key),
+        notes=(
+            f"{len(persons):,} persons are recognised in two or more of {len(shown)} publications.",
+            *_warning(houses),
+        ),
+        figures={"publications": len(shown), "houses": len(houses), "sure": float((top > CERTAIN).mean())},
+    )
+
+
+def _places(seen: Sights, evidence: Evidence) -> Codes:
+    """Per person of the original the one record that is theirs; -1 where that cannot be told."""
+    assert evidence.original is not None  # noqa: S101 - `joint` has looked
+    match = link(seen, evidence.original, evidence.policy)
+    return np.full(evidence.original.num_rows, -1) if match is None else match.alone
+
+
+def combined(shown: list[Sights], places: list[Codes], values: tuple[str | None, ...]) -> Vector:
+    """Persons x values: the product of what all publications say, those of one house counted once."""
+    number = {value: code for code, value in enumerate(values)}
+    logs = np.zeros((len(places[0]), len(values)))
+    latest = {one.house: at for at, one in enumerate(shown) if isinstance(one, Veiled)}
+    base = np.zeros(len(values))
+    for at, (seen, place) in enumerate(zip(shown, places, strict=True)):
+        if isinstance(seen, Veiled) and latest[seen.house] != at:
+            continue
+        rows = np.flatnonzero(place >= 0)
+        said = np.full((len(rows), len(values)), _NEARLY)
+        said[:, [number[value] for value in seen.values]] = np.maximum(_said(seen, place[rows]), _NEARLY)
+        logs[rows] += np.log(said)
+        base = np.maximum(base, _spread(seen, number))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)) * base)
+
+
+def _said(seen: Sights, records: Codes) -> Vector:
+    """Likelihood of what is published given each value: shares over how frequent the value is."""
+    prior = seen.prior(records)
+    return np.divide(seen.stated(records), prior, out=np.zeros_like(prior), where=prior > 0)
+
+
+def _spread(seen: Sights, number: dict[str | None, int]) -> Vector:
+    base = np.zeros(len(number))
+    base[[number[value] for value in seen.values]] = seen.prior(np.arange(min(len(seen), 5000))).mean(axis=0)
+    return base
+
+
+def _claim(shown: list[Sights], houses: set[str], places: list[Codes], persons: Codes) -> float | None:
+    """Under one house the stated weight of the best guess; two houses, or a method without a claim, concede anything."""
+    last = shown[-1]
+    if len(houses) != 1 or not all(isinstance(one, Veiled) for one in shown) or not isinstance(last, Veiled):
+        return None
+    records = places[-1][persons]
+    return float(last.stated(records[records >= 0]).max(axis=1).mean())
+
+
+def _warning(houses: set[str]) -> tuple[str, ...]:
+    if len(houses) < 2:
+        return ()
+    return (f"{len(houses)} houses show the same persons: two sets that hold one truth have little else in common.",)

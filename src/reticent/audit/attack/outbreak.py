@@ -1,0 +1,174 @@
+"""Outbreak: a reader who knows that a value has become frequent, or is new, and looks at those who are offered it.
+
+Guarantee: none; it is tried on the value whose frequency rose most against what the release was designed for.
+Not covered: several values that rise at once.
+Cost: linear in the records.
+Reference: docs/veil.md, on what a wrong prior costs.
+Differences from the paper: ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.bound import kappa_bound
+from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.prior import prior_counts
+from reticent.audit.attack.sights import Veiled, latest
+from reticent.audit.groups import codes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.attack.sights import Sights
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
+FEW = 20  # cases below which a rise may be chance
+RISE = 1.5
+_OTHER = "other"
+
+
+@dataclass(frozen=True, repr=False)
+class Rise:
+    """A value, what it is published as, and its share before and now.
+
+    Attributes:
+        code: its published code; -1 where nothing stands for it.
+        cases: persons of the original who have it.
+    """
+
+    name: str | None
+    code: int
+    before: float
+    now: float
+    cases: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def ratio(self) -> float:
+        """By how much its share rose."""
+        return self.now / self.before if self.before > 0 else math.inf
+
+    @property
+    def kappa(self) -> float:
+        """By how much its odds rose; a value that was not expected at all has none."""
+        if not 0 < self.before < 1:
+            return 1.0
+        return (self.now / self.before) / ((1 - self.now) / (1 - self.before))
+
+
+def outbreak(evidence: Evidence) -> Outcome | None:
+    """Attack those who are offered the value that rose most, or what stands for new values."""
+    seen, original, policy = latest(evidence), evidence.original, evidence.policy
+    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+        return None
+    match = link(seen, original, policy)
+    rise = largest_rise(seen, original[policy.sensitive[0]], evidence)
+    if match is None or rise is None:
+        return None
+    suspects = _suspects(seen, rise)
+    alone = match.alone
+    persons = np.flatnonzero((alone >= 0) & np.isin(alone, suspects))
+    if not len(persons):
+        return None
+    posterior = _posterior(seen, alone[persons], rise)
+    return Outcome(
+        attack="outbreak",
+        question=QUESTION,
+        tried=len(persons),
+        right=float(rise.cases[persons].sum()),
+        counted=True,
+        claim=_claim(seen, alone[persons], rise),
+        highest=float(posterior.max()),
+        sure=int((posterior > CERTAIN).sum()),
+        bins=binned(posterior),
+        worst=worst_of(posterior, evidence.key),
+        notes=(_sentence(rise, seen, suspects),),
+        figures={
+            "before": rise.before,
+            "now": round(rise.now, 4),
+            "kappa": round(rise.kappa, 3),
+            "new": rise.before == 0,
+        },
+    )
+
+
+def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> Rise | None:
+    """The value whose share rose most against the prior; a new one before all others."""
+    policy = evidence.policy
+    code, names = codes(column)
+    published = truths(seen.values, column, policy, policy.sensitive[0])
+    number = np.bincount(code, minlength=len(names))
+    before = _before(seen, evidence)
+    if before is None:
+        return None
+    first = np.unique(code, return_index=True)[1]
+    rises = [
+        _rise(name, seen.values[own] if own >= 0 else None, int(own), before, float(many / len(code)))
+        for name, own, many in zip(names, published[first], number, strict=True)
+        if many >= FEW
+    ]
+    often = [rise for rise in rises if rise.ratio > RISE]
+    top = max(often, key=lambda rise: (rise.ratio, rise.now), default=None)
+    return None if top is None else replace(top, cases=code == names.index(top.name))
+
+
+def _rise(name: str | None, label: str | None, own: int, before: dict[str | None, float], now: float) -> Rise:
+    stranger = name not in before and (own < 0 or label == _OTHER)
+    return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
+
+
+def _before(seen: Sights, evidence: Evidence) -> dict[str | None, float] | None:
+    """What the release was designed for: its published prior over its own records, or the policy's file."""
+    if isinstance(seen, Veiled):
+        shares = np.bincount(seen.rows, minlength=len(seen.shares)) @ seen.shares / len(seen)
+        return dict(zip(seen.values, shares.tolist(), strict=True))
+    counts = prior_counts(evidence.policy)
+    if counts is None:
+        return None
+    total = sum(counts.values())
+    return {value: count / total for value, count in counts.items()}
+
+
+def _suspects(seen: Sights, rise: Rise) -> Codes:
+    """Records that open a group with the value, or are offered it; everybody where nothing stands for it."""
+    if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
+        return np.arange(len(seen))
+    if isinstance(seen, Veiled):
+        return np.flatnonzero((seen.candidates == rise.code).any(axis=1))
+    offering = np.unique(seen.offers.group[seen.offers.value == rise.code])
+    offered = np.isin(seen.group, offering)
+    # What is new has no seats of its own, so that it is not openers alone who tell.
+    return (
+        np.flatnonzero(offered & seen.opens) if seen.opens is not None and rise.before > 0 else np.flatnonzero(offered)
+    )
+
+
+def _posterior(seen: Sights, records: Codes, rise: Rise) -> Vector:
+    if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
+        return np.full(len(records), rise.now)
+    return kappa_bound(seen.stated(records)[:, rise.code], rise.kappa)
+
+
+def _claim(seen: Sights, records: Codes, rise: Rise) -> float | None:
+    """Kappa a / (kappa a + 1 - a) with the outbreak's own kappa; of a new value no more than its share."""
+    return float(_posterior(seen, records, rise).mean()) if isinstance(seen, Veiled) else None
+
+
+def _sentence(rise: Rise, seen: Sights, suspects: Codes) -> str:
+    change = "is new" if rise.before == 0 else f"rose from {rise.before:.1%} to {rise.now:.1%}"
+    who = (
+        "open a group that offers it"
+        if getattr(seen, "opens", None) is not None and rise.before > 0
+        else "are offered it or what stands for it"
+    )
+    return f"A value {change}; {len(suspects):,} of {len(seen):,} records {who}."

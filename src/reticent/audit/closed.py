@@ -1,0 +1,115 @@
+"""Closed lists: what a release may hold besides its tables. What is not on a list may be anything, and is refuted by name.
+
+Guarantee: a folder holds the files of its manifest and nothing else; the manifest has the keys it may have; what a table's
+    release says of its making are counts and settings, never cells, and nothing about single suppressed records.
+Not covered: words that a custodian adds to the guarantee (`against`, `not_covered`).
+Cost: reads names only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reticent.audit.verdict import Finding, none_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+MANIFEST = frozenset(
+    [
+        "kind",
+        "shape",
+        "method",
+        "policy_hash",
+        "guarantee",
+        "counts",
+        "metrics",
+        "explain",
+        "seeded",
+        "format",
+        "files",
+        "versions",
+        "time",
+        "store",
+        *(f"store.{name}" for name in ("publisher", "generation", "number", "digest", "predecessor")),
+    ]
+)
+_NUMBERS = frozenset(
+    [
+        "suppressed",
+        "score",
+        "classes",
+        "optimal",
+        "bound",
+        "candidates",
+        "f_measure",
+        "combinations",
+        "persons",
+        "linked_suppressed",
+        "left_out",
+        "groups",
+        "cells",
+    ]
+)
+_WORDS = frozenset({"loss", "cuts"})
+_NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
+_ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
+
+
+def check_lists(release: Published, policy: Policy) -> list[Finding]:
+    """Files, manifest keys, and for releases of one table what is explained."""
+    findings = [_closed("only files of the release lie in the folder", release.strays)]
+    findings += [_closed("only known entries stand in the manifest", set(release.keys) - MANIFEST)]
+    if release.kind == "table" and release.shape in ("generalised", "anatomy"):
+        findings.append(_closed("explain tells counts and settings only", _told(release.explain, policy)))
+        odd = [key for key, value in release.metrics.items() if not _number(value)]
+        findings.append(_closed("metrics are numbers", odd))
+    return findings
+
+
+def _closed(claim: str, names: Iterable[str]) -> Finding:
+    names = sorted(names)
+    shown = ", ".join(name[:60] for name in names[:5])
+    return none_of(claim, len(names), shown)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _told(explain: Mapping[str, Any], policy: Policy) -> list[str]:
+    """The keys of `explain` that are unknown or hold more than they may."""
+    return [key for key, value in explain.items() if not _fine(key, value, policy)]
+
+
+def _fine(key: str, value: Any, policy: Policy) -> bool:
+    if key in _NUMBERS:
+        return _number(value)
+    if key in _WORDS:
+        return isinstance(value, str) and value.isidentifier()
+    if key == "nodes":
+        return _mapping(value, _NODES) and all(map(_number, value.values()))
+    if key == "attributes":
+        return _mapping(value, policy.quasi) and all(map(_attribute, value.values()))
+    if key == "utility":
+        names = isinstance(value, dict) and all(
+            set(key.split(" ")) <= {*" ".join(policy.quasi).split(), ""} for key in value
+        )
+        return names and all(map(_number, value.values()))
+    return key == "batches" and isinstance(value, list) and all(set(batch) <= set(policy.quasi) for batch in value)
+
+
+def _mapping(value: Any, known: Iterable[str]) -> bool:
+    return isinstance(value, dict) and set(value) <= set(known)
+
+
+def _attribute(value: Any) -> bool:
+    if not _mapping(value, _ATTRIBUTE):
+        return False
+    levels = value.get("records_per_level", [])
+    return isinstance(levels, list) and all(
+        _number(number) for number in [*levels, *(v for k, v in value.items() if k != "records_per_level")]
+    )

@@ -1,0 +1,49 @@
+"""Orders that tell nothing: rows and group numbers of Anatomy must follow from what is public anyway.
+
+Guarantee: where the findings hold, positions and numbers are a function of the published quasi-identifiers alone, and
+    of the values' own text in the second table; so they cannot say who has which value.
+Not covered: groups whose rows read alike, which may stand in any order among themselves.
+Cost: one sort of the rows.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from reticent.audit.verdict import Finding, none_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = tuple[tuple[bool, str], ...]
+
+
+def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
+    """Rows by group and text; groups numbered from 0 in the order of their rows."""
+    numbers, values = _numbers(st["group"].to_pylist()), st["value"].to_pylist()
+    lines = [(number, _key(value)) for number, value in zip(numbers, values, strict=True)]
+    groups = _numbers(qit["group"].to_pylist())
+    names = [name for name in qit.column_names if name != "group"]
+    columns = [[_key(cell) for cell in qit[name].to_pylist()] for name in names]
+    rows: list[Row] = list(zip(*columns, strict=True)) if columns else [()] * qit.num_rows
+    placed = list(zip(groups, rows, strict=True))
+    lists: dict[int, list[Row]] = {}
+    for group, row in placed:
+        lists.setdefault(group, []).append(row)
+    inner = [sorted(lists[group]) for group in sorted(lists)]
+    return [
+        none_of("rows of 'st' stand by group and value", sum(a > b for a, b in pairwise(lines))),
+        none_of("rows of 'qit' stand by group and text", sum(a > b for a, b in pairwise(placed))),
+        none_of("groups are numbered from 0", sum(a != b for a, b in enumerate(sorted(lists)))),
+        none_of("groups are numbered in the order of their rows", sum(a > b for a, b in pairwise(inner))),
+    ]
+
+
+def _key(cell: str | None) -> tuple[bool, str]:
+    return (cell is not None, cell or "")
+
+
+def _numbers(cells: list[str | None]) -> list[int]:
+    """Group numbers; what is no number stands before all."""
+    return [int(cell) if cell is not None and cell.isdecimal() else -1 for cell in cells]

@@ -1,0 +1,319 @@
+"""Persons: what a release claims of persons, recomputed against the input it was made from.
+
+The release alone cannot show whose records it holds. Inside the gate the judge is told which row of the input each
+published row was made from; it believes nothing of that before it has compared the rows. `verify --original` finds the rows
+again by their values; where several fit, it says how many cannot be told apart.
+
+Guarantee: what the findings say: every published row is a row of the input, generalised; all rows are accounted for; every
+    class holds k persons, is as diverse and as close as asked when each person has weight 1, and what all classes of a
+    person have in common is at least l values.
+Not covered: an input that is not the one the release was made from (most of its rows will not fit).
+Cost: one sort of the rows, one matching per class that has persons with several records.
+Reference: matchings by J. Hopcroft and R. Karp, SIAM J. Comput. 2, 1973 (as in scipy).
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.places import find_places, fits
+from reticent.audit.published import text_table
+from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
+from reticent.audit.spellings import same
+from reticent.audit.verdict import Finding, Verdict, none_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.audit.requirements import Requirement
+    from reticent.policy import Policy
+
+_EXACT = 2**60
+_GRID = 2**44
+"""Weights whose common denominator is too large are rounded to this part of a person."""
+AMBIGUOUS = "claims of persons: {:,} records of the input fit several published rows"
+
+
+@dataclass(frozen=True, repr=False)
+class Input:
+    """The input of a release: its columns as text, and the row each published row was made from, if somebody knows."""
+
+    table: pa.Table
+    places: NDArray[np.int64] | None = None
+
+
+def judge(release: Published, policy: Policy, original: Input) -> Verdict:
+    """Compare a table's release with its input, and recompute its claims of persons."""
+    name = {"generalised": "data", "anatomy": "qit"}.get(release.shape)
+    rows = release.tables.get(name or "")
+    if rows is None:
+        return Verdict((), (), ("claims of persons",) if policy.person else ())
+    table = text_table(original.table)
+    needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
+    absent = needed - set(table.column_names)
+    if absent:
+        return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+    release, table = _merged(release, table, policy)
+    rows = release.tables[name or ""]
+    counted = records_that_count(table, policy)
+    places, doubt = original.places, 0
+    if places is None:
+        places, doubt = find_places(release, policy, table, counted)
+    findings = _accounts(release, table, counted)
+    if places is None:
+        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    findings += _origin(release, rows, policy, table, counted, places)
+    if any(not finding.holds for finding in findings) or policy.person is None:
+        return Verdict(tuple(findings))
+    claims = _claims(release, policy, table.take(pa.array(places)), table.take(pa.array(counted)))
+    if doubt and any(not finding.holds for finding in claims):
+        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    return Verdict((*findings, *claims))
+
+
+def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
+    """Both sides with one spelling per value, where the policy merges spellings."""
+    names = [name for name in policy.sensitive if policy.columns[name].normalise]
+    if not names:
+        return release, table
+    tables = {key: _one_spelling(part, [*names, "value"]) for key, part in release.tables.items()}
+    return replace(release, tables=tables), _one_spelling(table, names)
+
+
+def _one_spelling(table: pa.Table, names: list[str]) -> pa.Table:
+    for name in names:
+        if name in table.column_names:
+            code, values = codes(table[name])
+            words = pa.array([same(value) for value in values], pa.string()).take(pa.array(code))
+            table = table.set_column(table.column_names.index(name), name, words)
+    return table
+
+
+def records_that_count(table: pa.Table, policy: Policy) -> NDArray[np.int64]:
+    """The rows that the policy's `person` section lets out: all, or each person's first or last."""
+    settings = policy.persons
+    everything = np.arange(table.num_rows)
+    if settings is None or settings.records == "all":
+        return everything
+    owner = table[settings.column].to_pylist()
+    moments = everything.tolist()
+    if settings.events is not None:
+        moments = _moments(table[settings.events].to_pylist())
+    last = settings.records == "last"
+    best: dict[str | None, int] = {}
+    for row, person in enumerate(owner):
+        before = best.get(person)
+        if before is None or (moments[row] >= moments[before] if last else moments[row] < moments[before]):
+            best[person] = row
+    return np.array(sorted(best.values()), dtype=np.int64)
+
+
+def _moments(cells: list[str | None]) -> list[tuple[bool, float, str]]:
+    """Keys that sort numbers by size, other text as it is, and a missing moment first."""
+    try:
+        return [(cell is not None, float(cell or 0), "") for cell in cells]
+    except ValueError:
+        return [(cell is not None, 0.0, cell or "") for cell in cells]
+
+
+def _accounts(release: Published, table: pa.Table, counted: NDArray[np.int64]) -> list[Finding]:
+    """All persons are accounted for: the counts are those of the input."""
+    came, left = release.counts.get("rows_in"), table.num_rows - len(counted)
+    stated = release.explain.get("left_out", 0)
+    return [
+        Finding("rows in = rows of the input", came == table.num_rows, table.num_rows, _number(came)),
+        Finding("records left out by the policy are stated", stated == left, left, _number(stated)),
+    ]
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _origin(
+    release: Published,
+    rows: pa.Table,
+    policy: Policy,
+    table: pa.Table,
+    counted: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> list[Finding]:
+    """Every published row is a row of the input that counts, each used once, with its values under what is published."""
+    if len(places) != rows.num_rows or not np.isin(places, counted).all():
+        lost = rows.num_rows - int(np.isin(places, counted).sum())
+        return [none_of("every published record is one of the input", abs(lost) or 1)]
+    wrong = np.zeros(len(places), dtype=np.bool_)
+    wrong[np.setdiff1d(np.arange(len(places)), np.unique(places, return_index=True)[1])] = True
+    source = table.take(pa.array(places))
+    for name in rows.column_names:
+        if name in policy.columns and policy.columns[name].identifier is not None:
+            continue  # a pseudonym or a shifted date: the key tells, not the value
+        if name in policy.quasi:
+            wrong |= ~_covered(source[name], rows[name], policy, name)
+        elif name in policy.columns and name not in policy.identifiers:
+            wrong |= ~_equal(source[name], rows[name])
+    findings = [none_of("every published record is one of the input", int(wrong.sum()))]
+    if release.shape == "anatomy":
+        findings += [_offered(release, policy, source, rows)]
+    return findings
+
+
+def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.bool_]:
+    (value, values_), (label, labels_) = codes(values), codes(labels)
+    allowed = fits(values_, labels_, policy, name)
+    return np.asarray(allowed[value, label]).reshape(-1).astype(np.bool_)
+
+
+def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+    alike = pc.equal(pc.fill_null(left, ""), pc.fill_null(right, ""))
+    return np.asarray(alike.to_numpy(), dtype=np.bool_)
+
+
+def _offered(release: Published, policy: Policy, source: pa.Table, qit: pa.Table) -> Finding:
+    """The truth of every person is among the values of his or her group."""
+    st = release.tables["st"]
+    offers = {(g, v or "") for g, v in zip(st["group"].to_pylist(), st["value"].to_pylist(), strict=True)}
+    truth = zip(qit["group"].to_pylist(), source[policy.sensitive[0]].to_pylist(), strict=True)
+    return none_of(
+        "every person's value is among those of the group", sum((g, v or "") not in offers for g, v in truth)
+    )
+
+
+def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Table) -> list[Finding]:
+    """What the policy asks of persons, on the rows of the input that were published."""
+    if release.shape == "anatomy":
+        rows, size = numbered(release.tables["qit"], ["group"])
+    else:
+        data = release.tables["data"]
+        rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
+    person = codes(source[policy.person or ""])[0]
+    findings = [_once(rows, person)] if release.shape == "anatomy" else []
+    heads = np.bincount(_distinct(rows, person)[0], minlength=size)
+    for requirement in demanded(policy, persons=True):
+        if requirement.model == "k" and release.shape != "anatomy":
+            findings.append(check_size(heads, requirement, ""))
+        names = policy.sensitive if requirement.model != "k" else ()
+        findings += [_deep(requirement, policy, name, (rows, size, person), source, table) for name in names]
+    return findings + [_linked(policy, rows, person, source[name], name) for name in _guarded(policy)]
+
+
+def _guarded(policy: Policy) -> tuple[str, ...]:
+    return policy.sensitive if policy.privacy.l is not None else ()
+
+
+def _distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The different tuples of whole numbers, sorted, column by column."""
+    widths = [int(column.max(initial=0)) + 1 for column in columns]
+    if math.prod(widths) >= _EXACT:
+        return list(np.unique(np.stack(columns), axis=1))
+    key = columns[0]
+    for column, width in zip(columns[1:], widths[1:], strict=True):
+        key = key * width + column
+    return _parts(np.unique(key), widths)
+
+
+def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]:
+    out = []
+    for width in reversed(widths[1:]):
+        out.append(key % width)
+        key = key // width
+    return [key, *reversed(out)]
+
+
+def _once(rows: NDArray[np.int64], person: NDArray[np.int64]) -> Finding:
+    again = len(rows) - len(_distinct(rows, person)[0])
+    return none_of("a group holds a person once", again)
+
+
+def _deep(
+    requirement: Requirement,
+    policy: Policy,
+    name: str,
+    peopled: tuple[NDArray[np.int64], int, NDArray[np.int64]],
+    source: pa.Table,
+    table: pa.Table,
+) -> Finding:
+    rows, size, person = peopled
+    if requirement.model == "l" and requirement.kind == "distinct":
+        return check_matching(matchings(rows, size, person, codes(source[name])[0]), requirement, f"column '{name}'")
+    groups = weighted(rows, size, person, source[name])
+    if requirement.model == "l":
+        return check_l(groups, requirement, f"column '{name}'")
+    everybody = codes(table[policy.person or ""])[0]
+    whole = weighted(np.zeros(table.num_rows, dtype=np.int64), 1, everybody, table[name])
+    return check_t(groups, requirement, whole.totals(), policy, name)
+
+
+def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], column: pa.ChunkedArray) -> Groups:
+    """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
+    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+        return histograms(rows, size, column)
+    value, values = codes(column)
+    triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
+    _, at = np.unique(triples[:2], axis=1, return_inverse=True)
+    at = at.reshape(-1)
+    records = np.bincount(at, weights=times).astype(np.int64)[at]
+    scale = np.zeros(size, dtype=np.int64)
+    bounds = np.searchsorted(triples[0], np.arange(size + 1))
+    for group in range(size):
+        part = records[bounds[group] : bounds[group + 1]]
+        common = math.lcm(*(int(n) for n in np.unique(part))) if len(part) else 1
+        scale[group] = common if common * max(1, len(part)) < _EXACT else _GRID
+    exact = scale[triples[0]] % records == 0
+    share = np.where(exact, times * (scale[triples[0]] // records), np.rint(times * (scale[triples[0]] / records)))
+    width = max(1, len(values))
+    pairs, inverse = np.unique(triples[0] * width + triples[2], return_inverse=True)
+    sums = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(sums, inverse.reshape(-1), share.astype(np.int64))
+    return Groups(pairs // width, pairs % width, sums, size, values)
+
+
+def matchings(
+    rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Per group, the most persons that can be matched with as many different values."""
+    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
+        return np.bincount(_distinct(rows, value)[0], minlength=size)
+    edges = np.stack(_distinct(rows, person, value))
+    bounds = np.searchsorted(edges[0], np.arange(size + 1))
+    out = np.zeros(size, dtype=np.int64)
+    for group in range(size):
+        part = edges[1:, bounds[group] : bounds[group + 1]]
+        heads, left = np.unique(part[0], return_inverse=True)
+        seen, right = np.unique(part[1], return_inverse=True)
+        if len(heads) == part.shape[1]:  # everybody has one value: each value finds a person of its own
+            out[group] = len(seen)
+            continue
+        graph = csr_array((np.ones(part.shape[1]), (left, right)), shape=(len(heads), len(seen)))
+        out[group] = int((maximum_bipartite_matching(graph, perm_type="column") >= 0).sum())
+    return out
+
+
+def _linked(
+    policy: Policy, rows: NDArray[np.int64], person: NDArray[np.int64], column: pa.ChunkedArray, name: str
+) -> Finding:
+    """The values common to all classes of a person, for persons in several."""
+    heads, homes = _distinct(person, rows)
+    several = np.bincount(heads)[heads] > 1
+    groups: dict[int, list[int]] = {}
+    for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
+        groups.setdefault(head, []).append(group)
+    values: dict[int, set[int]] = {}
+    for group, value in zip(*(part.tolist() for part in _distinct(rows, codes(column)[0])), strict=True):
+        values.setdefault(group, set()).add(value)
+    common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]
+    bound = math.ceil(policy.privacy.l.l) if policy.privacy.l is not None else 1
+    few = sum(number < bound for number in common)
+    where = f"column '{name}'" + (f": {few} of {len(common)} persons in several classes" if few else "")
+    return Finding("values common to all records of a person", few == 0, min(common, default=None), bound, where)

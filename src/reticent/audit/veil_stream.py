@@ -1,0 +1,136 @@
+"""Lines of a stream under the veil: every record for itself, and the records of a person where they may be followed.
+
+Guarantee: what the findings say of the transcript: lines have exactly the documented keys; candidates are l labels of the
+    codebook in canonical order; a first sight is a set that its row can give; with pseudonyms, the events of a person count
+    0, 1, 2, ... under one row, and each set can follow the one before it along the published kernel.
+Not covered: without the codebook, rows, sets and steps; without pseudonyms, what follows what (the judge beside the running
+    stream knows persons, and looks at that); whether sets were drawn with the right probability.
+Cost: one pass; with pseudonyms, memory for one set per person.
+Reference: docs/veil.md.
+Differences from the paper: ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.published import Published
+from reticent.audit.veil import KEYS, line_findings, linked, prior_findings
+from reticent.audit.veil_steps import Possible
+from reticent.audit.verdict import Finding, none_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reticent.policy import Policy
+
+_RULES = {
+    "form": "every line is a record as documented, with nothing beside it",
+    "columns": "only columns the policy releases",
+    "few": "every record has l candidates",
+    "strange": "every candidate is a value of the domain",
+    "order": "candidates stand in canonical order",
+    "row": "every record names a row of the prior",
+    "first": "every first sight is a set that its row can give",
+    "below": "events are counted from 0",
+    "events": "the events of a person count 0, 1, 2, ... under one row",
+    "step": "every set can follow the one before it",
+}
+_UNSEEN = {
+    "codebook": "rows, sets and steps of veiled records (the codebook is not beside the stream)",
+    "link": "which records are of one person (the stream has no pseudonyms)",
+}
+_LINE = frozenset(["type", "seq", "qi", "plain", "row", "event", "candidates"])
+_MANY = 4_096
+
+
+class VeiledLines:
+    """Reads veiled records; `document` is what the codebook says of the veil, if there is one."""
+
+    def __init__(self, policy: Policy, document: Mapping[str, Any] | None) -> None:
+        self.rows = 0
+        self._policy, self._document = policy, document
+        self._keys = _LINE | {"person"} if linked(policy) else _LINE
+        self._quasi, self._plain = set(policy.quasi), set(policy.plain)
+        self._offences: Counter[str] = Counter()
+        self._possible: Possible | None = None
+        self._broken = False
+        self._l = policy.l_of("stream")
+        try:
+            self._possible = None if document is None else Possible(document)
+        except (KeyError, TypeError, ValueError, OverflowError, IndexError):
+            self._broken = True
+        if self._possible is not None:
+            self._l = self._possible.line.l
+            self._codes = {label: code for code, label in enumerate(self._possible.line.domain)}
+        self._firsts: list[tuple[list[int], int]] = []
+        self._last: dict[str, tuple[int, int, list[int]]] = {}
+
+    def read(self, line: Mapping[str, Any]) -> None:
+        """Takes in one line."""
+        self.rows += 1
+        row, event, candidates = line.get("row"), line.get("event"), line.get("candidates")
+        qi, plain, person = line.get("qi"), line.get("plain"), line.get("person", "")
+        shaped = type(row) is int and type(event) is int and type(candidates) is list and type(person) is str
+        if line.keys() != self._keys or not shaped or type(qi) is not dict or type(plain) is not dict:
+            self._offences["form"] += 1
+            return
+        assert isinstance(candidates, list) and isinstance(row, int) and isinstance(event, int)  # noqa: S101, PT018
+        self._offences["columns"] += not (qi.keys() <= self._quasi and plain.keys() <= self._plain)
+        self._offences["few"] += len(candidates) != self._l
+        self._offences["below"] += event < 0
+        if self._possible is None:
+            words = [str(value) for value in candidates]
+            self._offences["order"] += words != sorted(words)
+            return
+        codes = [self._codes.get(value, -1) if isinstance(value, str) else -1 for value in candidates]
+        self._offences["strange"] += min(codes, default=-1) < 0
+        self._offences["order"] += codes != sorted(codes)
+        known = 0 <= row < len(self._possible.line.rows)
+        self._offences["row"] += not known
+        if known and len(codes) == self._l and min(codes) >= 0:
+            self._follow(person, row, event, codes)
+
+    def _follow(self, person: str, row: int, event: int, codes: list[int]) -> None:
+        assert self._possible is not None  # noqa: S101 - asked only with a codebook
+        if event == 0:
+            self._firsts.append((codes, row))
+            if len(self._firsts) >= _MANY:
+                self._look()
+        before = self._last.get(person) if person else None
+        if person:
+            expected = (row, 0) if before is None else (before[0], before[1] + 1)
+            self._offences["events"] += (row, event) != expected
+            self._offences["step"] += before is not None and not self._possible.leads(before[2], codes)
+            self._last[person] = row, event, codes
+
+    def _look(self) -> None:
+        if self._firsts and self._possible is not None:
+            sets, rows = zip(*self._firsts, strict=True)
+            self._offences["first"] += self._possible.impossible_sets(np.array(sets), np.array(rows))
+            self._firsts = []
+
+    def findings(self, claims: Mapping[str, Any]) -> list[Finding]:
+        """One finding per rule that can be recomputed, and those of the codebook."""
+        self._look()
+        if self._broken:
+            return [Finding("the codebook can be read", holds=False)]
+        blind = self._possible is None
+        without = {"strange", "row", "first"} if blind else set()
+        without |= {"events", "step"} if blind or not linked(self._policy) else set()
+        findings = [none_of(words, self._offences[rule]) for rule, words in _RULES.items() if rule not in without]
+        if self._possible is not None and self._document is not None:
+            release = Published("", "veil", kind="stream", claims=claims or {"veil": self._possible.line.l})
+            stray = len(set(self._document) - KEYS)
+            findings.append(none_of("the codebook says what is documented and nothing else", stray))
+            findings += line_findings(self._possible.line, self._policy, release)
+            findings += prior_findings(self._possible.line, self._document, self._policy)
+        return findings
+
+    def unchecked(self) -> list[str]:
+        """What could not be recomputed."""
+        missing = ["codebook"] * (self._possible is None) + ["link"] * (not linked(self._policy))
+        return [_UNSEEN[name] for name in missing]

@@ -1,0 +1,134 @@
+"""What `reticent init` adds for the veil: published levels, a prior counted on the data with noise, and the next commands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import pyarrow.compute as pc
+import yaml
+
+from reticent.cli.kinds import Kind, commands, required
+from reticent.connectors.inputs import is_hl7, read_hl7, read_input
+from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.file import write_fit
+from reticent.engine.veil.prior.fit import fit_released
+from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
+from reticent.policy.guess import SAMPLE
+from reticent.policy.levels import propose_levels
+from reticent.policy.section import unknown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.policy.guess import Guess
+
+VEIL = "veil"
+EPSILON = 1.0
+_MOST_L = 10
+# Persons per candidate below which a prior says too little, and per candidate and row for a column to be asked.
+_EACH, _PER_ROW = 80, 100
+
+
+def usual_method(kind: str) -> str | None:
+    """The veil for all that is published more than once; tables are generalised unless told otherwise."""
+    return VEIL if kind != "table" and VEIL in methods(kind) else None
+
+
+def method_of(kind: str, method: str | None) -> str | None:
+    """The method that was asked for, or the usual one; refuses one that the kind does not know."""
+    if method is not None and method not in methods(kind):
+        raise PolicyError(f"--method: {unknown(method, methods(kind))}")
+    return method or usual_method(kind)
+
+
+def methods(kind: str) -> tuple[str, ...]:
+    """The methods that the policy's section of a kind knows."""
+    section: Any = Policy.model_fields[kind].annotation
+    return tuple(get_args(section.model_fields["method"].annotation))
+
+
+def veil_kind(
+    kind: str, data: str, output: Path, guesses: list[Guess], person: str | None, section: str | None
+) -> Kind:
+    """Levels, sections and files for the veil.
+
+    Raises:
+        DataError: the data lack a sensitive column, or the person; or are too few.
+    """
+    sensitive = required(kind, guesses, person)
+    draft = Kind((), ("privacy: {l: 2}",))
+    table = _whole(data, _policy(guesses, person, section, draft, output))
+    levels = propose_levels(table.slice(0, SAMPLE), _policy(guesses, person, section, draft, output))
+    policy = _policy(guesses, person, section, replace(draft, levels=levels), output)
+    persons = table.num_rows if person is None else pc.count_distinct(table.column(person)).as_py()
+    l = possible_l(persons, pc.count_distinct(table.column(sensitive), mode="all").as_py())
+    prior = output.with_suffix(".prior.csv")
+    return Kind(
+        commands(kind, data, output, keyed=True),
+        tuple(_lines(kind, l, prior)),
+        levels=levels,
+        records="first" if kind == "table" and persons < table.num_rows else None,
+        files=_files(fit_prior(table, policy, l), prior),
+    )
+
+
+def _policy(guesses: list[Guess], person: str | None, section: str | None, plan: Kind, output: Path) -> Policy:
+    from reticent.cli.init import render
+
+    return Policy.from_dict(yaml.safe_load(render(guesses, person, section, plan)), base=output.parent)
+
+
+def _whole(data: str, policy: Policy) -> pa.Table:
+    return read_hl7(data) if is_hl7(data) else read_input(data, policy)
+
+
+def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:
+    with TemporaryDirectory() as folder:
+        written = write_fit(fitted, Path(folder) / prior.name)
+        return {prior.with_name(path.name): path.read_text(encoding="utf-8") for path in written}
+
+
+def possible_l(persons: int, values: int) -> int:
+    """The largest l up to ten that so many persons and values carry."""
+    l = min(_MOST_L, persons // _EACH, values)
+    if l < 2:
+        raise DataError(
+            f"{persons:,} persons with {values} values are too few for a prior.",
+            hint=f"Give at least {2 * _EACH} persons, or write prior: {{file: prior.csv}} with public statistics.",
+        )
+    return l
+
+
+def fit_prior(table: pa.Table, policy: Policy, l: int) -> FittedPrior:
+    """A prior counted on the data themselves, by the published columns that their number carries."""
+    by = _columns(table, policy, l)
+    return fit_released(table, policy, policy.sensitive[0], l=l, by=by, epsilon=EPSILON, rng=np.random.default_rng())
+
+
+def _columns(table: pa.Table, policy: Policy, l: int) -> list[str]:
+    """Columns with the fewest published nodes first, as long as rows stay full; no value of the data decides."""
+    sizes = {name: field.size for name, field in published(table, policy, policy.quasi).items()}
+    room, by = table.num_rows / (_PER_ROW * l), []
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        if 1 < sizes[name] <= room:
+            by.append(name)
+            room /= sizes[name]
+    return by
+
+
+def _lines(kind: str, l: int, prior: Path) -> list[str]:
+    """The sections of the policy."""
+    return [
+        f"privacy: {{l: {l}}}",
+        f"# {prior.name} was counted on the data that init was given, with noise for epsilon = {EPSILON:g}. One from the past is better",
+        "# and says what an informed reader gains: reticent prior PAST -p POLICY -o prior.csv. Values that change from one event",
+        "# of a person to the next need a kernel, which the same command makes where persons have several records.",
+        f"prior: {{file: {prior.name}}}",
+        f"{kind}: {{method: veil}}   # each sensitive value stands among {l} candidates",
+    ]

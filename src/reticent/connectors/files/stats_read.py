@@ -1,0 +1,77 @@
+"""Files of statistics programs: SAS (.sas7bdat, .xpt), SPSS (.sav, .zsav) and Stata (.dta), through pyreadstat.
+
+Codes stay codes: the labels that SPSS and Stata keep beside them are not put in their place. What the programs call
+missing is null. Dates and times keep their types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.connectors.files.cells import column_of
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows, typed
+from reticent.connectors.files.source import Opened, seekable
+from reticent.errors import ConnectorError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from reticent.connectors.files.sniff import Format
+
+_MARKS = (
+    (re.compile(rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92"), "sas7bdat", "SAS"),
+    (re.compile(rb"HEADER RECORD\*{7}LIB"), "xport", "SAS"),
+    (re.compile(rb"\$FL[23]"), "sav", "SPSS"),
+    (re.compile(rb"<stata_dta>|[\x69\x6c-\x73][\x01\x02]\x01\0"), "dta", "Stata"),
+)
+
+
+def program_of(head: bytes) -> tuple[str, str] | None:
+    """Which reader takes a file with these first bytes, and the program's name.
+
+    >>> program_of(b"$FL2@(#) SPSS DATA FILE")
+    ('sav', 'SPSS')
+    """
+    return next(((reader, program) for mark, reader, program in _MARKS if mark.match(head)), None)
+
+
+def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+    """The file piece by piece; it is read as a whole."""
+    yield from table(source, file_format, options).to_batches(options.batch_rows)
+
+
+def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:
+    """The whole file as one table."""
+    reader, program = program_of(source.head) or ("sas7bdat", "SAS")
+    columns = _columns(source, reader, program)
+    check_names(source.name, list(columns))
+    if not columns or not len(next(iter(columns.values()))):
+        raise no_rows(source.name)
+    arrays = {
+        name: column_of(source.name, name, _nulls(columns[name])) for name in options.of(source.name, list(columns))
+    }
+    return typed(source.name, pa.table(arrays), options)
+
+
+def _columns(source: Opened, reader: str, program: str) -> dict[str, Any]:
+    try:
+        import pyreadstat
+    except ImportError:
+        raise ConnectorError(
+            f"{source.name}: {program} needs a library of its own.", hint="Install it: pip install 'reticent[stats]'."
+        ) from None
+    with seekable(source) as file:
+        try:
+            columns, _ = getattr(pyreadstat, f"read_{reader}")(file, output_format="dict")
+        except (pyreadstat.ReadstatError, ValueError, OverflowError, UnicodeError, OSError):
+            raise DataError(f"{source.name} is a damaged {program} file.", hint="Export or copy it again.") from None
+    return dict(columns)
+
+
+def _nulls(cells: Any) -> list[Any]:
+    """Numbers that are not one and empty texts are what these programs call missing."""
+    values = cells.tolist() if hasattr(cells, "tolist") else list(cells)
+    return [None if cell == "" or cell != cell else cell for cell in values]  # noqa: PLR0124 - only NaN differs from itself

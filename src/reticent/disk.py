@@ -1,0 +1,105 @@
+"""What operating systems do differently about files: rights, flushing, locks, waiting. Nothing else calls them by name.
+
+On Windows a file has no mode bits: it belongs to whom its folder belongs to. Names of a folder cannot be flushed there,
+and the wait for a pipe cannot be cut short; everything else is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+OWNER_FILE = 0o600
+OWNER_FOLDER = 0o700
+WINDOWS = os.name == "nt"
+_BINARY = getattr(os, "O_BINARY", 0)
+_PIPE = 1 << 20
+
+
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """A descriptor of a file that, where it is made here, belongs to its owner alone."""
+    return os.open(path, flags | _BINARY, OWNER_FILE)
+
+
+def open_new(path: str | os.PathLike[str]) -> int:
+    """A descriptor for writing a file that must not exist yet."""
+    return open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+
+def make_folder(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
+    """A folder of its owner's alone."""
+    path.mkdir(mode=OWNER_FOLDER, parents=parents, exist_ok=exist_ok)
+
+
+def others_may_read(path: Path) -> bool:
+    """Whether the mode bits let anybody but the owner in; never on Windows, where they say nothing."""
+    return not WINDOWS and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+def sync(path: Path) -> None:
+    """Waits until the disk has a file, or the names in a folder."""
+    if WINDOWS and path.is_dir():
+        return
+    handle = os.open(path, (os.O_RDWR if WINDOWS else os.O_RDONLY) | _BINARY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_data(handle: int) -> None:
+    """Waits until the disk has what was written."""
+    getattr(os, "fdatasync", os.fsync)(handle)
+
+
+def read_at(handle: int, size: int, offset: int) -> bytes:
+    """Bytes of a file, wherever its position is."""
+    before = os.lseek(handle, 0, os.SEEK_CUR)
+    try:
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.read(handle, size)
+    finally:
+        os.lseek(handle, before, os.SEEK_SET)
+
+
+def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:
+    """Which of some descriptors can be read without waiting; on Windows nobody can say, and the first is read."""
+    if WINDOWS:
+        return list(handles[:1]) if timeout is None else []
+    return list(select.select(handles, [], [], timeout)[0])
+
+
+def widen_pipe(handle: int) -> None:
+    """A larger pipe lets its writer go on while its reader is busy; where it cannot be had, it stays as it is."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import fcntl
+
+        fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, _PIPE)
+
+
+@contextlib.contextmanager
+def locked(path: Path, wait: float, pause: float) -> Iterator[None]:
+    """Hold the lock of a file, which vanishes with the process however it dies.
+
+    Raises:
+        TimeoutError: another holds it for longer than `wait` seconds.
+        OSError: the file cannot be made or locked.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, mode=OWNER_FILE)
+    try:
+        lock.acquire(timeout=wait, poll_interval=pause)
+    except Timeout:
+        raise TimeoutError from None
+    try:
+        yield
+    finally:
+        lock.release()

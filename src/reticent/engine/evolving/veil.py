@@ -1,0 +1,237 @@
+"""The veil over an evolving table: one veil per person, whose candidates stay until its value is corrected.
+
+The first sight of a person fixes the prior's row and the slots. A record that stays as it is, or changes in other columns, shows
+the same candidates in every publication. A corrected value moves the slots by the kernel without stay: the true one where the
+person went, the others by keyed steps. What is remembered of a person outlives its records.
+
+Guarantee: given all publications, each slot of a person is the true one with probability exactly 1 / l, for a reader who knows
+    the published prior and kernel, every change of the table and any number of other persons' records (docs/veil.md).
+Not covered: readers who know better than prior or kernel, by the factor they do; what presence, absence, return or the number of
+    corrections says of a value; see `reticent.engine.veil.release`.
+Cost: O(l) per changed record, wherever the table is; O(n) per publication; 2 l + 20 bytes per person, live or gone.
+Reference: docs/veil.md.
+Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` and `red`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.engine.base import Members, check_batch
+from reticent.engine.evolving.base import EvolvingPublisher, Named
+from reticent.engine.evolving.change import Change
+from reticent.engine.evolving.lives import Arrivals, Lives, seen
+from reticent.engine.evolving.places import Places
+from reticent.engine.veil.people import hashes_of
+from reticent.engine.veil.release import guarantee
+from reticent.engine.veil.veiling import Veiled, Veiling, house_of
+from reticent.errors import DataError
+from reticent.release.ledger import person_hashes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+    from reticent.release import Guarantee, Release
+
+    Rows = npt.NDArray[np.uint32]
+
+_ONE_EACH = (
+    "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "
+    "person: {column: ..., records: first} or records: last."
+)
+
+
+class Veil(EvolvingPublisher):
+    """Each record under its person's veil; the default."""
+
+    method = "veil"
+    safe_again = True
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return house_of(policy, cls.kind).digest
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        self._veiling = Veiling(policy, rng, self.kind)
+        house = self._veiling.house
+        self.lives = Lives(house.veil(rng.house_key("veil")), house.l)
+        super().__init__(policy, rng=rng)
+        self._places = Places(house.levels, policy, house.by)
+        self._members = Members.nobody()
+        self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
+
+    def _width(self) -> int:
+        return self.lives.width
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def insert(self, batch: pa.Table) -> Change:
+        """Adds records; of persons with several, those that `person.records` of the policy names."""
+        which = self.policy.persons.records if self.policy.persons else "all"
+        if which == "all":
+            return super().insert(batch)
+        batch = _one_each(self._in_order(check_batch(batch, self.policy)), self._person, which)
+        here = pa.array([bool(self.records.of_person(p)) for p in self._names(batch)], pa.bool_())
+        change = super().insert(batch.filter(pc.invert(here)))
+        return change if which == "first" else change.then(self.update(batch.filter(here)))
+
+    def _notice(self, batch: pa.Table) -> Arrivals:
+        """Refuses a second record of a person unless the policy says in which order they came."""
+        if self._events is None:
+            names = self._names(batch)
+            further = sum(bool(self.records.of_person(name)) for name in names) + len(names) - len(set(names))
+            if further:
+                raise DataError(
+                    f"{further:,} records are a further one of a person, in no order that the policy names; "
+                    "nothing was changed.",
+                    hint=f"Use update for a record that changed. {_ONE_EACH}",
+                )
+        arrivals = self._arrivals(batch)
+        self.lives.refuse_early(arrivals)
+        return arrivals
+
+    def _notice_again(self, rows: Rows, batch: pa.Table) -> Arrivals:
+        """Refuses another value for a record that its person has left behind."""
+        arrivals = self._arrivals(batch)
+        changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
+        persons = arrivals.persons[changed]
+        behind = len(changed) - int(np.count_nonzero(self.lives.latest(persons, self.records.shown[rows[changed]])))
+        if behind:
+            raise DataError(
+                f"{behind:,} records with another value are not the last ones of their persons; nothing was changed.",
+                hint="Correct the last record of a person; delete earlier ones that are wrong.",
+            )
+        return arrivals
+
+    def _arrivals(self, batch: pa.Table) -> Arrivals:
+        house = self._veiling.house
+        persons = hashes_of(batch.column(self._person), self.rng, self._person)
+        unit = self.policy.prior.unit if self.policy.prior else None
+        return Arrivals(
+            persons,
+            persons if unit is None else hashes_of(batch.column(unit), self.rng, unit),
+            self._places.of(batch),
+            house.domain.encode(batch.column(self.sensitive)),
+            self._orders(batch),
+        )
+
+    def _sign(self, rows: Rows, notes: Arrivals) -> None:
+        """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
+        names = [self.records.persons[row] for row in rows.tolist()]
+        self.records.hashes[rows, 0] = person_hashes(names, self.rng.key("person"))
+        self.records.hashes[rows, 1] = notes.persons
+
+    def _admit(self, rows: Rows, notes: Arrivals) -> tuple[Rows, Change]:
+        order = np.argsort(notes.orders, kind="stable")
+        self.records.shown[rows[order]] = self.lives.arrive(notes.at(order))
+        self.records.classes[rows] = 0
+        return rows, Change(persons=np.unique(notes.persons))
+
+    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+        return rows, Change()
+
+    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Arrivals) -> tuple[Rows, Change]:
+        """Only another sensitive value is an event; the other columns are shown as they are now."""
+        changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
+        self.records.codes[rows] = codes
+        some = notes.at(changed)
+        self.records.shown[rows[changed]] = self.lives.correct(some)
+        return rows, Change(persons=np.unique(some.persons))
+
+    def _codes(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Codes of the records as codes of the domain."""
+        words = self.records.words[self.sensitive]
+        return self._veiling.house.domain.encode(words.decode(values))
+
+    def _names(self, batch: pa.Table) -> list[str]:
+        return self.named(batch).persons
+
+    def _in_order(self, batch: pa.Table) -> pa.Table:
+        return batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
+
+    def _orders(self, batch: pa.Table) -> npt.NDArray[np.int64]:
+        """Each record's place in the life of its person; the same for all where the policy names no order."""
+        if self._events is None:
+            return np.zeros(batch.num_rows, dtype=np.int64)
+        column = batch.column(self._events)
+        try:
+            if column.null_count:
+                raise ValueError
+            if pa.types.is_string(column.type):
+                column = pc.cast(column, pa.int64() if _whole(column) else pa.timestamp("us"))
+            elif pa.types.is_date(column.type):
+                column = column.cast(pa.timestamp("us"))
+            return np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), dtype=np.int64)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            raise DataError(
+                f"Column '{self._events}' does not say the order of records.",
+                hint="Fill it with visit numbers, dates or times: person.events names it.",
+            ) from None
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def needs(self, change: pa.Table) -> Named:
+        """The records that the change names, and no others."""
+        return self.named(change)
+
+    def forgotten(self, change: pa.Table) -> list[str]:
+        """Persons of the change who are not in memory."""
+        if self._person not in change.column_names or self.sensitive not in change.column_names:
+            return []  # a deletion is no event
+        column = change.column(self._person).drop_null()
+        return [_key(p) for p in np.unique(hashes_of(column, self.rng, self._person)).tolist() if p not in self.lives]
+
+    def recall(self, memories: Mapping[str, bytes]) -> None:
+        """Takes up what was remembered of persons."""
+        self.lives.load({int(key, 16): life for key, life in memories.items()})
+
+    def memories(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[str, bytes]:
+        """The lives of persons, by key."""
+        return {_key(person): life for person, life in self.lives.of(persons).items()}
+
+    # -- publication -------------------------------------------------------------------------------------------------
+
+    def _publish(self, rows: Rows) -> Release:
+        records, number = self.records, self.publications + 1
+        names = [*self.policy.quasi, *self.policy.plain]
+        columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
+        published, _ = self._veiling.house.levels.publish(pa.table(columns))
+        veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0])
+        self._members = self._veiling.members(veiled, number=number)
+        return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)
+
+    def members(self) -> Members:
+        """Whose record stands in which line of the last publication."""
+        return self._members
+
+    def _promise(self) -> Guarantee:
+        return guarantee(self._veiling.house)
+
+    def _held(self) -> int:
+        return 0
+
+
+def _key(person: int) -> str:
+    return f"{person:016x}"
+
+
+def _whole(column: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py())
+
+
+def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:
+    """The first or the last record of every person, in the order of the batch."""
+    persons = batch.column(person).cast(pa.string()).to_pylist()
+    places = range(len(persons))
+    chosen = {persons[at]: at for at in (places if which == "last" else reversed(places))}
+    return batch.take(pa.array(sorted(chosen.values()), pa.int64()))

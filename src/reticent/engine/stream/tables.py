@@ -1,0 +1,39 @@
+"""Groups of a stream as tables of a release: `group` and `tuple`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.stream.contract import Groups
+
+_NAME = 17
+
+
+def tuple_table(columns: pa.Table, seqs: npt.NDArray[np.uint64], placed: Groups) -> pa.Table:
+    """The records of a placed batch, each with its group and position."""
+    arrays = [group_names(placed.groups), pa.array(seqs), *columns.columns]
+    return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
+
+
+def group_table(placed: Groups, labels: pa.Array) -> pa.Table:
+    """The groups that a batch opened, one row per candidate."""
+    each = np.repeat(placed.opened, np.diff(placed.offsets))
+    return pa.Table.from_arrays(
+        [group_names(each), labels.take(pa.array(placed.codes)), pa.array(placed.counts)],
+        names=["group", "value", "count"],
+    )
+
+
+def group_names(ids: npt.NDArray[np.uint64]) -> pa.Array:
+    """The published names of groups."""
+    offsets = np.arange(0, _NAME * len(ids) + 1, _NAME, dtype=np.int32)
+    data = _core.stream.group_names(ids)
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))

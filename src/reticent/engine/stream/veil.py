@@ -1,0 +1,233 @@
+"""The veil over a stream: each record is released in the call that brings it, its sensitive value among l candidates.
+
+Each record is an event of its person. The first one fixes the row of the prior and l slots; with every later one the true slot goes
+where the person went, and the others take steps of the published kernel. Without a kernel nothing moves.
+
+Guarantee: given all records of a person, each of her slots is the true one with probability exactly 1 / l, for a reader who
+    knows the published prior, the published kernel, the order of arrival and any number of other persons' records
+    (docs/veil.md).
+Not covered: readers who know better than prior or kernel, by the factor they do; what coming, coming again or staying away says;
+    see `reticent.engine.veil.release`. A share eta of the truths is not offered: it is watched, not stopped (`Watch`).
+Cost: linear, under a microsecond per record; 2 l + 12 bytes and a hash per person, for good. 24 bytes of journal per record.
+Reference: docs/veil.md.
+Differences from the paper: ours; `delay-free` is the paper's method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+from reticent.engine.base import check_batch
+from reticent.engine.snapshot import pack, unpack
+from reticent.engine.stream.contract import Placed, StreamPublisher, Veiled
+from reticent.engine.stream.fields import Fields
+from reticent.engine.stream.on_demand import OnDemand
+from reticent.engine.stream.records import RecordReader, Records, entries, entry
+from reticent.engine.stream.values import Values
+from reticent.engine.stream.watch import Watch
+from reticent.engine.veil.house import House
+from reticent.engine.veil.people import People
+from reticent.engine.veil.release import data_table, guarantee
+from reticent.engine.veil.veiling import ETA_EPSILON
+from reticent.errors import PolicyError, StateError
+from reticent.release import Counts, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+    from reticent.release import Guarantee
+
+# Raw values whose codes are remembered.
+_MOST = 1 << 16
+_COLUMNS = (np.uint64, np.uint64, np.uint32, np.int32)
+
+
+@dataclass(frozen=True, repr=False)
+class _Records:
+    """A batch on codes: enough to place it, or to place it again after a crash."""
+
+    seqs: npt.NDArray[np.uint64]
+    persons: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.uint32]
+    values: npt.NDArray[np.int32]
+    units: npt.NDArray[np.uint64] | None = None
+
+    def to_bytes(self) -> bytes:
+        """A journal entry."""
+        columns = (self.seqs, self.persons, self.rows, self.values)
+        return entry({}, columns if self.units is None else (*columns, self.units))
+
+
+class Veil(StreamPublisher):
+    """The default method for streams."""
+
+    method = "veil"
+    remembers = True
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return House.of(policy, cls.kind).digest
+
+    def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
+        super().__init__(policy, rng=rng, shard=shard)
+        if policy.person is None:
+            raise PolicyError(
+                "A stream under the veil needs to know who is who.",
+                hint="Write person: and the identifier column, or stream: {method: delay-free}.",
+            )
+        self.house = House.of(policy, self.kind)
+        self._people = People(self.house.veil(rng.house_key("veil")))
+        self._fields = Fields(policy, self.house.levels)
+        settings = policy.prior
+        self._link = rng.key("veil link") if settings is not None and settings.link else None
+        self._unit = settings.unit if settings is not None else None
+        self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
+        self._hash = policy.hash
+        self._next = self._rows = 0
+        self._broken = False
+        self._meet_nobody()
+
+    def _meet_nobody(self) -> None:
+        """Forgets which raw values there were; persons are never forgotten."""
+        self._values = Values([])
+        self._codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        key = self.rng.house_key("veil persons")
+        self._reader = RecordReader(
+            self._fields.names, self.policy.person, self.house.sensitive, key, self._values, unit=self._unit
+        )
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What every record claims."""
+        return guarantee(self.house)
+
+    @property
+    def counts(self) -> Counts:
+        """Everything that came in has been published."""
+        return Counts(self._rows, self._rows, 0, 0)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Persons so far, and the share of truths that are not offered, as it was last looked at."""
+        return {"persons": len(self._people), **self._watch.figures}
+
+    @cached_property
+    def documents(self) -> Mapping[str, Mapping[str, Any]]:
+        """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
+        return {"veil": self.house.document() | {"eta": None, "eta_epsilon": None, "house": self.house.digest}}
+
+    # Placing
+
+    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+        """Veils records for good."""
+        if not self._reader.knows(batch.schema):
+            batch = check_batch(batch, self.policy)
+        if seqs is None:
+            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        read = self._read(batch, seqs)
+        published, rows = self._fields.publish(batch, read.qis)
+        records = _Records(seqs, read.persons, rows, self._codes[read.codes], read.units)
+        veiled = self._settle(records, published)
+        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
+
+    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
+        """Hashes of persons and units, and codes of raw values, each of which has its code of the domain then."""
+        if len(self._values) > _MOST:
+            self._meet_nobody()
+        records = self._reader.read(batch, seqs)
+        fresh = self._values.labels[len(self._codes) :]
+        if fresh:
+            self._codes = np.concatenate([self._codes, self.house.domain.encode(pa.array(fresh, pa.string()))])
+        return records
+
+    def _settle(self, records: _Records, published: Mapping[str, pa.Array]) -> Veiled:
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        self._broken = True
+        persons = records.persons
+        units = persons if records.units is None else records.units
+        seen = self._people.take(persons, units, records.rows, records.values)
+        self._watch.take(seen.offered)
+        self._broken = False
+        self._rows += len(persons)
+        if len(persons):
+            self._next = int(records.seqs[-1]) + 1
+        names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
+        return Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
+
+    def replay(self, journal: bytes) -> Iterator[Placed]:
+        """Veils the records of a journal again."""
+        kinds = _COLUMNS if self._unit is None else (*_COLUMNS, np.uint64)
+        for _, columns in entries(journal, kinds):
+            records = _Records(*columns)
+            veiled = self._settle(records, {})
+            yield Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=b"")
+
+    def end(self) -> Placed:
+        """Nothing is held, so nothing is left."""
+        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
+
+    # The contract of all engines
+
+    def push(self, batch: pa.Table) -> list[Release]:
+        """Releases every record at once."""
+        placed = self.place(batch)
+        return [self._release(batch, placed)] if len(placed.seqs) else []
+
+    def close(self) -> list[Release]:
+        """Nothing is held, so nothing is left."""
+        return []
+
+    def _release(self, batch: pa.Table, placed: Placed) -> Release:
+        size, veiled = len(placed.seqs), placed.veiled
+        persons, watched = len(self._people), self._watch.figures
+        assert veiled is not None  # noqa: S101 - this engine always veils
+
+        def tables() -> dict[str, pa.Table]:
+            names = (*self.policy.quasi, *self.policy.plain)
+            columns = pa.table({name: veiled.published.get(name, batch.column(name)) for name in names})
+            return {"data": data_table(self.house, columns, veiled, np.arange(size))}
+
+        return Release(
+            kind=self.kind,
+            shape="veil",
+            method=self.method,
+            tables=OnDemand(tables),
+            guarantee=self.guarantee,
+            counts=Counts(size, size, 0, 0),
+            policy_hash=self._hash,
+            metrics={"persons": persons, **watched},
+            documents=self.documents,
+            seeded=self.rng.seeded,
+        )
+
+    def snapshot(self) -> bytes:
+        """The whole private state: the keys, and what is remembered of every person."""
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
+        state |= {"watch": self._watch.state()}
+        return pack(self.policy, self.rng, state, blobs={"people": self._people.to_bytes()})
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one of another policy or method."""
+        rng, saved, _, blobs = unpack(policy, state)
+        if saved.get("method") != cls.method:
+            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+        publisher = cls(policy, rng=rng, shard=saved["shard"])
+        publisher._next, publisher._rows = saved["next"], saved["rows"]
+        publisher._watch.load(saved["watch"])
+        publisher._people.load(blobs["people"])
+        return publisher

@@ -1,0 +1,198 @@
+"""Persons with several records: what the searches count instead of records, and what links a person's records.
+
+Guarantee: k different persons in every class; l persons with l different values (or, for the other forms of l and for t,
+    the histogram in which every person spreads weight 1 over his or her records in the class); and l values common to
+    all classes that hold records of one person. Against a reader who knows who is in the table and the
+    quasi-identifiers of all records of a person.
+Not covered: a reader who knows how many records a person has, and looks for classes that many came from.
+Cost: pairs of person and value instead of values in every histogram: a check sorts the records of a class once.
+Reference: docs/persons.md.
+Differences from the paper: ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent import _core
+from reticent.encode import Dictionary
+from reticent.errors import DataError, GuaranteeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from reticent.engine.table.encoded_table import EncodedTable, SensitiveColumn
+    from reticent.engine.table.generalised import Outcome
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class People:
+    """Who the rows belong to, where somebody has several.
+
+    Attributes:
+        persons: of each row.
+        pairs: of each row, a number for its person and sensitive values together; numbered person by person.
+        owner: person of each pair.
+        times: records of each pair.
+        columns: the sensitive columns by row, as the model looks at them.
+    """
+
+    persons: npt.NDArray[np.uint32]
+    pairs: npt.NDArray[np.int32]
+    owner: npt.NDArray[np.int32]
+    times: npt.NDArray[np.uint32]
+    columns: list[SensitiveColumn]
+
+    @property
+    def count(self) -> int:
+        """How many persons there are."""
+        return int(self.owner[-1]) + 1
+
+    def for_core(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], list[SensitiveColumn]]:
+        """The pairs in the core's form: a pair's values are those of any of its rows."""
+        first = np.zeros(len(self.owner), dtype=np.int64)
+        first[self.pairs] = np.arange(len(self.pairs))
+        columns = [(np.ascontiguousarray(codes[first]), width, tree) for codes, width, tree in self.columns]
+        return self.owner, self.times, columns
+
+
+def persons_of(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
+    """The person of each row by number; none where the policy names no person."""
+    if policy.person is None or policy.person not in table.column_names:
+        return None
+    column = table.column(policy.person)
+    if column.null_count:
+        raise DataError(
+            f"Column '{policy.person}': {column.null_count:,} records have no person.",
+            hint="Fill the column, or leave those records out.",
+        )
+    return Dictionary().encode(column).astype(np.int64)
+
+
+def people_of(
+    table: pa.Table,
+    policy: Policy,
+    columns: list[SensitiveColumn],
+    times: npt.NDArray[np.uint32] | None = None,
+) -> People | None:
+    """The persons of a table; none where everybody has one record, so that records may be counted as ever."""
+    persons = persons_of(table, policy)
+    if persons is None or (times is None and int(persons.max()) + 1 == len(persons)):
+        return None
+    key = persons
+    for codes, width, _ in columns:
+        key = np.unique(key, return_inverse=True)[1] * width + codes
+    # Numbered person by person: the key starts with the person, and `unique` sorts.
+    _, first, pairs = np.unique(key, return_index=True, return_inverse=True)
+    weights = None if times is None else times
+    records = np.bincount(pairs, weights=weights).astype(np.uint32)
+    return People(persons.astype(np.uint32), pairs.astype(np.int32), persons[first].astype(np.int32), records, columns)
+
+
+def chosen_records(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
+    """The rows to release where the policy asks for the first or last record of each person; none for all."""
+    settings = policy.persons
+    persons = persons_of(table, policy)
+    if settings is None or settings.records == "all" or persons is None:
+        return None
+    places = np.arange(table.num_rows)
+    if settings.events is not None:
+        places = _ranks(table.column(settings.events))
+    order = np.lexsort((np.arange(table.num_rows), places, persons))
+    edge = np.flatnonzero(np.diff(persons[order], prepend=-1))
+    rows = order[edge] if settings.records == "first" else order[np.append(edge[1:], len(order)) - 1]
+    return np.asarray(np.sort(rows))
+
+
+def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    from reticent.engine.table.encoded_table import order
+
+    words = Dictionary()
+    codes = words.encode(column)
+    ranks = np.empty(len(words), dtype=np.int64)
+    ranks[order(words.values.to_pylist())] = np.arange(len(words))
+    return ranks[codes]
+
+
+def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
+    """What a search finds, with linked records suppressed; classes are asked to be larger until few enough are."""
+    people = encoded.people
+    if people is None:
+        return find(encoded)
+    k, outcome = encoded.policy.privacy.k or 1, None
+    while True:
+        try:
+            outcome = linked(encoded, find(encoded.asking(k)))
+        except GuaranteeError:
+            if outcome is None:
+                raise
+            break
+        if int(outcome.suppressed.sum()) <= encoded.limit:
+            return outcome
+        if k >= people.count:
+            break
+        k = min(2 * k, people.count)
+    raise GuaranteeError(
+        f"{int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
+        f"records leaves too few values in common, and the policy allows {encoded.limit:,}; nothing was published.",
+        hint="Allow more suppression, lower l, or write person: {column: ..., records: first}.",
+    )
+
+
+def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
+    """Suppresses records until every class holds by itself and every person keeps l values in common to all classes."""
+    people, l = encoded.people, encoded.policy.privacy.l
+    assert people is not None  # noqa: S101 - the caller looked
+    classes = classes_of(outcome)
+    columns = [(codes, width) for codes, width, _ in people.columns] if l is not None else []
+    fewest = math.ceil(l.l) if l is not None else 1
+    while (classes >= 0).any():
+        holds = _core.table.classes_hold(encoded.model, classes, people.pairs)
+        bad = (classes >= 0) & ~holds[classes]
+        classes = np.where(bad, -1, classes)
+        broken = _core.table.breaking(classes, people.persons, columns, fewest)
+        classes = np.where(broken, -1, classes)
+        if not bad.any() and not broken.any():
+            break
+    before = int(outcome.suppressed.sum())
+    story = {"linked_suppressed": int((classes < 0).sum()) - before, "persons": people.count}
+    if "classes" in outcome.explain:
+        story["classes"] = len(np.unique(classes[classes >= 0]))
+    return replace(outcome, suppressed=classes < 0, explain={**outcome.explain, **story})
+
+
+def classes_of(outcome: Outcome) -> npt.NDArray[np.int64]:
+    """The class of each row, by what is published of it; -1 for suppressed rows."""
+    rows = np.flatnonzero(~outcome.suppressed)
+    classes = np.full(len(outcome.suppressed), -1, dtype=np.int64)
+    classes[rows] = same_rows([attribute.labels(rows) for attribute in outcome.attributes.values()], len(rows))
+    return classes
+
+
+def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
+    """A number for every row: the same for rows that are alike in all columns, in the order of their texts.
+
+    So the numbers, and what depends on them, are the same whatever the order of the rows.
+    """
+    key = np.zeros(size, dtype=np.int64)
+    for column in columns:
+        words = Dictionary()
+        codes = words.encode(column)
+        key = np.unique(key * max(1, len(words)) + text_ranks(words)[codes], return_inverse=True)[1].astype(np.int64)
+    return key
+
+
+def text_ranks(words: Dictionary) -> npt.NDArray[np.int64]:
+    """The place of each value among all, by its text; a missing one first."""
+    texts = words.values.cast(pa.string()).to_pylist()
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))] = np.arange(len(words))
+    return rank

@@ -1,0 +1,147 @@
+"""Records of a table as events of persons: which count, in which order, and which say the same fact again."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+
+    Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Events:
+    """The facts of a table, a person's in the order in which they came.
+
+    Attributes:
+        records: records that are published.
+        facts: records that stand for the facts, each before those that came later.
+        fact_of: per published record, the number of its fact.
+    """
+
+    records: Codes
+    facts: Codes
+    fact_of: Codes
+
+    def __repr__(self) -> str:
+        return f"Events({len(self.records)} records, {len(self.facts)} facts)"
+
+
+def events_of(table: pa.Table, policy: Policy) -> Events:
+    """The events of a table's persons, as the policy's `person` says; without a person every record is a fact.
+
+    Raises:
+        DataError: persons have several records in no order that the policy names, or one event with two values.
+    """
+    every = np.arange(table.num_rows)
+    settings = policy.persons
+    if settings is None:
+        return Events(every, every, every)
+    persons = _codes(table.column(settings.column))
+    if settings.events is None:
+        turns = every
+        _refuse_repeats(persons, settings.records)
+    else:
+        turns = _turns(table.column(settings.events), settings.events)
+    first, fact_of = _facts(persons, turns)
+    if settings.events is not None:
+        _refuse_contradictions(table.column(policy.sensitive[0]), first[fact_of])
+    if settings.records != "all":
+        chosen = _ends(persons[first], turns[first], last=settings.records == "last")
+        return Events(first[chosen], first[chosen], np.arange(len(chosen)))
+    order = np.lexsort((first, turns[first]))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return Events(every, first[order], place[fact_of])
+
+
+def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
+    """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
+    turns = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    by_turn = order[np.lexsort((order, turns))]
+    yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
+
+
+def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:
+    """Records of a past, each person's one behind the other in the order of their events, and where persons begin.
+
+    The same event again counts once; without a column of events the order of the table is theirs.
+    """
+    every = np.arange(table.num_rows)
+    settings = policy.persons
+    if settings is None or settings.column not in table.column_names:
+        return every, np.arange(table.num_rows + 1)
+    persons, turns = _codes(table.column(settings.column)), every
+    if settings.events is not None and settings.events in table.column_names:
+        turns = _turns(table.column(settings.events), settings.events)
+    order, _ = _facts(persons, turns)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
+    return order, np.append(starts, len(order))
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    words = column.cast(pa.string())
+    return np.asarray(pc.index_in(words, value_set=pc.unique(words)).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _turns(column: pa.ChunkedArray, name: str) -> Codes:
+    """The rank of each record's time or number; numbers written as text count as numbers."""
+    if column.null_count:
+        raise DataError(
+            f"{column.null_count:,} records have no '{name}', so their order is not known.",
+            hint="Fill the column, or write person: {records: first} without events.",
+        )
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        # Times as ISO text stand in the order of their letters.
+        with contextlib.suppress(pa.ArrowInvalid):
+            column = column.cast(pa.float64())
+    _, turns = np.unique(column.to_numpy(), return_inverse=True)
+    return np.asarray(turns, dtype=np.int64)
+
+
+def _refuse_repeats(persons: Codes, records: str) -> None:
+    further = len(persons) - len(np.unique(persons))
+    if further and records == "all":
+        raise DataError(
+            f"{further:,} records are a further one of a person, in no order that the policy names.",
+            hint="Write person: {column: ..., events: COLUMN} with a time or visit number, or {records: first} or "
+            "{records: last}; or publish them as a series or a stream.",
+        )
+
+
+def _facts(persons: Codes, turns: Codes) -> tuple[Codes, Codes]:
+    """The first record of every fact, and per record its fact."""
+    key = persons * (int(turns.max(initial=0)) + 1) + turns
+    _, first, fact_of = np.unique(key, return_index=True, return_inverse=True)
+    return first, fact_of.reshape(-1)
+
+
+def _refuse_contradictions(column: pa.ChunkedArray, first: Codes) -> None:
+    values = _codes(column)
+    others = int((values != values[first]).sum())
+    if others:
+        raise DataError(
+            f"{others:,} records repeat an event of a person with another value.",
+            hint="Correct them, or give every event a number of its own.",
+        )
+
+
+def _ends(persons: Codes, turns: Codes, *, last: bool) -> Codes:
+    """The first or last fact of every person."""
+    order = np.lexsort((-turns if last else turns, persons))
+    return np.asarray(order[np.unique(persons[order], return_index=True)[1]])

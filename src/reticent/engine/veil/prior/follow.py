@@ -1,0 +1,167 @@
+"""The reader who knows how values follow one another: what she makes of a person's sets over several events.
+
+Sets do not say which candidate became which. The place of the truth in each set is a hidden chain: it moves by her kernel
+while the other l - 1 candidates move by the published one in any of the ways they may, a permanent for every pair of places.
+
+Not covered: with more than `EXACT` candidates she is told which became which, and her figure is an upper bound.
+
+Cost: 2^l l products per event for all persons at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.engine.veil.prior.simulate import candidates, random_orders
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
+    from reticent.engine.veil.prior.prior import Prior
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.integer]
+
+
+EXACT = 12
+"""Candidates up to which all ways of the decoys are summed."""
+# Persons who are followed: more make the figure hardly more exact.
+_PERSONS = 2_000
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a reader who follows persons makes of their last value.
+
+    Attributes:
+        events: how many events of each person she has seen.
+        persons: whom.
+        right: how often her best guess is right.
+        error: standard error of that.
+        published: how often one is right who knows the published kernel only.
+    """
+
+    events: int
+    persons: int
+    right: float
+    error: float
+    published: float
+
+
+def follow(
+    prior: Prior,
+    kernel: Kernel,
+    own: OwnKernel,
+    rows: Codes,
+    truths: Codes,
+    *,
+    l: int,
+    rng: np.random.Generator,
+) -> Followed:
+    """Veils persons over their events as the engine would, and lets her guess the last value.
+
+    Args:
+        prior: the prior.
+        kernel: the published kernel.
+        own: the kernel that she knows.
+        rows: of the prior, per person.
+        truths: persons x events.
+        l: candidates per person.
+        rng: of the veil.
+    """
+    rows, truths = rows[:_PERSONS], truths[:_PERSONS]
+    orders = random_orders(len(prior.labels), rng)
+    slots = candidates(truths[:, 0], rows, prior.stretches(l), orders, rng)
+    true = _true_slot(slots, truths[:, 0])
+    hers, plain = np.ones(slots.shape), np.ones(slots.shape)
+    for event in range(1, truths.shape[1]):
+        for row in np.unique(rows):
+            at = np.flatnonzero(rows == row)
+            matrix = kernel.matrix(prior.shares[row])
+            after, true[at] = _moved(slots[at], true[at], truths[at, event], matrix, rng)
+            decoys = _pairs(matrix, slots[at], after)
+            hers[at] = _onward(hers[at], _pairs(own.matrix(matrix), slots[at], after), decoys)
+            plain[at] = _onward(plain[at], decoys, decoys)
+            slots[at] = after
+    right, usual = (_guessed(slots, belief, truths[:, -1], len(prior.labels)) for belief in (hers, plain))
+    share = float(right.mean())
+    error = float(right.std() / np.sqrt(len(right)))
+    return Followed(truths.shape[1], len(right), share, error, float(usual.mean()))
+
+
+def _true_slot(slots: Codes, values: Codes) -> Codes:
+    """The slot that holds the truth, -1 where none does; copies are as good as one another."""
+    same = slots == values[:, None]
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def _moved(slots: Codes, true: Codes, values: Codes, matrix: Vector, rng: np.random.Generator) -> tuple[Codes, Codes]:
+    """The slots one event later, and which is the true one; a step that the kernel cannot take loses the person."""
+    borders = matrix.cumsum(axis=1)
+    borders[:, -1] = 1.0
+    after = np.empty_like(slots)
+    for slot in range(slots.shape[1]):
+        draws = rng.random(len(slots))
+        after[:, slot] = (draws[:, None] >= borders[slots[:, slot]]).sum(axis=1)
+    at = np.flatnonzero(true >= 0)
+    reached = matrix[slots[at, true[at]], values[at]] > 0
+    true[at[~reached]] = -1
+    stays = at[reached]
+    after[stays, true[stays]] = values[stays]
+    return after, true
+
+
+def _pairs(matrix: Vector, before: Codes, after: Codes) -> Vector:
+    """Persons x l x l: probability of each candidate to become each of the next."""
+    return np.asarray(matrix[before[:, :, None], after[:, None, :]])
+
+
+def _onward(belief: Vector, own: Vector, decoys: Vector) -> Vector:
+    """Her belief in the places of the next set."""
+    if belief.shape[1] <= EXACT:
+        place = (belief[:, :, None] * own * without(decoys)).sum(axis=1)
+    else:
+        place = belief * np.einsum("pss->ps", own) / np.einsum("pss->ps", decoys)
+    return np.asarray(place / np.maximum(place.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+
+def without(matrices: Vector) -> Vector:
+    """Per row and column, the permanent of each matrix without them: all ways of the others.
+
+    Rows above the missing one take a set of the columns, rows below it take the rest.
+    """
+    size = matrices.shape[1]
+    above, below = _ways(matrices), _ways(matrices[:, ::-1])
+    out = np.zeros_like(matrices)
+    whole = (1 << size) - 1
+    for taken, ways in above.items():
+        row = taken.bit_count()
+        for column in range(size):
+            if row < size and not taken >> column & 1:
+                out[:, row, column] += ways * below[whole ^ taken ^ 1 << column]
+    return out
+
+
+def _ways(matrices: Vector) -> dict[int, Vector]:
+    """Per set of columns, the sum over all ways in which the first rows, as many, can take them."""
+    size = matrices.shape[1]
+    ways = {0: np.ones(len(matrices))}
+    for taken in range(1, 1 << size):
+        row = taken.bit_count() - 1
+        ways[taken] = sum(
+            (ways[taken ^ 1 << column] * matrices[:, row, column] for column in range(size) if taken >> column & 1),
+            np.zeros(len(matrices)),
+        )
+    return ways
+
+
+def _guessed(slots: Codes, place: Vector, truths: Codes, size: int) -> Vector:
+    """Probability that the value she thinks most likely is the truth; ties are shared."""
+    belief = np.zeros((len(slots), size))
+    np.add.at(belief, (np.arange(len(slots))[:, None], slots), place)
+    best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
+    return np.asarray(best[np.arange(len(slots)), truths] / best.sum(axis=1))

@@ -1,0 +1,108 @@
+"""Answer: estimates with their intervals, as a table, as text, as HTML and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIGURES = ("estimate", "low", "high")
+_ROWS = 40
+"""Lines that a terminal or a notebook shows."""
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """What a release says to a question.
+
+    Attributes:
+        table: the columns asked by, then `estimate`, `low`, `high` (and `change` in a series).
+        question: in words.
+        interval: level of the intervals.
+        notes: what a reader must know besides.
+    """
+
+    table: pa.Table
+    question: str
+    interval: float
+    notes: tuple[str, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """The answers as an Arrow table."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """The answers as a pandas frame."""
+        return self.table.to_pandas()
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """One dict per group."""
+        return list(self.table.to_pylist())
+
+    @property
+    def estimate(self) -> float:
+        """The one estimate of an answer that is not by groups."""
+        return float(self.table.column("estimate")[0].as_py())
+
+    @property
+    def low(self) -> float:
+        """The low end of the one interval."""
+        return float(self.table.column("low")[0].as_py())
+
+    @property
+    def high(self) -> float:
+        """The high end of the one interval."""
+        return float(self.table.column("high")[0].as_py())
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        lines = [self.question, *_aligned([self.table.column_names, *self._cells()])]
+        lines += [f"... {len(self) - _ROWS} more"] if len(self) > _ROWS else []
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.table.column_names)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._cells())
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p><b>{escape(self.question)}</b></p>{table}{notes}"
+
+    def _cells(self) -> list[list[str]]:
+        rows = self.table.slice(0, _ROWS).to_pylist()
+        digits = 4 if all(row["high"] <= 1 for row in rows) else 1
+        return [[_shown(name, cell, digits) for name, cell in row.items()] for row in rows]
+
+    def plot(self, file: str | Path) -> Path:
+        """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
+        from reticent.read.plot import dots, line
+
+        path = Path(file)
+        draw = line if "change" in self.table.column_names else dots
+        path.write_text(draw(self.question, self.table.to_pylist()), encoding="utf-8")
+        return path
+
+
+def _shown(name: str, cell: Any, digits: int) -> str:
+    if cell is None:
+        return ""
+    if name == "change":
+        return "change" if cell else ""
+    if isinstance(cell, float) and name in FIGURES:
+        return f"{cell:,.{digits}f}"
+    return str(cell)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Columns of one width; figures to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    right = [name in FIGURES for name in rows[0]]
+    return [
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,178 @@
+"""What was received, from wherever it lies: a release folder, a stream's file, a Parquet file, a database that `export` filled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reticent.errors import DataError, PolicyError
+from reticent.read.shape.generalised import Generalised
+from reticent.read.shape.groups import Grouped
+from reticent.read.shape.veil import Veiled
+from reticent.release.folder import read as read_folder
+from reticent.release.folder import read_csv
+from reticent.release.types import typed
+
+if TYPE_CHECKING:
+    from reticent.read.question import Shape
+
+META = b"reticent"
+"""Key of the metadata of a Parquet file that holds all besides the records."""
+_WIRE = (".ndjson", ".jsonl")
+
+
+@dataclass(frozen=True, repr=False)
+class Parts:
+    """A release as it lies there: tables and documents by name, and what its manifest or codebook say."""
+
+    shape: str
+    kind: str
+    tables: Mapping[str, pa.Table]
+    veil: Mapping[str, Any] | None = None
+    codebook: Mapping[str, Any] = field(default_factory=dict)
+    missing: int = 0
+
+    def about(self) -> dict[str, Any]:
+        """All but the tables, as plain values."""
+        return {
+            "shape": self.shape,
+            "kind": self.kind,
+            "veil": self.veil,
+            "codebook": dict(self.codebook),
+            "missing": self.missing,
+        }
+
+
+def parts_of(place: str | Path, *, name: str = "release") -> Parts:
+    """Reads whatever stands at a place.
+
+    Args:
+        place: a folder, a file or the URL of a database.
+        name: of the tables in a database.
+    """
+    if str(place).startswith(("sqlite:", "postgresql:")):
+        from reticent.read.database import from_database
+
+        return from_database(str(place), name)
+    path = Path(place)
+    if path.is_dir():
+        return from_folder(path)
+    if not path.is_file():
+        raise DataError(
+            f"There is no release at {path}.", hint="Give a release folder, a stream's file, or a database URL."
+        )
+    if path.suffix in _WIRE:
+        from reticent.read.wire import from_wire
+
+        return from_wire(path)
+    return from_file(path)
+
+
+def from_folder(path: Path) -> Parts:
+    """A release folder; files that were changed after the release are refused."""
+    manifest, tables, documents = read_folder(path)
+    return from_manifest(manifest, tables, documents)
+
+
+def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:
+    """A release by its manifest, its tables and its documents."""
+    counts = manifest.get("counts", {})
+    return Parts(
+        shape=str(manifest["shape"]),
+        kind=str(manifest.get("kind", "")),
+        tables=tables,
+        veil=documents.get("veil"),
+        codebook=documents.get("codebook", {}),
+        missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
+    )
+
+
+def from_file(path: Path) -> Parts:
+    """A Parquet or CSV file: one that `to_parquet` wrote, one with a codebook beside it, or a plain generalised table."""
+    try:
+        table = pq.read_table(path) if path.suffix == ".parquet" else read_csv(path)
+    except (OSError, pa.ArrowException):
+        raise DataError(f"{path} cannot be read.", hint="Give a release folder, .ndjson, .parquet or .csv.") from None
+    if table.schema.metadata and META in table.schema.metadata:
+        return _from_metadata(table)
+    codebook = codebook_beside(path)
+    veil = codebook.get("veil")
+    return Parts("veil" if veil else "generalised", "", {"data": table}, veil, codebook)
+
+
+def _from_metadata(table: pa.Table) -> Parts:
+    about = json.loads(table.schema.metadata[META])
+    tables = {"data": table}
+    if about["shape"] == "anatomy":
+        tables = {"qit": table, "st": pa.table(about["listed"])}
+    if about["shape"] == "m-distinct":
+        tables["counterfeits"] = pa.table(about["listed"])
+    return Parts(about["shape"], about["kind"], tables, about["veil"], about["codebook"], about["missing"])
+
+
+def codebook_beside(path: Path) -> dict[str, Any]:
+    """`FILE.codebook.json`, if there is one."""
+    beside = path.with_name(path.name + ".codebook.json")
+    if not beside.is_file():
+        return {}
+    try:
+        content = json.loads(beside.read_bytes())
+    except ValueError:
+        raise DataError(f"{beside} is damaged.", hint="Take it again from where the stream came from.") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{beside} is not an object.", hint="Take it again from where the stream came from.")
+    return content
+
+
+def shape_of(parts: Parts, sensitive: str | None) -> Shape:
+    """The tables of a release as one that can be counted."""
+    if parts.shape == "veil":
+        return _veiled(parts)
+    if parts.shape == "anatomy":
+        return Grouped(_typed(parts, "qit"), parts.tables["st"], parts.missing)
+    data = _typed(parts, "data")
+    column = sensitive or sensitive_of(parts)
+    if column is None or column not in data.column_names:
+        raise PolicyError(
+            "The release does not say which column is sensitive.", hint='Name it: read(PATH, sensitive="diagnosis").'
+        )
+    if parts.shape != "m-distinct":
+        return Generalised(data, column, parts.missing)
+    fakes = parts.tables["counterfeits"].to_pydict()
+    pairs = dict(zip(map(int, fakes["group"]), map(int, fakes["count"]), strict=True))
+    return Generalised(data, column, parts.missing, pairs)
+
+
+def sensitive_of(parts: Parts) -> str | None:
+    """The sensitive column, as the veil or the codebook name it."""
+    name = (parts.veil or {}).get("sensitive") or parts.codebook.get("sensitive")
+    if name is None:
+        columns = parts.codebook.get("columns", ())
+        name = next((entry["name"] for entry in columns if entry.get("role") == "sensitive"), None)
+    return None if name is None else str(name)
+
+
+def _typed(parts: Parts, table: str) -> pa.Table:
+    entries = [entry for entry in parts.codebook.get("columns", ()) if entry.get("table", table) == table]
+    return typed(parts.tables[table], entries)
+
+
+def _veiled(parts: Parts) -> Veiled:
+    data, veil = _typed(parts, "data"), parts.veil
+    if veil is None:
+        raise DataError(
+            "The veil's document is missing.", hint="Put veil.json, or the stream's codebook, beside the data."
+        )
+    names = tuple(f"{veil['sensitive']}_{slot}" for slot in range(1, int(veil["l"]) + 1))
+    absent = [name for name in ("row", "event", *names) if name not in data.column_names]
+    if absent:
+        raise DataError(f"The veiled table has no column '{absent[0]}'.", hint="Take the release again.")
+    for name in ("row", "event"):
+        data = data.set_column(data.column_names.index(name), name, data.column(name).cast(pa.int64()))
+    return Veiled(data, veil, names, correction=parts.kind == "evolving")

@@ -1,0 +1,89 @@
+"""A question as the estimators take it: which values, which records, by what, how sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.read.estimate.veil import Counts
+    from reticent.read.where import Match
+
+    Vector = npt.NDArray[np.float64]
+    Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Question:
+    """How many records, by group, have a value of the target and fulfil the conditions.
+
+    Attributes:
+        target: 1 for the values to count, in the order of the domain.
+        match: how far each record fulfils the conditions.
+        groups: group of each record, as numbers from 0.
+        size: number of groups.
+        level: of the interval.
+    """
+
+    target: Vector
+    match: Match
+    groups: Codes
+    size: int
+    level: float
+
+    def __repr__(self) -> str:
+        return f"Question({int(self.target.sum())} values, {self.size} groups)"
+
+    def sums(self, values: Vector) -> Vector:
+        """Sums of a number per record, by group."""
+        return np.bincount(self.groups, values, minlength=self.size).astype(np.float64)
+
+
+class Shape(Protocol):
+    """A release of one shape: its records, the values it speaks of, and how to count and to draw them."""
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """Labels of the values."""
+
+    @property
+    def table(self) -> pa.Table:
+        """One line per record."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of every answer must know."""
+
+    def counts(self, question: Question) -> Counts:
+        """Estimates with intervals."""
+
+    def scores(self, target: Vector) -> Vector:
+        """Per record a number whose mean is that of the target."""
+
+    def shares(self, target: Vector) -> Vector:
+        """Per record the share of the target among its candidates, or in its group: what a reader believes who knows nothing more."""
+
+    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+        """Completed values of every record, so many times."""
+
+
+def smoothed(counts: Counts, shares: Vector) -> Counts:
+    """The estimate drawn toward the sum of shares, as far as the two agree; the interval stays that of the unbiased estimate.
+
+    The nearer they lie, beside the standard error, the more of their difference is noise (James and Stein, 1961). Smaller errors where
+    what readers believe beforehand is right; wrong by up to a standard error or so where it is not: never the interval.
+    """
+    gap = counts.estimate - shares
+    weight = np.maximum(1 - 2 * counts.variance / np.maximum(gap**2, 1e-12), 0)
+    return replace(counts, estimate=shares + weight * gap)
+
+
+def between(point: Vector, sure: Counts, perhaps: Counts) -> Counts:
+    """Where cells leave open which records count: from the low end of those that surely do to the high end of all that may."""
+    low, high = np.minimum(sure.low, perhaps.low), np.maximum(sure.high, perhaps.high)
+    return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)

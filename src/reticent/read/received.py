@@ -1,0 +1,453 @@
+"""Received: a release as its recipient uses it; ask it, table it, follow it, complete it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reticent.errors import ConnectorError, PolicyError
+from reticent.read.answer import Answer
+from reticent.read.cells import ANY, date_extent, members, number_extent, prefix
+from reticent.read.estimate.veil import Counts
+from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of
+from reticent.read.question import Question, Shape, smoothed
+from reticent.read.shape.labels import numbers
+from reticent.read.where import Condition, Match, everybody, match, parse, unknown, unknown_column
+from reticent.read.windows import by_records, by_time, changes, moments_in
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float64]
+
+Words = str | Sequence[str]
+_OWN = ("group", "row", "event", "person", "seq")
+_SMOOTH = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
+_STRATUM = 100
+"""Records that a stratum of the draws should hold at least, on average."""
+
+
+def read(place: str | Path, *more: str | Path, sensitive: str | None = None, name: str = "release") -> Received:
+    """Opens what was received.
+
+    Args:
+        place: a release folder, a stream's file (.ndjson), a Parquet file, or the URL of a database that `export` filled.
+        more: the following releases of the same series; the column `release` then tells them apart.
+        sensitive: the sensitive column, where the release does not say it.
+        name: of the tables in a database.
+
+    Example:
+        received = reticent.read("release")
+        received.count("type 2 diabetes", where=["age>=60", "sex=female"])
+    """
+    parts = [parts_of(each, name=name) for each in (place, *more)]
+    whole = parts[0] if len(parts) == 1 else _together(parts)
+    return Received(shape_of(whole, sensitive), whole, sensitive or sensitive_of(whole) or "value")
+
+
+def _together(parts: list[Parts]) -> Parts:
+    """Veiled releases of one series as one table, numbered from 1."""
+    first = parts[0]
+    houses = {json.dumps([part.shape, (part.veil or {}).get("house")]) for part in parts}
+    if first.shape != "veil" or len(houses) != 1:
+        raise PolicyError(
+            "Only releases of one series under one veil can be read together.", hint="Read each by itself."
+        )
+    tables = [
+        part.tables["data"].append_column("release", pa.array([number] * part.tables["data"].num_rows, pa.int64()))
+        for number, part in enumerate(parts, 1)
+    ]
+    data = pa.concat_tables(tables, promote_options="permissive")
+    return Parts(first.shape, first.kind, {"data": data}, first.veil, first.codebook)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Received:
+    """A release in the hands of its recipient.
+
+    Attributes:
+        shape: the records and their estimator.
+        parts: the release as it lay there.
+        sensitive: name of the sensitive column.
+    """
+
+    shape: Shape
+    parts: Parts
+    sensitive: str
+
+    def __repr__(self) -> str:
+        fields = ", ".join(self.columns)
+        return f"Received({self.records:,} records, {self.parts.shape}, {len(self.values)} values of {self.sensitive}, by {fields})"
+
+    def __len__(self) -> int:
+        return self.records
+
+    @property
+    def records(self) -> int:
+        """Published records."""
+        return int(self.shape.table.num_rows)
+
+    @property
+    def codebook(self) -> Mapping[str, Any]:
+        """What the release says of itself."""
+        return self.parts.codebook
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values that can be asked for."""
+        return self.shape.domain
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The published fields that conditions and `by` may name."""
+        hidden = {
+            self.sensitive,
+            *(f"{self.sensitive}_{i}" for i in range(1, 1 + int((self.parts.veil or {}).get("l", 0)))),
+        }
+        return tuple(
+            n for n in self.shape.table.column_names if n not in hidden and n not in ("group", "row", "person")
+        )
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def count(
+        self,
+        values: Words | None = None,
+        where: Words = (),
+        by: Words = (),
+        *,
+        interval: float = 0.95,
+        smooth: bool = False,
+    ) -> Answer:
+        """How many records have one of the values.
+
+        Args:
+            values: labels, nodes of the hierarchy or beginnings (`E1*`); all if left out.
+            where: conditions such as "age>=60", "sex=F", "age in 40..59"; all must hold.
+            by: columns to count by, as they are published; the sensitive column counts by value.
+            interval: level of the confidence intervals.
+            smooth: draw the estimate toward what candidates or groups say at first sight, as far as the two agree: smaller errors, no
+                longer unbiased; the interval stays.
+
+        Raises:
+            PolicyError: an unknown column or value, or a count that the release does not tell.
+        """
+        return self._answer(values, _listed(where), _listed(by), interval, smooth=smooth)
+
+    def share(
+        self, values: Words | None = None, where: Words = (), by: Words = (), *, interval: float = 0.95
+    ) -> Answer:
+        """Which share of the records that fulfil the conditions have one of the values; arguments as of `count`."""
+        return self._answer(values, _listed(where), _listed(by), interval, share=True)
+
+    def table(self, rows: str, columns: str, where: Words = (), *, interval: float = 0.95) -> Answer:
+        """Counts by two columns, one of which may be the sensitive one; one line per cell."""
+        return self._answer(None, _listed(where), [rows, columns], interval)
+
+    def series(
+        self,
+        values: Words | None = None,
+        *,
+        every: int | str = 1000,
+        time: str | None = None,
+        where: Words = (),
+        interval: float = 0.95,
+    ) -> Answer:
+        """Counts over the windows of a stream; `change` marks the windows with which a new level begins.
+
+        Args:
+            values: as of `count`.
+            every: a number of records, or minute, hour, day, week, month, year of a column of times.
+            time: the column of times; the first that holds some if left out.
+            where: conditions.
+            interval: level of the confidence intervals.
+        """
+        name, windows, labels = self._windows(every, time)
+        question = self._question(self._target(values), self._match(_listed(where)), windows, len(labels), interval)
+        counts = self.shape.counts(question)
+        size = np.maximum(np.bincount(windows, minlength=len(labels)), 1)
+        level = changes(counts.estimate / size, np.maximum(counts.variance, 1) / size**2)
+        table = _figures({name: labels}, counts).append_column("change", pa.array(level))
+        text = self._in_words("count", values, _listed(where), [f"windows of {every}"], interval)
+        return Answer(table, text, interval, self.shape.notes)
+
+    def scores(self, values: Words) -> Vector:
+        """Per record a number whose mean, given the truth, is 1 for the values and 0 for others: a response for linear models."""
+        return self.shape.scores(self._target(values))
+
+    def draws(self, m: int = 10, *, given: Words | None = None, seed: int | None = None) -> list[pa.Table]:
+        """Completed data sets: the records with a drawn value in the sensitive column; pool results with `pool`.
+
+        Args:
+            m: how many.
+            given: columns that the values may depend on: all that the analysis will relate to them. If left out, as many columns
+                as the records carry.
+            seed: makes the draws repeatable.
+        """
+        if m < 1:
+            raise PolicyError("One draw at least.", hint="Write draws(10).")
+        names = self._strata() if given is None else _listed(given)
+        strata = self._by(names)[0]
+        rng = np.random.default_rng(seed)
+        labels = pa.array(self.values, pa.string())
+        plain = self.shape.table.select([name for name in self.columns if name not in _OWN])
+        drawn = self.shape.values(strata, m, rng)
+        return [plain.append_column(self.sensitive, labels.take(pa.array(codes))) for codes in drawn]
+
+    # -- handing on --------------------------------------------------------------------------------------------------
+
+    def to_arrow(self) -> pa.Table:
+        """The records as an Arrow table; numbers and dates are numbers and dates."""
+        return self.shape.table
+
+    def to_pandas(self) -> Any:
+        """The records as a pandas frame."""
+        return _library("pandas") and self.shape.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The records as a polars frame."""
+        return _library("polars").from_arrow(self.shape.table)
+
+    def to_parquet(self, file: str | Path) -> Path:
+        """Writes one Parquet file with the records, and all that `read` needs besides in its metadata."""
+        about = self.parts.about()
+        listed = self.parts.tables.get("st", self.parts.tables.get("counterfeits"))
+        if listed is not None:
+            about["listed"] = listed.to_pydict()
+        table = self.shape.table.replace_schema_metadata({META: json.dumps(about)})
+        pq.write_table(table, file)
+        return Path(file)
+
+    # -- parts of an answer ------------------------------------------------------------------------------------------
+
+    def _answer(
+        self,
+        values: Words | None,
+        where: list[str],
+        by: list[str],
+        interval: float,
+        *,
+        share: bool = False,
+        smooth: bool = False,
+    ) -> Answer:
+        _check_level(interval)
+        fields = [name for name in by if name != self.sensitive]
+        parts = [
+            self._part(label, target, piece, fields, interval, share=share, smooth=smooth)
+            for label, target in self._targets(values, by)
+            for piece in self._pieces(self._match(where), fields)
+        ]
+        table = pa.concat_tables(parts, promote_options="permissive")
+        ordered = [*(name for name in by if name in table.column_names), "estimate", "low", "high"]
+        words = self._in_words("share" if share else "count", values, where, by, interval)
+        notes = (*self.shape.notes, *((_SMOOTH,) if smooth else ()))
+        return Answer(table.select(ordered), words, interval, notes)
+
+    def _part(
+        self,
+        label: str | None,
+        target: Vector,
+        piece: _Piece,
+        fields: list[str],
+        interval: float,
+        *,
+        share: bool,
+        smooth: bool,
+    ) -> pa.Table:
+        """The lines of one piece of an answer."""
+        cells = piece.cells
+        question = self._question(target, piece.match, piece.groups, len(cells), interval)
+        counts = self.shape.counts(question)
+        if smooth:
+            counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
+        names = {name: [cell[i] for cell in cells] for i, name in enumerate(fields)}
+        names |= {} if label is None else {self.sensitive: [label] * len(cells)}
+        return _figures(names, _shares(counts, piece.match, piece.groups) if share else counts)
+
+    def _pieces(self, match: Match, fields: list[str]) -> list[_Piece]:
+        """What to count apart: the published cells at once, or label by label where a cell may stand for several of them."""
+        labels = {name: self._fine_labels(name) for name in fields if name in self.columns}
+        coarse = [name for name in fields if labels.get(name)]
+        if not coarse:
+            return [_Piece(match, *_only(*self._by(fields), match))]
+        exact = [name for name in fields if name not in coarse]
+        groups, cells = self._by(exact)
+        pieces = []
+        for choice in product(*(labels[name] for name in coarse)):
+            part = match
+            for name, label in zip(coarse, choice, strict=True):
+                part &= self._equal(name, label)
+            fine = dict(zip(coarse, choice, strict=True))
+            whole = [tuple((fine | dict(zip(exact, cell, strict=True)))[name] for name in fields) for cell in cells]
+            pieces.append(_Piece(part, *_only(groups, whole, part)))
+        return pieces
+
+    def _equal(self, name: str, label: str) -> Match:
+        return match(Condition(name, "=", (label,)), self.shape.table.column(name), self._nodes(name))
+
+    @cache  # noqa: B019 - a release is small in number and lives as long as its answers
+    def _fine_labels(self, name: str) -> tuple[str, ...]:
+        """The finest labels of a column of names in which coarser ones occur; none for numbers, dates and columns that are exact."""
+        cells = [str(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
+        nodes = self._nodes(name)
+        sets = [part for cell in cells for part in members(cell) or ()]
+        coarse = {cell for cell in cells if cell == ANY or members(cell) or nodes.get(cell, ((), 0))[0]}
+        fine = sorted({*cells, *sets} - coarse)
+        line = any(number_extent(cell) or date_extent(cell) or prefix(cell) for cell in fine)
+        return () if not coarse or line or not fine else tuple(fine)
+
+    def _question(self, target: Vector, match: Match, groups: Any, size: int, interval: float) -> Question:
+        return Question(target, match, groups, size, interval)
+
+    def _targets(self, values: Words | None, by: list[str]) -> list[tuple[str | None, Vector]]:
+        """What to count: the values together, or each by itself where `by` names the sensitive column."""
+        whole = self._target(values)
+        if self.sensitive not in by:
+            return [(None, whole)]
+        every = np.eye(len(self.values))
+        return [(self.values[code], every[code]) for code in np.flatnonzero(whole).tolist()]
+
+    def _target(self, values: Words | None) -> Vector:
+        labels = np.array(self.values)
+        if values is None:
+            return np.ones(len(labels))
+        chosen: set[str] = set()
+        for value in _listed(values):
+            chosen |= self._labels(value)
+        return np.isin(labels, sorted(chosen)).astype(np.float64)
+
+    def _labels(self, value: str) -> set[str]:
+        """The labels that a value names: itself, all below a node, all that begin so."""
+        beginning = prefix(value)
+        below = self._nodes(self.sensitive).get(value, ((), 0))[0]
+        chosen = {label for label in self.values if label == value or label in below}
+        if beginning is not None:
+            chosen |= {label for label in self.values if label.startswith(beginning)}
+        if not chosen:
+            raise unknown("value", value, self.values)
+        return chosen
+
+    def _nodes(self, column: str) -> dict[str, tuple[Sequence[str], int]]:
+        entries = self.codebook.get("columns", ())
+        nodes: dict[str, tuple[Sequence[str], int]] = {}
+        for entry in entries:
+            if column in (entry.get("name"), entry.get("stands_for")):
+                nodes |= {n: (node["below"], node["size"]) for n, node in (entry.get("nodes") or {}).items()}
+        return nodes
+
+    def _match(self, where: list[str]) -> Match:
+        whole = everybody(self.records)
+        for text in where:
+            condition = parse(text, [*self.columns, self.sensitive])
+            if condition.column == self.sensitive:
+                raise PolicyError(f"'{self.sensitive}' is hidden.", hint="Ask for its values: values=..., or --value.")
+            whole &= match(condition, self.shape.table.column(condition.column), self._nodes(condition.column))
+        return whole
+
+    def _by(self, names: list[str]) -> tuple[Any, list[tuple[Any, ...]]]:
+        """Group of each record, and the cells of each group."""
+        for name in names:
+            if name not in self.columns:
+                raise unknown_column(name, [*self.columns, self.sensitive])
+        if not names:
+            return np.zeros(self.records, dtype=np.int64), [()]
+        return numbers([self.shape.table.column(name) for name in names])
+
+    def _strata(self) -> list[str]:
+        """Columns with few cells first, as long as the strata stay full."""
+        table = self.shape.table
+        sizes = sorted((pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _OWN)
+        names: list[str] = []
+        room = max(self.records / _STRATUM, 1)
+        for size, name in sizes:
+            if size <= room:
+                names.append(name)
+                room /= max(size, 1)
+        return names
+
+    def _windows(self, every: int | str, time: str | None) -> tuple[str, Any, list[str]]:
+        table = self.shape.table
+        if isinstance(every, int) or str(every).isdecimal():
+            known = "seq" in table.column_names
+            position = table.column("seq").to_numpy().astype(np.int64) if known else np.arange(self.records)
+            return ("from", *by_records(position, int(every)))
+        name = time or moments_in(table, list(self.columns))
+        if name is None or name not in self.columns:
+            raise (
+                unknown_column(time, self.columns)
+                if time
+                else PolicyError(
+                    "No column holds moments of time.", hint="Name one with time=, or write a number of records."
+                )
+            )
+        return (name, *by_time(table.column(name), str(every), name))
+
+    def _in_words(self, what: str, values: Words | None, where: list[str], by: list[str], interval: float) -> str:
+        asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_listed(values))}"
+        parts = [f"{what.capitalize()} of {asked}", *(["where " + " and ".join(where)] if where else [])]
+        parts += [f"by {', '.join(by)}"] if by else []
+        kind = "bounds" if self.parts.shape in ("generalised", "m-distinct") else f"{interval:.0%} interval"
+        return f"{', '.join(parts)} ({kind})"
+
+
+@dataclass(frozen=True, repr=False)
+class _Piece:
+    """Records that are counted at once: how far each belongs here, its group, and the groups' cells."""
+
+    match: Match
+    groups: Any
+    cells: list[tuple[Any, ...]]
+
+
+def _listed(words: Words) -> list[str]:
+    return [words] if isinstance(words, str) else [str(word) for word in words]
+
+
+def _check_level(interval: float) -> None:
+    if not 0 < interval < 1:
+        raise PolicyError("The level of an interval lies between 0 and 1.", hint="Write .95.")
+
+
+def _only(groups: Any, cells: list[tuple[Any, ...]], match: Match) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Without the groups that no record of the question can belong to."""
+    some = np.bincount(groups[match.perhaps], minlength=len(cells)) > 0
+    if len(cells) <= 1 or some.all():
+        return groups, cells
+    place = np.cumsum(some) - 1
+    return np.where(some[groups], place[groups], 0), [cell for cell, used in zip(cells, some, strict=True) if used]
+
+
+def _shares(counts: Counts, match: Match, groups: Any) -> Counts:
+    """Counts over the records that fulfil the conditions; where those are open, in the worst case."""
+    size = len(counts.estimate)
+    point, least, most = (
+        np.maximum(np.bincount(groups, part, minlength=size), 1e-12)
+        for part in (match.share, match.sure.astype(float), match.perhaps.astype(float))
+    )
+    ends = [np.clip(end, 0, 1) for end in (counts.low / most, counts.high / least)]
+    return Counts(np.clip(counts.estimate / point, *ends), counts.variance / point**2, ends[0], ends[1], counts.records)
+
+
+def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:
+    columns: dict[str, Any] = {name: pa.array(list(cells)) for name, cells in names.items()}
+    figures = {"estimate": np.clip(counts.estimate, counts.low, counts.high), "low": counts.low, "high": counts.high}
+    return pa.table(columns | {name: pa.array(np.asarray(part, dtype=np.float64)) for name, part in figures.items()})
+
+
+def _library(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConnectorError(f"This needs {name}.", hint=f"pip install {name}") from None

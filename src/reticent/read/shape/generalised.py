@@ -1,0 +1,78 @@
+"""Generalised tables and CASTLE records: exact values beside coarse fields; and groups of a series with counterfeits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.read.estimate import generalised, series
+from reticent.read.shape.labels import codes, domain
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.read.estimate.veil import Counts
+    from reticent.read.question import Question
+
+    Codes = npt.NDArray[np.int64]
+    Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Generalised:
+    """A table with one sensitive column whose values are exact.
+
+    Attributes:
+        table: the records.
+        sensitive: name of the column.
+        missing: records that were suppressed or held back.
+        fakes: per group of the column `group`, how many of its lines are counterfeit; None where there are no groups.
+    """
+
+    table: pa.Table
+    sensitive: str
+    missing: int = 0
+    fakes: dict[int, int] | None = field(default=None)
+
+    def __repr__(self) -> str:
+        return f"Generalised({self.table.num_rows} records)"
+
+    @cached_property
+    def domain(self) -> tuple[str, ...]:
+        """The values that occur."""
+        return domain(self.table.column(self.sensitive))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Bounds, not intervals; and who is missing."""
+        words = "Low and high are bounds that hold in the worst case; the estimate spreads each coarse cell evenly."
+        extra = f"{self.missing:,} records were left out of the release; the upper bound includes them."
+        return (words, extra) if self.missing else (words,)
+
+    @cached_property
+    def _values(self) -> Codes:
+        return codes(self.table.column(self.sensitive), self.domain)
+
+    def counts(self, question: Question) -> Counts:
+        """Worst-case bounds, and the overlap as the estimate."""
+        if self.fakes is None:
+            return generalised.counts(self._values, question, missing=self.missing)
+        labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
+        fakes = np.array([self.fakes.get(int(label), 0) for label in labels])
+        return series.counts(self._values, groups.reshape(-1), fakes, question, missing=self.missing)
+
+    def scores(self, target: Vector) -> Vector:
+        """The target of each record's value: it is known."""
+        return np.asarray(np.append(target, 0.0)[self._values])
+
+    def shares(self, target: Vector) -> Vector:
+        """The same: the value is known."""
+        return self.scores(target)
+
+    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:  # noqa: ARG002 - the shape's contract
+        """The values are known: every draw is the same."""
+        return [self._values] * draws

@@ -1,0 +1,112 @@
+"""Anatomy and delay-free groups: exact fields, and per group the values that stand in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.errors import DataError
+from reticent.read.draws import grouped_values
+from reticent.read.estimate.groups import Groups
+from reticent.read.question import between
+from reticent.read.shape.labels import codes, domain, text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.read.estimate.veil import Counts
+    from reticent.read.question import Question
+
+    Codes = npt.NDArray[np.int64]
+    Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Grouped:
+    """Records with their group, and the table of groups.
+
+    Attributes:
+        table: the records, with a column `group`.
+        listed: the columns group, value and count.
+        missing: records that were suppressed or held back.
+    """
+
+    table: pa.Table
+    listed: pa.Table
+    missing: int = 0
+
+    def __repr__(self) -> str:
+        return f"Grouped({self.table.num_rows} records)"
+
+    @cached_property
+    def domain(self) -> tuple[str, ...]:
+        """The values that the groups list."""
+        return domain(self.listed.column("value"))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the inversion rests on, where it is not exact."""
+        words = []
+        if self.groups.records is not None:
+            words.append(
+                "Some groups list values that no record has; each is taken to be filled with the same probability."
+            )
+        if self.missing:
+            words.append(f"{self.missing:,} records were left out of the release and are not counted.")
+        return tuple(words)
+
+    @cached_property
+    def _numbers(self) -> tuple[Codes, Codes]:
+        """Group of each record and of each listed line, as numbers from 0."""
+        names = pa.chunked_array([text(self.listed.column("group"))])
+        order = domain(names)
+        mine = codes(self.table.column("group"), order)
+        if (mine < 0).any():
+            raise DataError(
+                f"{int((mine < 0).sum())} records name a group that the release does not list.",
+                hint="Take the release again: its tables do not belong together.",
+            )
+        return mine, codes(names, order)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The published groups as arrays."""
+        mine, lines = self._numbers
+        counts = self.listed.column("count").to_numpy().astype(np.int64)
+        records = np.bincount(mine, minlength=int(lines.max(initial=-1)) + 1)
+        same = np.array_equal(records, np.bincount(lines, counts))
+        values = codes(self.listed.column("value"), self.domain)
+        return Groups(len(self.domain), lines, values, counts, None if same else records)
+
+    def counts(self, question: Question) -> Counts:
+        """The inversion; where cells are coarse, between those that surely match and those that may."""
+        perhaps = self._counts(question, question.match.perhaps)
+        if question.match.exact:
+            return perhaps
+        point = question.sums(question.match.share * self.scores(question.target))
+        return between(point, self._counts(question, question.match.sure), perhaps)
+
+    def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
+        at = np.flatnonzero(flags)
+        region = self._numbers[0][at]
+        return self.groups.counts_by(
+            region, question.groups[at], question.target, size=question.size, level=question.level
+        )
+
+    def scores(self, target: Vector) -> Vector:
+        """What each record adds to an estimate."""
+        return np.asarray(self.groups.scores(target)[self._numbers[0]])
+
+    def shares(self, target: Vector) -> Vector:
+        """Share of the target in the record's group."""
+        groups = self.groups
+        mine = np.bincount(groups.groups, groups.counts * target[groups.values])
+        return np.asarray((mine / np.bincount(groups.groups, groups.counts))[self._numbers[0]])
+
+    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+        """The values of each group, dealt out to its records."""
+        return grouped_values(self.groups, self._numbers[0], strata, draws, rng)

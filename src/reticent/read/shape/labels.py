@@ -1,0 +1,74 @@
+"""Columns as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.int64]
+
+MISSING = "(missing)"
+
+
+def text(column: pa.ChunkedArray) -> pa.Array:
+    """A column as text in one piece."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
+    return whole if pa.types.is_string(whole.type) else whole.cast(pa.string())
+
+
+def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Codes:
+    """Position of each cell in the domain; -1 for others. What is missing is looked for under its label."""
+    cells = pc.fill_null(text(column), MISSING)
+    places = pc.fill_null(pc.index_in(cells, pa.array(domain, pa.string())), -1)
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
+    """The distinct cells of a column, sorted."""
+    cells = pc.unique(pc.fill_null(text(column), MISSING)).to_pylist()
+    return tuple(sorted(cells))
+
+
+def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Codes, list[tuple[Any, ...]]]:
+    """Number of each record's combination of cells, and the combinations."""
+    if not columns:
+        return np.zeros(0, dtype=np.int64), [()]
+    parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
+    parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
+    flat, size = np.zeros(len(parts[0]), dtype=np.int64), 1
+    for part in parts:
+        flat = flat * max(len(part.dictionary), 1) + part.indices.to_numpy()
+        size *= max(len(part.dictionary), 1)
+    used, at = np.unique(flat, return_inverse=True)
+    cells = []
+    for code in used.tolist():
+        rest, labels = code, []
+        for part in reversed(parts):
+            rest, place = divmod(rest, max(len(part.dictionary), 1))
+            labels.append(part.dictionary[place].as_py())
+        cells.append(tuple(reversed(labels)))
+    return _sorted(at.reshape(-1), cells)
+
+
+def _sorted(at: Codes, cells: list[tuple[Any, ...]]) -> tuple[Codes, list[tuple[Any, ...]]]:
+    order = sorted(range(len(cells)), key=lambda number: [_key(cell) for cell in cells[number]])
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place[at], [cells[number] for number in order]
+
+
+def _key(cell: Any) -> tuple[int, float, str]:
+    """Numbers and intervals by their beginning, then words."""
+    from reticent.read.cells import date_extent, number_extent
+
+    extent = None if cell is None else number_extent(cell) or date_extent(cell)
+    return (1, 0.0, str(cell)) if extent is None else (0, extent.low, str(cell))

@@ -1,0 +1,169 @@
+"""Veiled records: a set of candidates each, and `veil.json` that says how sets come about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.errors import DataError, PolicyError
+from reticent.read.draws import veiled_values
+from reticent.read.estimate.channel import ONE
+from reticent.read.estimate.veil import Records, Veil, counts, scores
+from reticent.read.question import between
+from reticent.read.shape.kernel import step_of
+from reticent.read.shape.labels import codes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.read.estimate.veil import Counts
+    from reticent.read.question import Question
+
+    Codes = npt.NDArray[np.int64]
+    Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Veiled:
+    """Records with their candidates.
+
+    Attributes:
+        table: the records: fields, `row`, `event`, perhaps `person`, and `candidates`.
+        document: what `veil.json` says.
+        candidates: names of the columns of candidates.
+        correction: later events are corrections, which never stay.
+    """
+
+    table: pa.Table
+    document: Mapping[str, Any]
+    candidates: tuple[str, ...]
+    correction: bool = False
+
+    def __repr__(self) -> str:
+        return f"Veiled({self.table.num_rows} records, {len(self.domain)} values)"
+
+    @cached_property
+    def domain(self) -> tuple[str, ...]:
+        """The values that can be offered."""
+        return tuple(str(label) for label in self.document["domain"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which records an answer rests on, where not on all."""
+        left = self.table.num_rows - int(self._used.sum())
+        if not left:
+            return ()
+        return (f"{left:,} later events are not counted: without the person's first set only first sights can be.",)
+
+    @cached_property
+    def veil(self) -> Veil:
+        """What the release publishes of its veil."""
+        document, rows = self.document, np.asarray(self.document["stretches"], dtype=np.uint64)
+        if int(document.get("one", ONE)) != ONE:
+            raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
+        eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
+        size = np.bincount(self._rows, minlength=len(rows))
+        noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
+        orders = np.asarray(document["orders"], dtype=np.int64)
+        return Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0))
+
+    @cached_property
+    def _rows(self) -> Codes:
+        return np.asarray(self.table.column("row").to_numpy(), dtype=np.int64)
+
+    @cached_property
+    def _events(self) -> Codes:
+        return np.asarray(self.table.column("event").to_numpy(), dtype=np.int64)
+
+    @cached_property
+    def _sets(self) -> Codes:
+        sets = np.stack([codes(self.table.column(name), self.domain) for name in self.candidates], axis=1)
+        if (sets < 0).any():
+            raise DataError(
+                f"{int((sets < 0).any(axis=1).sum())} records have candidates that the veil's domain does not list.",
+                hint="Take the release again: its files do not belong together.",
+            )
+        return sets
+
+    @cached_property
+    def _persons(self) -> Codes | None:
+        if "person" not in self.table.column_names:
+            return None
+        _, persons = np.unique(self.table.column("person").to_numpy(zero_copy_only=False), return_inverse=True)
+        return persons.reshape(-1).astype(np.int64)
+
+    @cached_property
+    def _first(self) -> Codes:
+        """Record of the same person's first event; -1 where it is not here."""
+        first = np.where(self._events == 0, np.arange(len(self._events)), -1)
+        if self._persons is None or not (self._events > 0).any():
+            return first
+        sight = np.full(int(self._persons.max(initial=-1)) + 1, -1)
+        at = np.flatnonzero(self._events == 0)
+        sight[self._persons[at]] = at
+        return np.where(self._events == 0, first, sight[self._persons])
+
+    @cached_property
+    def _used(self) -> npt.NDArray[np.bool_]:
+        """Records that can be counted: first sights, and later events whose person's first set and kernel are known."""
+        return np.asarray((self._events == 0) | ((self._first >= 0) & (self._step is not None)))
+
+    @cached_property
+    def _step(self) -> Any:
+        return step_of(self.document.get("kernel"), self.veil.shares, correction=self.correction)
+
+    def counts(self, question: Question) -> Counts:
+        """HT2; where cells are coarse, between those that surely match and those that may."""
+        perhaps = self._counts(question, question.match.perhaps)
+        if question.match.exact:
+            return perhaps
+        point = question.sums(question.match.share * self.scores(question.target))
+        return between(point, self._counts(question, question.match.sure), perhaps)
+
+    def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
+        at = np.flatnonzero(flags & self._used)
+        records = replace(self._records(at), groups=question.groups[at])
+        return counts(self.veil, records, question.target, groups=question.size, level=question.level, step=self._step)
+
+    def _records(self, at: Codes) -> Records:
+        persons = None if self._persons is None else self._persons[at]
+        later = bool(self._events[at].any())
+        return Records(
+            self._rows[at],
+            self._sets[at],
+            persons=persons,
+            events=self._events[at] if later else None,
+            first=self._sets[self._first[at]] if later else None,
+        )
+
+    def scores(self, target: Vector) -> Vector:
+        """What each record adds to an estimate; nothing where it cannot be counted."""
+        at, out = np.flatnonzero(self._used), np.zeros(len(self._used))
+        each = scores(self.veil, self._records(at), target, step=self._step)
+        out[at] = each.value - self.veil.eta[self._rows[at]] * each.unseen
+        return out
+
+    def shares(self, target: Vector) -> Vector:
+        """Share of the target among the candidates."""
+        return np.asarray(target[self._sets].mean(axis=1) * self._used)
+
+    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+        """Values drawn from what the candidates and the records of the same stratum say."""
+        if self._events.any():
+            raise PolicyError(
+                "Completed data sets are drawn from first events only.", hint='Ask for them with where="event=0".'
+            )
+        return veiled_values(self.veil, self._rows, self._sets, strata, draws, rng)
+
+
+def _noise(epsilon: float | None) -> float:
+    """Variance of a count with two-sided geometric noise of scale 2 / epsilon."""
+    if not epsilon:
+        return 0.0
+    q = float(np.exp(-epsilon / 2))
+    return 2 * q / (1 - q) ** 2

@@ -1,0 +1,258 @@
+"""Conditions on published columns: `age>=60`, `sex=F`, `age in 40..59`, `ward in surgery, birth`.
+
+A condition is read by a small grammar and never run as code. Over a cell that is exact it is true or false; over a
+generalised cell it is true for a share of what the cell stands for, and at least or at most so many records fulfil it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.errors import PolicyError
+from reticent.read.cells import ANY, Extent, date_extent, members, number_extent, overlap, prefix
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Vector = npt.NDArray[np.float64]
+    Flags = npt.NDArray[np.bool_]
+
+_OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
+_HINT = 'Write a column, then one of = != < <= > >= or in: "age>=60", "sex=F", "age in 40..59", "ward in a, b".'
+Nodes = Mapping[str, tuple[Sequence[str], int]]
+"""Node of a hierarchy -> the published values below it, and how many there are in all."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition: `column` `operator` `values`; the operator is one of = != < <= > >= .. (from the first to the second)."""
+
+    column: str
+    operator: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Match:
+    """Per record: the share of its cell that fulfils the conditions, and whether it does for sure, or perhaps."""
+
+    share: Vector
+    sure: Flags
+    perhaps: Flags
+
+    def __repr__(self) -> str:
+        return f"Match({len(self.share)} records, {int(self.sure.sum())} for sure, {int(self.perhaps.sum())} perhaps)"
+
+    @property
+    def exact(self) -> bool:
+        """No cell leaves anything open."""
+        return bool((self.sure == self.perhaps).all())
+
+    def __and__(self, other: Match) -> Match:
+        return Match(self.share * other.share, self.sure & other.sure, self.perhaps & other.perhaps)
+
+
+def everybody(size: int) -> Match:
+    """No condition at all."""
+    flags = np.ones(size, dtype=bool)
+    return Match(np.ones(size), flags, flags)
+
+
+def parse(text: str, columns: Sequence[str]) -> Condition:
+    """Reads a condition over these columns.
+
+    Example:
+        >>> parse("age in 40..59", ["age", "sex"])
+        Condition(column='age', operator='..', values=('40', '59'))
+        >>> parse("sex = F", ["age", "sex"])
+        Condition(column='sex', operator='=', values=('F',))
+    """
+    column, rest = _column(text, columns)
+    operator = _OPERATOR.match(rest)
+    if operator is None:
+        raise PolicyError("A condition has no operator.", hint=_HINT)
+    sign = " ".join((operator[1] or operator[2]).lower().split())
+    literal = rest[operator.end() :].strip()
+    if not literal:
+        raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
+    return _condition(column, "=" if sign == "==" else sign, literal)
+
+
+def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
+    """The column at the beginning: the longest name that an operator follows, since names may contain blanks."""
+    text = text.strip()
+    for name in sorted(columns, key=len, reverse=True):
+        if text.startswith(name) and _OPERATOR.match(text[len(name) :]):
+            return name, text[len(name) :]
+    operator = _OPERATOR.search(text)
+    if operator is None or not operator.start():
+        raise PolicyError("A condition could not be read.", hint=_HINT)
+    raise unknown_column(text[: operator.start()].strip(), columns)
+
+
+def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
+    """Says which column was probably meant."""
+    return unknown("column", name, columns)
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> PolicyError:
+    """Says that something is not in the release, and what was probably meant."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    few = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+    hint = f"Did you mean '{near[0]}'?" if near else f"It has: {few}."
+    return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
+
+
+def _condition(column: str, sign: str, literal: str) -> Condition:
+    if sign in ("in", "not in"):
+        ends = [end.strip() for end in literal.split("..")]
+        if len(ends) == 2 and all(ends) and sign == "in":
+            return Condition(column, "..", (ends[0], ends[1]))
+        inner = members(literal) or [part.strip() for part in literal.split(",")]
+        values = tuple(_unquoted(part) for part in inner if part)
+        if not values:
+            raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
+        return Condition(column, "=" if sign == "in" else "!=", values)
+    return Condition(column, sign, (_unquoted(literal),))
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes | None = None) -> Match:
+    """A condition over all cells of a column; each distinct cell is looked at once."""
+    cells = cells.cast(pa.string()) if pa.types.is_null(cells.type) else cells
+    column = pc.dictionary_encode(cells)
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    labels = column.dictionary.to_pylist()
+    codes = column.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
+    test = _Test(condition, nodes or {}, labels)
+    table = [test(label) for label in labels]
+    usual = _usual(table, np.bincount(codes, minlength=len(labels) + 1)[:-1])
+    share = np.array([*(usual if part is None else part for part, _, _ in table), 0.0], dtype=np.float64)
+    sure = np.array([*(flag for _, flag, _ in table), False], dtype=bool)
+    perhaps = np.array([*(flag for _, _, flag in table), False], dtype=bool)
+    return Match(share[codes], sure[codes], perhaps[codes])
+
+
+def _usual(table: list[tuple[float | None, bool, bool]], counts: npt.NDArray[np.int64]) -> float:
+    """What cells that say nothing are taken for: the mean of the others."""
+    known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
+    total = sum(count for _, count in known)
+    return sum(share * count for share, count in known) / total if total else 0.5
+
+
+class _Test:
+    """A condition as a function of one cell: share of it that fulfils the condition (None: unknown), surely, perhaps."""
+
+    def __init__(self, condition: Condition, nodes: Nodes, labels: list[Any]) -> None:
+        self._condition, self._nodes = condition, nodes
+        self._known = {str(label) for label in labels} | {value for below, _ in nodes.values() for value in below}
+        self._extent_of = _scale(condition, labels)
+        self._ranges = None if self._extent_of is None else [self._range(self._extent_of)]
+        if condition.operator in ("=", "!=") and self._extent_of is not None:
+            self._ranges = [extent for value in condition.values if (extent := self._extent_of(value)) is not None]
+
+    def __call__(self, cell: Any) -> tuple[float | None, bool, bool]:
+        if str(cell) == ANY:
+            return None, False, True
+        answer = self._labels(str(cell)) if self._extent_of is None else self._numbers(cell)
+        if self._condition.operator != "!=":
+            return answer
+        share, sure, perhaps = answer
+        return None if share is None else 1 - share, not perhaps, not sure
+
+    def _numbers(self, cell: Any) -> tuple[float | None, bool, bool]:
+        assert self._extent_of is not None  # noqa: S101 - asked by the caller
+        extent = self._extent_of(cell)
+        if extent is None:
+            return 0.0, False, False
+        parts = [overlap(extent, asked) for asked in self._ranges or ()]
+        share = min(1.0, sum(part for part, _, _ in parts))
+        return share, any(sure for _, sure, _ in parts) or share >= 1, any(perhaps for _, _, perhaps in parts)
+
+    def _labels(self, cell: str) -> tuple[float | None, bool, bool]:
+        asked = self._condition.values
+        if cell in asked:
+            return 1.0, True, True
+        below = members(cell)
+        if below or cell in self._nodes:
+            return self._several(*((below, len(below)) if below else self._nodes[cell]))
+        beginning = prefix(cell)
+        if beginning is not None:
+            return _prefixes(beginning, cell, asked)
+        sure = self._is(cell)
+        return float(sure), sure, sure
+
+    def _several(self, below: Sequence[str], size: int) -> tuple[float | None, bool, bool]:
+        """A cell that stands for one of several values, of which `below` are known by name."""
+        hits = sum(self._is(value) for value in below)
+        strangers = [value for value in self._condition.values if value not in self._known]
+        hidden = min(len(strangers), size - len(below))
+        return (hits + hidden) / max(size, 1), hits == size, hits + hidden > 0
+
+    def _is(self, value: str) -> bool:
+        asked = self._condition.values
+        return any(value == one or _under(value, one) or value in self._nodes.get(one, ((), 0))[0] for one in asked)
+
+    def _range(self, extent_of: Any) -> Extent:
+        operator, values = self._condition.operator, self._condition.values
+        first, last = extent_of(values[0]), extent_of(values[-1])
+        return {
+            ">=": Extent(first.low, math.inf),
+            ">": Extent(first.high, math.inf, open_low=True),
+            "<=": Extent(-math.inf, first.high),
+            "<": Extent(-math.inf, first.low, closed=False),
+        }.get(operator, Extent(first.low, last.high))
+
+
+def _under(cell: str, pattern: str) -> bool:
+    """Whether an exact cell is under a prefix that was asked for, such as `12*`."""
+    beginning = prefix(pattern)
+    return beginning is not None and cell.startswith(beginning)
+
+
+def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
+    """A cut code such as `12***`: each unknown digit is taken for one of ten."""
+    share, sure = 0.0, False
+    for value in asked:
+        known = prefix(value)
+        wanted = value if known is None else known
+        if known is not None and beginning.startswith(wanted):
+            return 1.0, True, True
+        if wanted.startswith(beginning) and (known is not None or len(value) == len(cell)):
+            share += 10.0 ** -(len(wanted) - len(beginning))
+    return min(share, 1.0), sure, share > 0
+
+
+def _scale(condition: Condition, labels: list[Any]) -> Any:
+    """How cells and values are laid on a line: as numbers, as days, or not at all."""
+    cells = [label for label in labels if str(label) != ANY]
+    for scale in (date_extent, number_extent) if _dated(cells) else (number_extent, date_extent):
+        if all(scale(value) is not None for value in condition.values) and _most(scale, cells):
+            return scale
+    if condition.operator in ("=", "!="):
+        return None
+    raise PolicyError(
+        f"Column '{condition.column}' and the value asked for are not both numbers, or both dates.",
+        hint="Numbers are written as 60, dates as 2025-03-31, 2025-03, 2025-Q1 or 2025; names take = and in only.",
+    )
+
+
+def _dated(cells: list[Any]) -> bool:
+    return any(not isinstance(cell, int | float) and "-" in str(cell)[1:] and date_extent(cell) for cell in cells[:50])
+
+
+def _most(scale: Any, cells: list[Any]) -> bool:
+    """Half of the cells at least: a word for what is missing may stand among them."""
+    return 2 * sum(scale(cell) is not None for cell in cells) >= len(cells)

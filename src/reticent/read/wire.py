@@ -1,0 +1,103 @@
+"""Streams as they stand on the wire: one JSON object per line, groups before their tuples, or records that stand alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from reticent.errors import DataError
+from reticent.read.load import Parts, codebook_beside
+
+OWN = ("seq", "row", "event", "person")
+
+
+def from_wire(path: Path) -> Parts:
+    """A stream's file, with the codebook beside it or in its first line."""
+    with path.open(encoding="utf-8") as lines:
+        return from_lines(lines, codebook_beside(path))
+
+
+def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
+    """The lines of a stream as tables."""
+    groups: list[tuple[str, Any, int]] = []
+    rows: list[dict[str, Any]] = []
+    book = dict(codebook)
+    for item in items(lines):
+        kind = item.get("type")
+        if kind == "codebook":
+            book = {**item, **book}
+        elif kind == "group":
+            groups += [(item["group"], value, count) for value, count in item["candidates"]]
+        elif kind in ("tuple", "record"):
+            rows.append(flat(item))
+    if not rows:
+        raise DataError("The stream has no records.", hint="Give the file that `reticent stream --to` wrote.")
+    data = table_of(rows, book)
+    if groups:
+        listed = {
+            "group": [g for g, _, _ in groups],
+            "value": [v for _, v, _ in groups],
+            "count": [n for _, _, n in groups],
+        }
+        return Parts("anatomy", "stream", {"qit": data, "st": pa.table(listed)}, codebook=book)
+    shape = "veil" if "veil" in book else "generalised"
+    return Parts(shape, "stream", {"data": data}, book.get("veil"), _named(book))
+
+
+def items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Each line as an object."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except ValueError:
+            item = None
+        if not isinstance(item, dict):
+            raise DataError(f"Line {number} of the stream is not a JSON object.", hint="Is it cut off? Take it again.")
+        yield item
+
+
+def flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    """One record as cells by column name."""
+    cells = {name: item[name] for name in (*OWN, "group") if name in item}
+    cells |= item.get("qi", {}) | item.get("plain", {})
+    if "sensitive" in item:
+        cells["sensitive"] = item["sensitive"]
+    for slot, value in enumerate(item.get("candidates", ()), 1):
+        cells[f"candidate {slot}"] = value
+    return cells
+
+
+def table_of(rows: list[dict[str, Any]], codebook: Mapping[str, Any]) -> pa.Table:
+    """Records as a table; candidates are called after the sensitive column."""
+    veil = codebook.get("veil") or {}
+    names = dict.fromkeys(name for row in rows[:1000] for name in row)
+    columns = {}
+    for name in names:
+        shown = f"{veil.get('sensitive', 'sensitive')}_{name.split()[1]}" if name.startswith("candidate ") else name
+        columns[shown] = _labelled(_column([row.get(name) for row in rows]), shown != name, veil)
+    return pa.table(columns)
+
+
+def _labelled(column: pa.Array, candidate: bool, veil: Mapping[str, Any]) -> pa.Array:  # noqa: FBT001
+    """Candidates may be codes of the domain, where that saves space."""
+    if candidate and pa.types.is_integer(column.type):
+        return pa.array([str(label) for label in veil.get("domain", ())], pa.string()).take(column)
+    return column
+
+
+def _column(cells: list[Any]) -> pa.Array:
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers beside intervals
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+
+
+def _named(codebook: Mapping[str, Any]) -> Mapping[str, Any]:
+    """CASTLE's records call the value `sensitive`, whatever the column was called."""
+    return codebook if "veil" in codebook else {**codebook, "sensitive": "sensitive"}

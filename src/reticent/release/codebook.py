@@ -1,0 +1,153 @@
+"""The codebook of a release: what its columns are, how to read them, what may be concluded. Made from what is published, and the policy.
+
+Guarantee: nothing stands in it but names, roles and settings of the policy, counts that the manifest has as well, and labels that are
+published in the tables beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.policy.codes import icd10_labels, prefix_labels
+from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.release.types import type_name
+from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.policy.spec import Column, HierarchySpec
+    from reticent.release.release import Release
+
+FORMAT = 1
+NAME = "codebook"
+_OWN = {
+    "group": "number of the group that a record stands in",
+    "count": "how often the value stands in the group",
+    "row": "row of the prior that the record falls into; veil.json lists them",
+    "event": "the person's events before this one",
+    "person": "pseudonym of the person in this publication",
+}
+_ANY = "*"
+
+
+def with_codebook(release: Release, policy: Policy) -> Release:
+    """The release with its codebook among the documents."""
+    return replace(release, documents={**release.documents, NAME: codebook(release, policy)})
+
+
+def codebook(release: Release, policy: Policy) -> dict[str, Any]:
+    """All that a recipient needs to know of a release, as plain values."""
+    sensitive = next(iter(policy.sensitive), None)
+    return {
+        "format": FORMAT,
+        "kind": release.kind,
+        "shape": release.shape,
+        "method": release.method,
+        "sensitive": sensitive,
+        "columns": [
+            column
+            for table in release.tables
+            for column in _columns(table, release.tables[table], policy, sensitive, release.shape)
+        ],
+        "records": dict(vars(release.counts)),
+        "guarantee": {
+            "claims": dict(release.guarantee.claims),
+            "words": claims_in_words(release.guarantee.claims),
+            "against": release.guarantee.against,
+            "not_covered": list(release.guarantee.not_covered),
+        },
+        "reading": list(HOW_TO_READ[release.shape]),
+        "may_be_concluded": list(MAY[release.shape]),
+        "may_not_be_concluded": list(MAY_NOT),
+        "cite": f"A {release.kind} released by the method {release.method} of Reticent, policy {release.policy_hash[:12]}.",
+    }
+
+
+def _columns(table: str, data: pa.Table, policy: Policy, sensitive: str | None, shape: str) -> list[dict[str, Any]]:
+    """Name, role and type of every column of a table; its hierarchy where the policy names one."""
+    out = []
+    for name in data.column_names:
+        origin = _origin(table, name, policy, sensitive, shape)
+        entry: dict[str, Any] = {"table": table, "name": name, "role": _role(origin, name, policy)}
+        if origin is not None and origin != name:
+            entry["stands_for"] = origin
+        if origin is None:
+            entry["meaning"] = _OWN.get(name, "")
+        entry |= _cells(data.column(name), policy.columns.get(origin) if origin else None, policy)
+        out.append(entry)
+    return out
+
+
+def _origin(table: str, name: str, policy: Policy, sensitive: str | None, shape: str) -> str | None:
+    """The policy's column that a published one stands for; None for those that Reticent adds."""
+    if table == "st":
+        return sensitive if name == "value" else None
+    if name in policy.columns:
+        return name
+    head, _, slot = name.rpartition("_")
+    return head if shape == "veil" and slot.isdecimal() and head == sensitive else None
+
+
+def _role(origin: str | None, name: str, policy: Policy) -> str:
+    if origin is None:
+        return "added"
+    return "candidate" if name not in (origin, "value") else policy.columns[origin].role
+
+
+def _cells(column: pa.ChunkedArray, spec: Column | None, policy: Policy) -> dict[str, Any]:
+    hierarchy = spec.hierarchy if spec is not None else None
+    labels = _labels(column)
+    entry: dict[str, Any] = {"type": type_name(column, coded=_coded(hierarchy)), "missing": column.null_count}
+    if hierarchy is not None:
+        entry["hierarchy"] = hierarchy.kind
+        entry["nodes"] = _nodes(labels, hierarchy, policy)
+    if spec is not None and spec.level:
+        entry["level"] = spec.level
+    return entry
+
+
+def _coded(hierarchy: HierarchySpec | None) -> bool:
+    """Codes are text, also where they are made of digits."""
+    return hierarchy is not None and hierarchy.kind not in ("intervals", "dates")
+
+
+def _labels(column: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_nested(column.type):
+        return []
+    return [str(label) for label in pc.unique(column).to_pylist() if label is not None]
+
+
+def _nodes(labels: Sequence[str], hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:
+    """Node of the hierarchy -> the published labels below it, and how many values it stands for in all where that is known."""
+    if hierarchy.kind not in ("file", "tree", "icd10"):
+        return {}
+    tree = _tree(hierarchy, policy)
+    below: dict[str, list[str]] = {}
+    for label in labels:
+        for node in _above(label, hierarchy, tree):
+            below.setdefault(node, []).append(label)
+    sizes = {node: size for level in tree.counts for node, size in level.items()} if tree else {}
+    names = {*below, *(label for label in labels if label in sizes)} - {_ANY}
+    return {
+        node: {"below": sorted(below.get(node, [])), "size": sizes.get(node, len(below.get(node, [])))}
+        for node in sorted(names)
+    }
+
+
+def _tree(hierarchy: HierarchySpec, policy: Policy) -> Tree | None:
+    if hierarchy.kind == "file":
+        return read_tree(policy.path(str(hierarchy.file)), column="")
+    return tree_from_dict(hierarchy.tree or {}, column="") if hierarchy.kind == "tree" else None
+
+
+def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
+    """The nodes above a label, as far as it is a leaf."""
+    if tree is not None:
+        return list(tree.path(label) or ())
+    levels = icd10_labels([label], hierarchy) if hierarchy.kind == "icd10" else prefix_labels([label], hierarchy)
+    return [node for (node,) in levels if node is not None and node != label]

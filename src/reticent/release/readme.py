@@ -1,0 +1,41 @@
+"""`README.txt` of a release: the codebook as a page of plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NAME = "README.txt"
+_WIDTH = 100
+
+
+def readme(codebook: Mapping[str, Any]) -> str:
+    """The page."""
+    guarantee, records = codebook["guarantee"], codebook["records"]
+    parts = [
+        f"A release of a {codebook['kind']}, made by the method {codebook['method']}",
+        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} held back.",
+        _section("How to read it", codebook["reading"]),
+        _section("Columns", [_column(entry) for entry in codebook["columns"]]),
+        _section("What is promised", [*guarantee["words"], f"against {guarantee['against']}"]),
+        _section("What is not covered", guarantee["not_covered"]),
+        _section("What may be concluded", codebook["may_be_concluded"]),
+        _section("What may not be concluded", codebook["may_not_be_concluded"]),
+        _section("How to cite it", [codebook["cite"]]),
+        "The same for programs: codebook.json. To ask it: reticent ask FOLDER --value VALUE --where 'age>=60'",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    body = [textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ") for line in lines]
+    return "\n".join([title, "-" * len(title), *body]) if body else ""
+
+
+def _column(entry: Mapping[str, Any]) -> str:
+    words = [f"{entry['table']}: {entry['name']} ({entry['role']}, {entry['type']}"]
+    words += [f", hierarchy {entry['hierarchy']}"] if "hierarchy" in entry else []
+    words += [f", level {entry['level']}"] if "level" in entry else []
+    tail = f" for {entry['stands_for']}" if "stands_for" in entry else ""
+    return "".join(words) + ")" + tail + (f": {entry['meaning']}" if entry.get("meaning") else "")

@@ -1,0 +1,83 @@
+"""Relatives with a common cause: sets of their own give them away together, one veil for the household does not."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent.audit import verify
+from reticent.engine.rng import Rng
+from reticent.engine.series.veil import Veil as Series
+from reticent.engine.veil.house import House
+from reticent.errors import PolicyError
+from reticent.policy import Policy
+from reticent.publication import table
+
+L, SIZE, RELATIVES, HOMES = 4, 20, 5, 400
+NAMES = np.array([f"v{code:02}" for code in range(SIZE)])
+
+
+def policy(folder, **prior):
+    (folder / "prior.csv").write_text("value,count\n" + "".join(f"{name},10\n" for name in NAMES))
+    columns = {"id": "identifier", "home": "identifier", "line": "plain", "ill": "sensitive"}
+    return Policy.from_dict(
+        {
+            "version": 1,
+            "person": "id",
+            "columns": columns,
+            "privacy": {"l": L},
+            "prior": {"file": "prior.csv", **prior},
+            "table": {"method": "veil"},
+            "series": {"method": "veil"},
+        },
+        base=folder,
+    )
+
+
+def relatives():
+    """All of a household have the same."""
+    truths = np.random.default_rng(1).integers(SIZE, size=HOMES)
+    home = np.repeat(np.arange(HOMES), RELATIVES)
+    line = np.arange(len(home))
+    rows = {"id": line.astype(str), "home": home.astype(str), "line": line, "ill": NAMES[truths[home]]}
+    return pa.table(rows), truths
+
+
+def common(data):
+    """Per household, how many of its sets offer each value."""
+    codes = {name: code for code, name in enumerate(NAMES)}
+    tally = np.zeros((HOMES, SIZE))
+    for row in data.to_pylist():
+        for code in {codes[row[f"ill_{slot}"]] for slot in range(1, L + 1)}:
+            tally[row["line"] // RELATIVES, code] += 1
+    return tally
+
+
+def right(tally, truths):
+    """How often the value that most sets share is the truth; ties are shared."""
+    best = tally == tally.max(axis=1, keepdims=True)
+    return float((best[np.arange(HOMES), truths] / best.sum(axis=1)).mean())
+
+
+@pytest.mark.parametrize(("prior", "low", "high"), [({}, 0.8, 1.0), ({"unit": "home"}, 0.18, 0.32)])
+def test_relatives_with_a_common_cause(tmp_path, prior, low, high):
+    rows, truths = relatives()
+    rules = policy(tmp_path, **prior)
+    release = table.publish(rows, rules, seed=3).release
+    assert verify(release, rules).holds
+    assert low < right(common(release.tables["data"]), truths) < high
+
+
+def test_a_series_keeps_the_veil_of_the_household(tmp_path):
+    rows, truths = relatives()
+    engine = Series(policy(tmp_path, unit="home"), rng=Rng.from_seed(3))
+    engine.push(rows)
+    (first,) = engine.cut()
+    engine.push(rows.take(pa.array(np.random.default_rng(2).permutation(len(rows))[:1000])))
+    (second,) = engine.cut()
+    assert right(common(first.tables["data"]) + common(second.tables["data"]), truths) < 0.32
+
+
+def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
+    (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
+    with pytest.raises(PolicyError, match="a unit and a kernel"):
+        House.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")

@@ -1,0 +1,32 @@
+"""Every release of every method says which readers it does not hold against."""
+
+import pytest
+from cases import CASES, run
+
+from reticent.release.wording import READERS
+
+VEIL = {
+    "informed": "better informed than the prior",
+    "linked records": "depend on one another",
+    "publications": "published elsewhere",
+    "presence": "presence, return, absence",
+}
+"""The veil holds against insiders, and has words of its own for the others."""
+
+
+def words(case):
+    """What the releases of an engine say; where it published none yet, what the engine says."""
+    releases, engine = run(case, case.table(1, 300), [])
+    spoken = {release.guarantee.not_covered for release in releases} or {engine.guarantee.not_covered}
+    assert len(spoken) == 1
+    return spoken.pop()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES], ids=lambda case: case.name)
+def test_every_method_names_the_readers_it_leaves_open(case):
+    open_to = words(case)
+    if case.method == "veil":
+        assert all(any(part in sentence for sentence in open_to) for part in VEIL.values())
+    else:
+        assert not [name for name, sentence in READERS.items() if sentence not in open_to]
+    assert len(set(open_to)) == len(open_to)

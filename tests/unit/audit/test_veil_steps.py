@@ -1,0 +1,99 @@
+"""What a line and a kernel make possible, for one record and for many alike."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from reticent.audit.persons import Persons
+from reticent.audit.veil_steps import Possible
+
+ONE = 1 << 40
+# Three values on a line of length two; 0 goes to 1, 1 stays or goes to 2, 2 stays.
+DOCUMENT = {
+    "l": 2,
+    "one": ONE,
+    "sensitive": "ill",
+    "domain": ["a", "b", "c"],
+    "by": [],
+    "rows": [[]],
+    "stretches": [[ONE, ONE // 2, ONE // 2]],
+    "orders": [[0, 1, 2], [1, 0, 2]],
+    "kernel": {"starts": [0, 1, 3, 4], "targets": [1, 1, 2, 2], "weights": [1, 1, 1, 1]},
+}
+STEPS = {(0, 1), (1, 1), (1, 2), (2, 2)}
+SETS = [list(codes) for codes in itertools.combinations_with_replacement(range(3), 2)]
+
+
+def follows(before, after):
+    return any(all(pair in STEPS for pair in zip(before, turned, strict=True)) for turned in (after, after[::-1]))
+
+
+def test_steps_are_those_of_some_matching():
+    possible = Possible(DOCUMENT)
+    for before, after in itertools.product(SETS, SETS):
+        expected = follows(before, after)
+        assert possible.leads(before, after) is expected, (before, after)
+        assert possible.impossible_steps(np.array([before]), np.array([after])) == (not expected)
+
+
+@pytest.mark.parametrize("density", [0.15, 0.4, 0.8])
+def test_any_kernel_is_followed_as_by_trying_all_ways(density):
+    rng, size, l = np.random.default_rng(5), 8, 4
+    open_ = rng.random((size, size)) < density
+    rows = [np.flatnonzero(row).tolist() or [v] for v, row in enumerate(open_)]
+    kernel = {"starts": np.cumsum([0, *map(len, rows)]).tolist(), "targets": [v for row in rows for v in row]}
+    kernel["weights"] = [1] * len(kernel["targets"])
+    given = {
+        "l": l,
+        "domain": [f"{v}" for v in range(size)],
+        "stretches": [[ONE // 2] * size],
+        "orders": [list(range(size))],
+    }
+    possible = Possible(DOCUMENT | given | {"kernel": kernel})
+    before, after = (np.sort(rng.integers(0, size, (400, l)), axis=1) for _ in range(2))
+    expected = [
+        any(all(w in rows[v] for v, w in zip(a, turned, strict=True)) for turned in itertools.permutations(b))
+        for a, b in zip(before.tolist(), after.tolist(), strict=True)
+    ]
+    assert [possible.leads(a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
+    assert possible.impossible_steps(before, after) == expected.count(False)
+    assert len(possible._doubtful(before, after, possible._matrix)) >= expected.count(False)
+
+
+def test_without_a_kernel_nothing_moves():
+    possible = Possible(DOCUMENT | {"kernel": None})
+    for before, after in itertools.product(SETS, SETS):
+        assert possible.leads(before, after) is (before == after)
+        assert possible.impossible_steps(np.array([before]), np.array([after])) == (before != after)
+
+
+def test_sets_are_those_of_the_line():
+    possible = Possible(DOCUMENT)
+    # In the first order 0 fills the first slot; in the second, half of it is 1's.
+    given = [[0, 1], [0, 2], [1, 0], [1, 2]]
+    known = {tuple(sorted(codes)) for codes in possible.line.sets(0).tolist()}
+    for codes in SETS:
+        assert possible.gives(0, codes) is (tuple(codes) in known)
+        assert possible.impossible_sets(np.array([codes]), np.array([0])) == (tuple(codes) not in known)
+    assert known <= {tuple(sorted(codes)) for codes in given}
+
+
+@pytest.mark.parametrize("bad", [{"starts": [0, 1]}, {"weights": [1, 1, 0, 1]}, {"weights": [1]}])
+def test_a_kernel_that_is_none_is_refused(bad):
+    with pytest.raises(ValueError, match="kernel"):
+        Possible(DOCUMENT | {"kernel": DOCUMENT["kernel"] | bad})
+
+
+def test_persons_keep_their_places_one_by_one_and_in_batches(monkeypatch):
+    monkeypatch.setattr("reticent.audit.persons._LATELY", 50)
+    monkeypatch.setattr("reticent.audit.persons._FEW", 10)
+    rng, persons, twin = np.random.default_rng(3), Persons(), {}
+    for step in range(60):
+        names = np.unique(rng.integers(0, 500, 20).astype(np.uint64))
+        one_by_one = step % 2 == 1
+        found = [persons.place(int(name)) for name in names] if one_by_one else persons.places(names).tolist()
+        assert found == [twin.setdefault(int(name), len(twin)) for name in names]
+    assert persons.names().tolist() == list(twin)
+    again = Persons.of(persons.names())
+    assert again.places(np.array([1 << 40], dtype=np.uint64)).tolist() == [len(twin)]

@@ -1,0 +1,323 @@
+"""What was received: every shape opened, asked and completed, through the front door."""
+
+import json
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import reticent
+from reticent.connectors.sql import write_release
+from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.policy import Policy
+from reticent.read.draws import pool
+from reticent.read.estimate.channel import ONE
+
+ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer", "zoster"]
+COLUMNS = {
+    "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}},
+    "sex": "quasi",
+    "zip": {"role": "quasi", "hierarchy": {"prefix": 3}},
+    "ill": "sensitive",
+    "seen": "plain",
+}
+
+
+def people(n, seed=1):
+    """Illnesses that go with sex: flu three times as frequent among women."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    odds = {"m": np.ones(8), "f": np.array([1, 1, 3, 1, 1, 1, 1, 1])}
+    ill = [rng.choice(ILLS, p=odds[s] / odds[s].sum()) for s in sex]
+    zips = [f"{code:03}" for code in rng.integers(0, 1000, n)]
+    seen = [f"2025-01-{day:02}" for day in rng.integers(1, 29, n)]
+    return pa.table({"age": rng.integers(0, 90, n), "sex": sex, "zip": zips, "ill": ill, "seen": seen})
+
+
+def policy(**privacy):
+    return Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": privacy})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people(4000)
+
+
+@pytest.fixture(scope="module")
+def anatomy(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("read") / "anatomy"
+    reticent.anonymize(table, policy(l=3), method="anatomy", seed=1).to_dir(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def general(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("read") / "general"
+    reticent.anonymize(table, policy(k=5, suppression=0.02), method="local", seed=1).to_dir(folder)
+    return folder
+
+
+def true_count(table, ill, *conditions):
+    rows = zip(*(table[name].to_pylist() for name in ("age", "sex", "ill")), strict=True)
+    return sum(value == ill and all(test(age, sex) for test in conditions) for age, sex, value in rows)
+
+
+def test_anatomy_is_inverted_and_knows_its_column(table, anatomy):
+    received = reticent.read(anatomy)
+    assert received.sensitive == "ill"
+    assert "4,000 records" in repr(received)
+    answer = received.count("flu", where="age>=60", by="sex")
+    assert answer.table.column_names == ["sex", "estimate", "low", "high"]
+    for row in answer.to_list():
+        truth = true_count(table, "flu", lambda age, sex, mine=row["sex"]: age >= 60 and sex == mine)
+        assert row["low"] <= truth <= row["high"]
+    everybody = received.count("flu")
+    assert everybody.estimate == pytest.approx(true_count(table, "flu"))
+    assert everybody.high - everybody.low < 4
+
+
+def test_types_survive(anatomy, general, tmp_path):
+    received = reticent.read(anatomy)
+    schema = received.to_arrow().schema
+    assert pa.types.is_integer(schema.field("age").type)
+    assert pa.types.is_string(schema.field("zip").type), "a code is no number"
+    assert pa.types.is_date(schema.field("seen").type)
+    assert received.to_pandas()["age"].dtype.kind == "i"
+    reticent.Release.from_dir(anatomy).to_dir(tmp_path / "again", format="parquet")
+    assert pa.types.is_integer(pq.read_schema(tmp_path / "again" / "qit.parquet").field("age").type)
+    assert pa.types.is_string(reticent.read(general).to_arrow().schema.field("age").type)
+
+
+def test_generalised_bounds_hold_and_groups_meet_the_cells_that_may_be_theirs(table, general):
+    received = reticent.read(general)
+    for low in (13, 37, 60):
+        answer = received.count("flu", where=f"age>={low}", by="sex")
+        for row in answer.to_list():
+            truth = true_count(table, "flu", lambda age, sex, a=low, mine=row["sex"]: age >= a and sex == mine)
+            assert row["low"] <= truth <= row["high"]
+            assert row["low"] <= row["estimate"] <= row["high"]
+    assert any("worst case" in note for note in answer.notes)
+    share = received.share("flu", where="age>=60")
+    assert 0 <= share.low <= share.estimate <= share.high <= 1
+
+
+def test_a_parquet_file_and_a_database_say_the_same(anatomy, tmp_path):
+    received = reticent.read(anatomy)
+    asked = {"where": ["age in 20..49", "sex=f"], "by": "seen"}
+    expected = received.count("flu", **asked).to_list()
+    file = received.to_parquet(tmp_path / "one.parquet")
+    assert reticent.read(file).count("flu", **asked).to_list() == expected
+    url = f"sqlite:///{tmp_path / 'some.db'}"
+    write_release(anatomy, url)
+    assert [str(row["estimate"]) for row in reticent.read(url).count("flu", **asked).to_list()] == [
+        str(row["estimate"]) for row in expected
+    ]
+    with sqlite3.connect(tmp_path / "some.db") as link:
+        assert link.execute("SELECT typeof(age) FROM release_qit LIMIT 1").fetchone() == ("integer",)
+    link.close()
+    with pytest.raises(ConnectorError):
+        reticent.read(f"sqlite:///{tmp_path / 'none.db'}")
+
+
+def test_the_codebook_tells_roles_and_nothing_else(anatomy, table):
+    book = json.loads((anatomy / "codebook.json").read_bytes())
+    roles = {(entry["table"], entry["name"]): entry["role"] for entry in book["columns"]}
+    assert roles["qit", "age"] == "quasi"
+    assert roles["st", "value"] == "sensitive"
+    assert book["sensitive"] == "ill"
+    page = (anatomy / "README.txt").read_text()
+    assert "How to read it" in page
+    assert "may not be concluded" in page
+    # Codes are only published in the table: no cell of them stands in the codebook or on the page.
+    assert not [code for code in set(table["zip"].to_pylist()) if f'"{code}"' in json.dumps(book)]
+
+
+def test_wrong_words_are_answered_with_the_nearest_right_one(anatomy, tmp_path):
+    received = reticent.read(anatomy)
+    with pytest.raises(PolicyError, match="Did you mean 'asthma'"):
+        received.count("astma")
+    with pytest.raises(PolicyError, match="Did you mean 'sex'"):
+        received.count("flu", by="sx")
+    with pytest.raises(PolicyError, match="hidden"):
+        received.count("flu", where="ill=flu")
+    with pytest.raises(PolicyError):
+        received.count("flu", interval=95)
+    with pytest.raises(DataError):
+        reticent.read(tmp_path / "nothing")
+
+
+def test_tables_values_by_name_and_pictures(anatomy, tmp_path):
+    received = reticent.read(anatomy)
+    cross = received.table("sex", "ill")
+    assert len(cross) == 2 * len(ILLS)
+    total = sum(row["estimate"] for row in cross.to_list() if row["ill"] == "flu")
+    assert total == pytest.approx(received.count("flu").estimate)
+    assert received.count("a*").estimate == pytest.approx(received.count("asthma").estimate)
+    assert "<table>" in cross._repr_html_()
+    assert "<script" not in received.count("flu", by="sex").plot(tmp_path / "a.svg").read_text()
+    series = received.series("flu", every="week")
+    assert series.table.column_names == ["seen", "estimate", "low", "high", "change"]
+    assert "polyline" in series.plot(tmp_path / "b.svg").read_text()
+
+
+# -- streams ------------------------------------------------------------------------------------------------------------
+
+
+def lines(items):
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
+def veil_stream(folder, simulate, stretched, n=6000, jump=True):
+    """A stream under the veil, written by hand: an outbreak of flu in its second half."""
+    rng = np.random.default_rng(5)
+    rows = rng.integers(2, size=n)
+    shares = np.array([[1, 1, 2, 1, 1, 1, 2, 1], [2, 1, 1, 1, 1, 1, 1, 2]], dtype=float)
+    shares /= shares.sum(axis=1, keepdims=True)
+    stretches = np.stack([stretched(share, 3) for share in shares])
+    orders = np.stack([rng.permutation(8) for _ in range(16)])
+    truth = rng.integers(8, size=n)
+    if jump:
+        truth[n // 2 :][rng.random(n - n // 2) < 0.3] = 2
+    sets = simulate(rng, truth, rows, stretches, orders)
+    veil = {"l": 3, "one": ONE, "sensitive": "ill", "domain": ILLS, "stretches": stretches.tolist()}
+    veil |= {"orders": orders.tolist(), "kernel": None, "eta": [0.0, 0.0], "eta_epsilon": None}
+    items = [
+        {
+            "type": "record",
+            "seq": i,
+            "qi": {"sex": "fm"[rows[i]], "age": int(i % 90)},
+            "plain": {},
+            "row": int(rows[i]),
+            "event": 0,
+            "candidates": [ILLS[code] for code in sets[i]],
+        }
+        for i in range(n)
+    ]
+    (folder / "feed.ndjson").write_text(lines(items))
+    (folder / "feed.ndjson.codebook.json").write_text(json.dumps({"columns": [], "method": "veil", "veil": veil}))
+    return folder / "feed.ndjson", truth, rows
+
+
+def test_a_veiled_stream_shows_the_outbreak(tmp_path, simulate, stretched):
+    file, truth, rows = veil_stream(tmp_path, simulate, stretched)
+    received = reticent.read(file)
+    answer = received.count("flu", by="sex")
+    for row in answer.to_list():
+        count = int(((truth == 2) & (rows == "fm".index(row["sex"]))).sum())
+        assert row["low"] <= count <= row["high"]
+    series = received.series("flu", every=500)
+    marks = [row["from"] for row in series.to_list() if row["change"]]
+    assert marks == ["3000"]
+    calm, _, _ = veil_stream(tmp_path, simulate, stretched, jump=False)
+    assert not [row for row in reticent.read(calm).series("flu", every=500).to_list() if row["change"]]
+
+
+def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, stretched):
+    from reticent.read.follow import follow
+
+    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=1100)
+    book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
+    lazy = iter(file.read_text().splitlines())
+    answers = follow(lazy, book, "flu", every=500)
+    first = next(answers)
+    assert sum(1 for _ in lazy) == 600, "one window is read, and no more"
+    assert first.estimate == pytest.approx(reticent.read(file).series("flu", every=500).to_list()[0]["estimate"])
+    whole = list(follow(file.read_text().splitlines(), book, "flu", every=500))
+    assert len(whole) == 3
+    with pytest.raises(PolicyError):
+        next(follow([], {}, "flu"))
+
+
+def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate, stretched):
+    file, _, _ = veil_stream(tmp_path, simulate, stretched)
+    received = reticent.read(file)
+    plain, smooth = received.count("gout"), received.count("gout", smooth=True)
+    assert (plain.low, plain.high) == (smooth.low, smooth.high)
+    assert any("not unbiased" in note for note in smooth.notes)
+    shares = received.shape.shares(np.eye(8)[3]).sum()
+    assert abs(smooth.estimate - shares) <= abs(plain.estimate - shares)
+    # The outbreak is plain to see, so that little is drawn.
+    flu, drawn = received.count("flu"), received.count("flu", smooth=True)
+    assert abs(drawn.estimate - flu.estimate) < (flu.high - flu.low) / 4
+
+
+def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simulate, stretched):
+    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
+    items = [json.loads(line) for line in file.read_text().splitlines()]
+    for item in items[200:]:
+        item["event"] = 1
+    file.write_text(lines(items))
+    answer = reticent.read(file).count("flu")
+    assert "100 later events are not counted" in answer.notes[0]
+
+
+def test_groups_of_a_stream_and_records_of_castle(tmp_path):
+    groups = [
+        {"type": "group", "group": f"g{i}", "candidates": [[ILLS[i % 8], 1], [ILLS[(i * 3 + 1) % 8], 1]]}
+        for i in range(40)
+    ]
+    tuples = [{"type": "tuple", "group": f"g{i % 40}", "seq": i, "qi": {"age": i % 90}, "plain": {}} for i in range(80)]
+    (tmp_path / "a.ndjson").write_text(lines(groups + tuples))
+    assert reticent.read(tmp_path / "a.ndjson").count().estimate == pytest.approx(80)
+    records = [
+        {"type": "record", "seq": i, "qi": {"age": "[0, 50]" if i % 2 else "[40, 90]"}, "sensitive": ILLS[i % 8]}
+        for i in range(64)
+    ]
+    (tmp_path / "c.ndjson").write_text(lines(records))
+    answer = reticent.read(tmp_path / "c.ndjson").count("flu", where="age<45")
+    assert (answer.low, answer.high) == (0, 8)
+    (tmp_path / "c.ndjson").write_text("{not json\n")
+    with pytest.raises(DataError, match="Line 1"):
+        reticent.read(tmp_path / "c.ndjson")
+
+
+def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
+    """l p = 1: the value stands in every set once, whatever the truth."""
+    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=50)
+    book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
+    stretch = stretched(np.full(8, 2 / 21), 3)
+    stretch[0] = ONE
+    stretch[7] = 3 * ONE - stretch[:7].sum()
+    book["veil"]["stretches"] = [stretch.tolist()] * 2
+    (tmp_path / "feed.ndjson.codebook.json").write_text(json.dumps(book))
+    with pytest.raises(PolicyError, match="cannot be told"):
+        reticent.read(file).count("asthma")
+
+
+# -- completed data -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["anatomy", "veil"])
+def test_draws_carry_the_relation_and_its_uncertainty(kind, anatomy, table, tmp_path, simulate, stretched):
+    if kind == "anatomy":
+        received, truth = reticent.read(anatomy), np.array(table["ill"].to_pylist())
+        sex = np.array(table["sex"].to_pylist())
+    else:
+        file, codes, rows = veil_stream(tmp_path, simulate, stretched)
+        received, truth, sex = reticent.read(file), np.array(ILLS)[codes], np.array(["f", "m"])[rows]
+    draws = received.draws(20, given="sex", seed=1)
+    assert len(draws) == 20
+    estimates, variances = zip(*(difference(draw) for draw in draws), strict=True)
+    pooled = pool(estimates, variances)
+    flu = truth == "flu"
+    original = flu[sex == "f"].mean() - flu[sex == "m"].mean()
+    assert abs(pooled.estimate[0] - original) < 3 * pooled.error[0]
+    assert pooled.error[0] > 1.2 * np.sqrt(variances[0][0]), "the draws differ, and the error says so"
+
+
+def difference(draw):
+    """Share of flu among women less that among men, with its variance."""
+    flu, sex = (np.array(draw[name].to_pylist()) for name in ("ill", "sex"))
+    parts = [(flu == "flu")[sex == s] for s in "fm"]
+    return [parts[0].mean() - parts[1].mean()], [sum(p.var() / len(p) for p in parts)]
+
+
+def test_rubins_rules():
+    pooled = pool([[1.0, 5], [2, 5], [3, 5]], [[0.5, 1], [0.5, 1], [0.5, 1]])
+    assert pooled.estimate.tolist() == [2, 5]
+    assert pooled.error**2 == pytest.approx([0.5 + 4 / 3, 1])
+    assert pooled.freedom[0] == pytest.approx(2 * (1 + 0.5 / (4 / 3)) ** 2)
+    with pytest.raises(PolicyError):
+        pool([[1.0]], [[1.0]])

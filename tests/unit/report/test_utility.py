@@ -1,0 +1,125 @@
+"""Utility figures against hand computation: sets and ranges are losses, association is the original's, the target is chosen."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_array
+
+from reticent.api import anonymize
+from reticent.audit.attack.cover import cover
+from reticent.audit.published import published, text_table
+from reticent.errors import PolicyError
+from reticent.policy import Policy
+from reticent.release import Counts, Guarantee, Release
+from reticent.report.utility import cramer, utility
+
+COLUMNS = {"town": "quasi", "age": {"role": "quasi", "hierarchy": {"intervals": [10]}}, "ill": "sensitive"}
+POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}})
+
+
+def by_hand(rows, rows_in=None):
+    columns = dict(zip(("town", "age", "ill"), map(list, zip(*rows, strict=True)), strict=True))
+    counts = Counts(rows_in or len(rows), len(rows), 0, (rows_in or len(rows)) - len(rows))
+    return Release(
+        "table", "generalised", "by hand", {"data": pa.table(columns)}, Guarantee({}, "nobody"), counts, "none"
+    )
+
+
+ORIGINAL = pa.table(
+    {
+        "town": ["oslo", "rome", "bonn", "lima"],
+        "age": [21, 22, 33, 34],
+        "ill": ["flu", "flu", "gout", "gout"],
+    }
+)
+
+
+def figures(release, original=ORIGINAL, policy=POLICY, **more):
+    shown, table = published(release, ""), text_table(original)
+    return utility([shown], table, policy, np.random.default_rng(1), **more)
+
+
+def test_a_set_of_two_of_four_loses_a_third_and_is_counted_as_coarser():
+    """Leaves covered: 2, 2, 1, 1 of 4. Loss = (6/4 - 4/4) / (4 - 4/4) = 1/6; two cells of four are coarser."""
+    rows = [
+        ("{oslo, rome}", "21", "flu"),
+        ("{oslo, rome}", "22", "flu"),
+        ("bonn", "33", "gout"),
+        ("lima", "34", "gout"),
+    ]
+    town = figures(by_hand(rows))["attributes"]["town"]
+    assert town["loss"] == pytest.approx(1 / 6)
+    assert town["coarser"] == 0.5
+    assert figures(by_hand(rows))["attributes"]["age"]["loss"] == 0
+
+
+def test_a_range_loses_as_many_values_as_it_covers():
+    """[21, 33] covers three ages of four: (3/4 + 3/4 + 3/4 + 1/4 - 1) / 3 = 1/2."""
+    rows = [(town, "[21, 33]", "flu") for town in ("oslo", "rome", "bonn")] + [("lima", "34", "gout")]
+    age = figures(by_hand(rows))["attributes"]["age"]
+    assert age["loss"] == pytest.approx(1 / 2)
+    assert age["coarser"] == 0.75
+
+
+def test_what_is_left_out_is_lost():
+    rows = [("oslo", "21", "flu"), ("rome", "22", "flu")]
+    assert figures(by_hand(rows, 4))["attributes"]["town"]["loss"] == pytest.approx((2 / 4 + 2 - 1) / 3)
+
+
+def test_a_value_with_a_comma_is_found_in_a_set():
+    labels = ["{bonn, rome, old}", "{oslo, rome}", "rome, old"]
+    assert cover(["rome, old"], labels, POLICY, "town").toarray()[0].tolist() == [True, False, True]
+
+
+def test_association_before_is_that_of_the_original_even_where_the_column_is_wiped():
+    rng = np.random.default_rng(2)
+    town = rng.choice(["oslo", "rome"], 400)
+    ill = np.where(rng.random(400) < 0.85, np.where(town == "oslo", "flu", "gout"), "cold")
+    original = pa.table({"town": town, "age": rng.integers(20, 60, 400), "ill": ill})
+    wiped = by_hand([("*", "*", one) for one in ill])
+    found = figures(wiped, original)["attributes"]["town"]["association"]
+    table = np.array([[((town == t) & (ill == i)).sum() for i in ("flu", "gout", "cold")] for t in ("oslo", "rome")])
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / 400
+    phi = ((table - expected) ** 2 / expected).sum() / 400 - 2 / 399
+    assert found["before"] == pytest.approx(np.sqrt(phi / (2 - 1 / 399 - 1)))
+    assert found["before"] > 0.8
+    assert found["after"] == 0
+
+
+def test_independence_is_no_association():
+    assert cramer(csr_array(np.outer([30.0, 70.0], [40.0, 60.0]))) == 0
+
+
+def people(n=600):
+    rng = np.random.default_rng(3)
+    town = rng.choice(["oslo", "rome", "bonn", "lima", "kyiv", "bern"], n)
+    ill = np.where(rng.random(n) < 0.7, np.where(np.isin(town, ["oslo", "rome"]), "flu", "gout"), "cold")
+    return pa.table({"town": town, "age": rng.integers(20, 60, n), "ill": ill})
+
+
+def test_mondrian_is_not_said_to_have_lost_nothing():
+    table = people()
+    release = anonymize(table, Policy.from_dict(POLICY.to_dict() | {"privacy": {"k": 60}}), method="mondrian", seed=1)
+    shown = release.tables["data"]
+    coarse = np.mean([not town.isalpha() for town in shown["town"].to_pylist()])
+    town = figures(release, table)["attributes"]["town"]
+    assert coarse > 0.2
+    assert town["coarser"] == pytest.approx(coarse)
+    assert town["loss"] > coarse / 5  # a set holds at least two of six values
+
+
+def test_the_classifiers_target_is_chosen():
+    table = people()
+    plain = by_hand(
+        [
+            (town, str(age), ill)
+            for town, age, ill in zip(*(table[n].to_pylist() for n in table.column_names), strict=True)
+        ]
+    )
+    usual, chosen = figures(plain, table)["classifier"], figures(plain, table, target="town")["classifier"]
+    assert usual["target"] == "the sensitive value"
+    assert usual["release_accuracy"] > 0.6
+    assert chosen["target"] == "town"
+    assert chosen["constant_accuracy"] < 0.3
+    with pytest.raises(PolicyError, match="cannot be learnt"):
+        figures(plain, table, target="height")
