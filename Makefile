@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/toolchain:$(PATH)
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo check test mutants bench lint format docs screenshots sbom hashes vulnerabilities serve clean
+.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core
@@ -56,6 +56,12 @@ check: setup
 # Planted bugs: each must make the tests it names fail.
 mutants: setup
 	$(BIN)/python tests/mutants/run.py
+
+# Bits that turn, writes that are torn, processes that are killed, old backups that are restored; the tests run a few of each.
+storms: setup
+	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_KILLS=300 RETICENT_RESTORES=100 $(BIN)/python -m pytest -q -s \
+	  tests/integration/test_bit_flips.py tests/integration/test_generations.py tests/integration/test_mllp.py \
+	  tests/integration/test_stream_crash.py
 
 bench: setup $(VENV)/.spark
 	cargo bench --quiet --manifest-path core/Cargo.toml --no-default-features

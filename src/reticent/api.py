@@ -23,7 +23,7 @@ from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_person
 from reticent.policy.section import unknown
-from reticent.publication import evolving, series, table
+from reticent.publication import evolving, series, single, table
 from reticent.release import Release
 from reticent.store import Store
 
@@ -53,6 +53,7 @@ def anonymize(
     method: str | None = None,
     store: Place | None = None,
     seed: int | None = None,
+    despite_ledger: bool = False,
 ) -> Release:
     """Releases one table, once.
 
@@ -60,15 +61,19 @@ def anonymize(
         data: a table with exactly the columns of the policy, or whatever names one on the command line.
         policy: a policy, or the path of its file.
         method: instead of the policy's `table.method`.
-        store: keeps the key of the veil; other methods need none.
+        store: remembers who stood in which publication, and keeps the key of the veil, which cannot do without.
         seed: makes the release repeatable, for tests only.
+        despite_ledger: publish although some persons stand in other publications of the store; the release says so.
 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
     rules = _policy(policy)
-    with contextlib.nullcontext() if store is None else Store.open(store) as opened:
-        return table.publish(_table(data, rules), rules, method=method, seed=seed, store=opened).release
+    records = _table(data, rules)
+    if store is None:
+        return table.publish(records, rules, method=method, seed=seed).release
+    with Store.open(store) as opened:
+        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger)
 
 
 def verify(
@@ -150,9 +155,10 @@ def ledger_of(store: Place) -> Ledger:
     """The ledger of a store that holds one publication."""
     with Store.open(store, create=False) as opened:
         names = opened.publishers()
+        names = tuple(name for name in names if len(names) == 1 or opened.row(name)["entries"])
         if len(names) != 1:
             raise StateError(
-                f"The store holds {len(names)} publishers.",
+                f"The store holds {len(names)} publications.",
                 hint="Give the store of one evolving table, series or stream.",
             )
         return opened.ledger(names[0])
@@ -238,18 +244,27 @@ class EvolvingTable:
         with self._turn() as driver:
             return driver.delete(ids, by=by)
 
-    def publish(self, folder: Place | None = None, *, again: bool = False, format: str = "csv") -> Release:  # noqa: A002 - the users' word
+    def publish(
+        self,
+        folder: Place | None = None,
+        *,
+        again: bool = False,
+        format: str = "csv",  # noqa: A002 - the users' word
+        despite_ledger: bool = False,
+    ) -> Release:
         """Publishes the table as it is now, or hands over the publication that a crash kept from being delivered.
 
         Args:
             folder: a new folder for the release, if it is to be written.
             again: try although the method is made for one publication and one was made; the judge decides.
             format: csv or parquet.
+            despite_ledger: publish although some persons stand in other publications of the store; the release says so.
 
         Raises:
-            GuaranteeError: the policy cannot be met; nothing was published.
+            GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
         """
         with self._turn() as driver:
+            driver.despite = despite_ledger
             return driver.deliver(None if folder is None else Path(folder), again=again, form=format)
 
     def status(self) -> dict[str, Any]:
@@ -302,14 +317,18 @@ class Series:
     releases.publish("spring.csv", "spring")
     """
 
-    def __init__(self, store: Place, policy: Policy | Place, *, seed: int | None = None) -> None:
+    def __init__(
+        self, store: Place, policy: Policy | Place, *, seed: int | None = None, despite_ledger: bool = False
+    ) -> None:
         """A series on a store; both are made with the first release.
 
         Args:
             store: a path or a URL.
             policy: the policy the series was begun under, or begins under.
             seed: makes a new series repeatable, for tests only.
+            despite_ledger: publish although some persons stand in other publications of the store; the releases say so.
         """
+        self._despite = despite_ledger
         self._place, self.policy, self._seed = store, _policy(policy), seed
 
     def publish(self, data: Data, folder: Place | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
@@ -330,6 +349,7 @@ class Series:
             store.register(name, policy_hash=self.policy.hash, secret=secret)
             with store.lock(name):
                 driver, place = series.Series(store, self.policy), None if folder is None else Path(folder)
+                driver.despite = self._despite
                 return driver.deliver(records, place, seed=self._seed, first=first, form=format)
 
     def status(self) -> dict[str, Any]:

@@ -13,6 +13,12 @@ Messages name columns, places and counts, and say what to do next. They never sh
 
 from __future__ import annotations
 
+DAMAGED = (
+    "Nothing was published. Run `reticent store check`, then go on from a backup with `reticent store restore`: "
+    "it knows what the world has seen, a copied file does not."
+)
+"""What to do about anything in a store that is not as it was written."""
+
 
 class ReticentError(Exception):
     """Root of the tree; carries a hint and the exit code of the command line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
 import shutil
 import zipfile
 from pathlib import Path
@@ -115,7 +116,9 @@ class Service:
         elif self.case.kind == "series":
             job = self.post("/series/x/releases", **body)
         else:
-            self.post("/evolving/x/changes", **body)
+            self.post(
+                "/evolving/x/changes", **body | {"headers": body["headers"] | {"Idempotency-Key": secrets.token_hex(8)}}
+            )
             job = self.post("/evolving/x/publish", json={"again": again})
         done = self.server.hub.jobs.wait(job["id"])
         if done["state"] != "done":

@@ -70,9 +70,8 @@ def by_http(folder, rules):
             files = {"prior.csv": odd_records.PRIOR}
             client.post("/streams", json={"name": "s", "policy": rules, "files": files}).raise_for_status()
             for number, line in enumerate(LINES):
-                answer = client.post(
-                    "/streams/s/records", content=line.encode(), headers={"Content-Type": "application/x-ndjson"}
-                )
+                headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"record-{number}"}
+                answer = client.post("/streams/s/records", content=line.encode(), headers=headers)
                 if answer.status_code == 200:
                     shown += answer.content
                 else:

@@ -113,7 +113,7 @@ def test_the_private_side_has_no_read_path(server):
         from serving import NDJSON, lines
 
         client.post(
-            "/streams/quiet/records", content=lines(people), headers={"Content-Type": NDJSON}
+            "/streams/quiet/records", content=lines(people), headers={"Content-Type": NDJSON, "Idempotency-Key": "1"}
         ).raise_for_status()
         table = client.post("/tables", content=csv(patients), headers={"Content-Type": "text/csv"}).json()
         paths = [path for method, path in routes(server) if method == "GET" and not path.endswith("events")]

@@ -123,7 +123,9 @@ def test_an_evolving_table_is_changed_and_published(client):
     assert client.post("/evolving/ev/changes", content=csv(table.slice(0, 9)), headers=headers).status_code == 409
     done = until_done(client, client.post("/evolving/ev/publish", json={}).json()["id"])
     assert done["state"] == "done", done
-    client.post("/evolving/ev/changes", content=csv(table.slice(500)), headers=CSV).raise_for_status()
+    client.post(
+        "/evolving/ev/changes", content=csv(table.slice(500)), headers=CSV | {"Idempotency-Key": "second"}
+    ).raise_for_status()
     done = until_done(client, client.post("/evolving/ev/publish", json={}).json()["id"])
     assert done["state"] == "done", done
     assert client.get("/evolving/ev").json()["publications"] == 2

@@ -29,7 +29,8 @@ def filled(tmp_path_factory):
     running = InThread(tmp_path_factory.mktemp("openapi"), refusals=1e9, rate=1e9)
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
-        client.post("/streams/s/records", content=lines(CELLS), headers={"Content-Type": NDJSON}).raise_for_status()
+        headers = {"Content-Type": NDJSON, "Idempotency-Key": "1"}
+        client.post("/streams/s/records", content=lines(CELLS), headers=headers).raise_for_status()
         client.post("/tables", content=csv(hospital.generate(50, 1)), headers={"Content-Type": "text/csv"})
     yield running
     running.close()

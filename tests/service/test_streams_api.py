@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import secrets
 import threading
 from collections import Counter
 
@@ -30,7 +31,7 @@ def arrow(table: pa.Table) -> bytes:
 
 
 def push(client: httpx.Client, name: str, body: bytes, key: str | None = None, kind: str = NDJSON) -> httpx.Response:
-    headers = {"Content-Type": kind} | ({"Idempotency-Key": key} if key else {})
+    headers = {"Content-Type": kind, "Idempotency-Key": key or secrets.token_hex(8)}
     return client.post(f"/streams/{name}/records", content=body, headers=headers)
 
 
@@ -286,3 +287,48 @@ def test_killed_in_the_middle_nothing_is_lost_or_doubled(tmp_path):
     assert all(line in released for answer in answers.values() for line in answer.splitlines())
     seqs = sorted(record["seq"] for record in tuples(whole))
     assert seqs == list(range(feeds * turns * size))
+
+
+def test_a_batch_without_a_key_is_refused(stream):
+    answer = stream.post("/streams/s/records", content=lines(feed.generate(5, 9)), headers={"Content-Type": NDJSON})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "key"
+    assert "same name when you send it again" in answer.json()["error"]["hint"]
+
+
+def test_a_cursor_ahead_of_its_stream_is_refused(stream):
+    push(stream, "s", lines(feed.generate(5, 10)))
+    last = stream.get("/streams/s").json()["cursor"]
+    here = stream.get("/streams/s/records", params={"cursor": last})
+    assert here.status_code == 200
+    assert not here.content
+    for path in ("records", "events"):
+        ahead = stream.get(f"/streams/s/{path}", params={"cursor": last + 1, "limit": 1})
+        assert (ahead.status_code, ahead.json()["error"]["code"]) == (409, "ahead")
+    generation = here.headers["reticent-generation"]
+    assert stream.get("/streams/s/records", params={"generation": generation}).status_code == 200
+    other = stream.get("/streams/s/records", params={"generation": generation + "1"})
+    assert other.json()["error"]["code"] == "generation"
+
+
+def test_a_batch_that_takes_too_long_is_unknown_and_then_known(tmp_path, monkeypatch):
+    """It is being released when the time is up: to say that nothing was changed would be a lie."""
+    running, go_on = InThread(tmp_path, timeout=0.5), threading.Event()
+    try:
+        with running.client() as client:
+            client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
+            flush = LiveStream.flush
+            monkeypatch.setattr(LiveStream, "flush", lambda self, tx: (go_on.wait(30), flush(self, tx))[1])
+            body = lines(feed.generate(10, 2))
+            begun, waiting = push(client, "s", body, "begun"), push(client, "s", body, "waiting")
+            assert [answer.json()["error"]["code"] for answer in (begun, waiting)] == ["unknown", "busy"]
+            go_on.set()
+            again = push(client, "s", body, "begun")
+            while again.status_code == 503:
+                again = push(client, "s", body, "begun")
+            assert again.headers["reticent-replayed"] == "true"
+            shown = client.get("/streams/s/records").content
+            assert len(tuples(shown)) == 10
+    finally:
+        go_on.set()
+        running.close()

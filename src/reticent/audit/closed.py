@@ -33,6 +33,8 @@ MANIFEST = frozenset(
         "files",
         "versions",
         "time",
+        "store",
+        *(f"store.{name}" for name in ("publisher", "generation", "number", "digest", "predecessor")),
     ]
 )
 _NUMBERS = frozenset(

@@ -171,7 +171,7 @@ def _from_folder(path: Path, name: str) -> Published:
         policy_hash=manifest.get("policy_hash"),
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
         strays=_strays(path, digests) if digests else (),
-        keys=tuple(str(key) for key in manifest),
+        keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
     )
 
 

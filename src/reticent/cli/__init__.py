@@ -23,6 +23,8 @@ COMMANDS = {
     "audit": "reticent.cli.audit",
     "ask": "reticent.cli.ask",
     "export": "reticent.cli.export",
+    "store": "reticent.cli.store",
+    "ledger": "reticent.cli.ledger",
     "keys": "reticent.cli.keys",
     "datasets": "reticent.cli.datasets",
     "reproduce": "reticent.cli.reproduce",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
 
 
 def anonymize(
@@ -22,8 +22,13 @@ def anonymize(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option("--store", help="Keeps the key of the veil: a file or a database URL.", show_default=False),
+        typer.Option(
+            "--store",
+            help="Remembers who was published, and keeps the key of the veil: a file or a URL.",
+            show_default=False,
+        ),
     ] = None,
+    despite_ledger: DespiteLedger = False,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -39,7 +44,7 @@ def anonymize(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     with working("Searching for the release"):
-        release = release_table(table, rules, method=method, store=store, seed=seed)
+        release = release_table(table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger)
     del table
     with working("Writing"):
         release.to_dir(output, format=form)

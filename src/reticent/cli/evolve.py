@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +80,7 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Let the judge decide about one more with a method that is made for one.")
     ] = False,
+    despite_ledger: DespiteLedger = False,
     form: Format = "csv",
     json: Json = False,
 ) -> None:
@@ -92,7 +93,7 @@ def publish(
     refuse_taken(Path(output))
     with working("Publishing"), EvolvingTable(store) as table:
         recovered = table.status()["undelivered"] > 0
-        release = table.publish(output, again=again, format=form)
+        release = table.publish(output, again=again, format=form, despite_ledger=despite_ledger)
         status = table.status()
     seconds = time.perf_counter() - start
     if recovered:

@@ -16,3 +16,10 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 Format = Annotated[str, typer.Option("--format", help="csv or parquet.")]
+
+DespiteLedger = Annotated[
+    bool,
+    typer.Option(
+        "--despite-ledger", help="Publish persons who stand in another publication of the store; the release says so."
+    ),
+]

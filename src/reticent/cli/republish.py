@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.options import Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
 
 
 def republish(
@@ -17,6 +17,7 @@ def republish(
         str, typer.Option("--store", help="Where the series is remembered: a path or a URL.", show_default=False)
     ],
     output: OutputFolder,
+    despite_ledger: DespiteLedger = False,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -32,7 +33,7 @@ def republish(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     with working("Grouping"):
-        series = Series(store, rules, seed=seed)
+        series = Series(store, rules, seed=seed, despite_ledger=despite_ledger)
         release = series.publish(table, output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)

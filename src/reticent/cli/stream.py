@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reticent.cli.options import Json, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Json, PolicyFile, Seed
 
 if TYPE_CHECKING:
     from reticent.connectors.stream import Stream
@@ -39,8 +39,13 @@ def stream(
     replayed: Annotated[
         bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
     ] = False,
+    final: Annotated[
+        bool,
+        typer.Option("--final", help="Nothing more will be written: a last line without an end counts as it is."),
+    ] = False,
     group: Annotated[str, typer.Option(help="Kafka: workers of one group share the partitions.")] = "reticent",
     until_end: Annotated[bool, typer.Option(help="Kafka: stop when all that is there now has been released.")] = False,
+    despite_ledger: DespiteLedger = False,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -69,11 +74,15 @@ def stream(
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)
-    with closing(open_sink(to)) as sink, Stream(rules, store=store, seed=seed) as feed, ExitStack() as stack:
+    with (
+        closing(open_sink(to)) as sink,
+        Stream(rules, store=store, seed=seed, despite_ledger=despite_ledger) as feed,
+        ExitStack() as stack,
+    ):
         if dead_letters is not None:
             feed.on_dead = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters()))
         start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
-        summary = feed.run(start, sink, format=format, replayed=replayed, watch=Progress())
+        summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
     _tell(summary)
     if json:
         emit(_figures(summary))
@@ -99,6 +108,8 @@ def _tell(done: Summary) -> None:
         f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
         f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
     )
+    if done.waiting:
+        say(f"  The last line has no end yet and waits ({done.waiting:,} bytes); --final takes it as it is.")
 
 
 def _figures(done: Summary) -> dict[str, object]:
@@ -108,6 +119,7 @@ def _figures(done: Summary) -> dict[str, object]:
         "held": done.counts.held,
         "suppressed": done.counts.suppressed,
         "dead_letters": done.dead_letters,
+        "waiting": done.waiting,
         "seconds": round(done.seconds, 4),
         "guarantee": dict(done.guarantee.claims),
         "metrics": dict(done.metrics),

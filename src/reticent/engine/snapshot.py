@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.engine.rng import Rng
-from reticent.errors import StateError
+from reticent.errors import DAMAGED, StateError
 from reticent.release.codec import table_bytes, table_from
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
             else:
                 blobs[name] = part
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
-        raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.") from None
+        raise StateError("The snapshot is damaged.", hint=DAMAGED) from None
     if header["policy"] != policy.hash:
-        raise StateError(
-            "The snapshot was made under another policy.", hint="Use the policy it was made with, or start anew."
-        )
+        raise StateError("The snapshot was made under another policy.", hint="Use the policy it was made with.")
     rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], house=bytes.fromhex(header["house"]))
     return rng, header["state"], tables, blobs

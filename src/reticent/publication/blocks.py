@@ -21,6 +21,8 @@ class Lines(Protocol):
     """Records out of blocks of bytes, in one format."""
 
     needs_header: bool
+    by_line: bool
+    """Whether records end with their lines."""
 
     def begin(self, line: bytes) -> None:
         """Takes the header line."""
@@ -45,8 +47,21 @@ class Blocks:
         if header is not None:
             lines.begin(header.encode())
 
-    def cut(self, block: bytes, *, last: bool = False) -> Iterator[tuple[Batch, int]]:
-        """The batches that are complete now, with their lengths in bytes; the header is one without records."""
+    @property
+    def unfinished(self) -> bytes:
+        """What stands after the last line's end; messages need none."""
+        return b"" if self._rest.endswith(b"\n") or not self._lines.by_line else self._rest.rpartition(b"\n")[2]
+
+    def cut(self, block: bytes, *, last: bool = False, final: bool = True) -> Iterator[tuple[Batch, int]]:
+        """The batches that are complete now, with their lengths in bytes; the header is one without records.
+
+        At the end (`last`) an unfinished line is a record like others where the end is `final`, and is set aside otherwise.
+        """
+        if last and not final and (tail := self.unfinished):
+            self._rest = self._rest[: len(self._rest) - len(tail)]
+            yield from self.cut(b"", last=True)
+            yield self._reader.nothing(1, [Bad(0, "the last line has no end", tail)]), len(tail)
+            return
         self._rest += block
         if self._lines.needs_header and self.header is None:
             size = self._rest.find(b"\n") + 1 or (len(self._rest) if last else 0)

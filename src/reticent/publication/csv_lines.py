@@ -14,6 +14,8 @@ from reticent.errors import DataError
 from reticent.publication.records import Bad
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reticent.publication.records import Batch, RecordReader
 
 _QUOTE = ord('"')
@@ -23,6 +25,7 @@ class CsvLines:
     """CSV out of blocks of bytes; `begin` takes the header line first."""
 
     needs_header = True
+    by_line = True
 
     def __init__(self, reader: RecordReader) -> None:
         self._reader = reader
@@ -84,21 +87,41 @@ class CsvLines:
         return self._reader.text(table, rows, total, bad)
 
     def _without_bad_bytes(self, data: bytes) -> Batch:
-        """The slow way, for a block with bytes that are not UTF-8: those lines are set aside."""
-        lines = [line for line in data.splitlines(keepends=True) if line.strip()]
-        good = [_is_text(line) for line in lines]
-        broken = [Bad(row, "not UTF-8", line) for row, line in enumerate(lines) if not good[row]]
-        if not any(good):
-            return self._reader.nothing(len(lines), broken)
+        """The slow way, for a block that the parser cannot read as a whole: records that it cannot read are set aside."""
+        records = [record for record in _records(data) if record.strip()]
+        reasons = [self._unfit(record) for record in records]
+        broken = [Bad(row, why, records[row]) for row, why in enumerate(reasons) if why]
+        places = np.flatnonzero([not why for why in reasons])
+        if not len(places):
+            return self._reader.nothing(len(records), broken)
+        batch = self._parse(b"".join(_ended(records[place]) for place in places))
+        bad = [Bad(int(places[row]), reason, record) for row, reason, record in batch.bad]
+        return replace(batch, rows=places[batch.rows], total=len(records), bad=sorted(bad + broken))
+
+    def _unfit(self, record: bytes) -> str:
+        """Why a record cannot be read by itself; empty where it can."""
+        if not _is_text(record):
+            return "not UTF-8"
         try:
-            batch = self._parse(b"".join(line for line, fine in zip(lines, good, strict=True) if fine))
+            return "" if self._parse(_ended(record)).total == 1 else "its quotes do not match"
         except pa.ArrowInvalid:
-            raise DataError("A block of the input cannot be read as CSV.", hint="Check its quotes.") from None
-        places = np.flatnonzero(good)
-        if batch.total != len(places):
-            raise DataError("A block has bad bytes and line breaks in cells.", hint="Convert it to UTF-8.")
-        bad = [Bad(int(places[row]), reason, line) for row, reason, line in batch.bad]
-        return replace(batch, rows=places[batch.rows], total=len(lines), bad=sorted(bad + broken))
+            return "cannot be read as CSV"
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    """Complete records: lines, joined where a quote is open at the end of one."""
+    record = b""
+    for line in data.splitlines(keepends=True):
+        record += line
+        if record.count(b'"') % 2 == 0:
+            yield record
+            record = b""
+    if record:
+        yield record
+
+
+def _ended(record: bytes) -> bytes:
+    return record if record.endswith((b"\n", b"\r")) else record + b"\n"
 
 
 def _is_text(line: bytes) -> bool:

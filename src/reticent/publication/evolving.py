@@ -20,9 +20,12 @@ from reticent.engine.evolving import change_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
+from reticent.publication.population import DESPITE
 from reticent.publication.publication import Also, Commit, Publication
+from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.store import evolving as rows_of
+from reticent.store.scrub import cut_log, forget_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,15 +121,24 @@ class Evolving(Publication):
                 engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
+                codes, forgotten = engine.records.codes[change.removed], False
+
                 def step(tx: Transaction) -> None:
+                    nonlocal forgotten
                     rows_of.remove(tx, self.name, change.removed.tolist())
                     self._write(tx, engine, change.written)
                     rows_of.remember(tx, self.name, engine.memories(change.persons))
+                    if len(codes):
+                        forgotten = forget_words(tx, self.name, engine.records.columns, codes)
                     tx.put(self.name, self.kind, LAST, last)
                     if also is not None:
                         also(tx, change)
 
                 self.commit(step)
+            if len(codes):
+                cut_log(self.store)
+            if forgotten:
+                self._engine = None  # it knows the words still
             return change
 
     def _new(self, batch: pa.Table) -> bytes:
@@ -154,6 +166,12 @@ class Evolving(Publication):
         """
         with self.turn, self._or_forget(self.engine) as engine:
             release, moved = engine.prepare(again=again)
+            population = self._population(despite=self.despite)
+            persons = population.of(
+                pa.array([name for name in engine.records.persons if name is not None], pa.string())
+            )
+            population.refuse_shared(persons)
+            release = also_not_covered(release, (DESPITE,) if population.shared else ())
             ledger, members = self.store.ledger(self.name), engine.members()
             passed = let_through(
                 release, self.policy, self.kind, earlier=self.earlier(), ledger=ledger, members=members
@@ -162,6 +180,7 @@ class Evolving(Publication):
             def step(tx: Transaction) -> Passed:
                 stored = passed.keep(tx, self.name, sent=sent)
                 self._write(tx, engine, moved)
+                population.record(tx, persons)
                 if also is not None:
                     also(tx, stored)
                 return stored
@@ -171,6 +190,7 @@ class Evolving(Publication):
     def deliver(self, folder: str | Path | None, *, again: bool = False, form: str = "csv") -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         with self.turn:
+            self._refuse_ahead(folder)
             waiting = next(self.store.unsent(self.name), None)
             if waiting is not None:
                 return self._hand_over(from_bytes(waiting.payload), waiting.number, folder, form)

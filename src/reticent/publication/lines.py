@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode.native import native
-from reticent.errors import StateError
+from reticent.errors import DAMAGED, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,4 +100,4 @@ def unpacked(kind: str, payload: bytes) -> bytes:
         size = int.from_bytes(payload[:8], "little")
         return bytes(pa.decompress(payload[8:], decompressed_size=size, codec="lz4", asbytes=True))
     except (pa.ArrowException, OSError, ValueError):
-        raise StateError("A stored batch is damaged.", hint="Restore the store from a backup.") from None
+        raise StateError("A stored batch is damaged.", hint=DAMAGED) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 
 class Source(Protocol):
@@ -23,11 +25,34 @@ class Source(Protocol):
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
 
+    def mark(self, offset: int) -> str | None:
+        """Tells an input by its first bytes up to `offset`; None where they cannot be read again."""
+
     def acknowledge(self) -> None:
         """Everything read so far is stored."""
 
     def guess(self, data: bytes) -> str:
         """The format of the input, by how it begins."""
+
+
+def refuse_replaced(source: Source, offset: int, mark: str | None) -> None:
+    """Refuses an input that is not the one that was read before, or that has lost what was read."""
+    if offset and mark is not None and source.mark(offset) != mark:
+        raise DataError(
+            f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
+            hint="Put that one back, append to it and never replace it; another input is another stream, with its own store.",
+        )
+
+
+@runtime_checkable
+class Recognising(Protocol):
+    """A source whose senders repeat themselves when an answer is lost."""
+
+    def recognise(self, stored: Container[str]) -> None:
+        """Tells which messages are stored already."""
+
+    def receipts(self) -> list[str]:
+        """The names of the messages that were read and are not acknowledged yet."""
 
 
 class Sink(Protocol):

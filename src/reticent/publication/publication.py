@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.publication.gate import Passed
+from reticent.publication.population import Population
+from reticent.publication.stamp import refuse_ahead, stamped
 from reticent.release.codec import from_bytes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.policy import Policy
     from reticent.release import Release
     from reticent.release.release import Kind
@@ -49,6 +50,8 @@ class Publication:
     def __init__(self, store: Store, policy: Policy, *, name: str = "", commit: Commit | None = None) -> None:
         self.store, self.policy, self.name = store, policy, name or self.kind
         self.commit = commit or at_once(store)
+        self.despite = False
+        """Whether persons who stand in other publications of the store may stand in this one too."""
         self.turn = threading.RLock()
         """Held while a step is made; callers of several threads take it around steps that belong together."""
 
@@ -61,9 +64,20 @@ class Publication:
         """Everything that was given out, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
 
+    def _population(self, *, despite: bool = False) -> Population:
+        """The persons of this publication, beside those of all others in the store."""
+        method = str(getattr(self.policy, self.kind).method)
+        return Population(self.store, self.name, self.policy, kind=self.kind, method=method, despite=despite)
+
+    def _refuse_ahead(self, folder: str | Path | None) -> None:
+        """Refuses to go on where the folder beside the new one holds what this store never released."""
+        if folder is not None:
+            refuse_ahead(Path(folder), self.store, self.name)
+
     def _hand_over(self, release: Release, number: int, folder: str | Path | None, form: str) -> Release:
         """Writes a stored release to its folder and notes that it is there."""
         if folder is not None:
+            release = stamped(release, self.store, self.name, number)
             release.to_dir(folder, format=form)
         self.commit(lambda tx: tx.mark_sent(self.name, number))
         return release

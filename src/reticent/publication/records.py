@@ -273,6 +273,7 @@ class JsonLines:
     """NDJSON out of blocks of bytes."""
 
     needs_header = False
+    by_line = True
 
     def __init__(self, reader: RecordReader) -> None:
         self._reader = reader

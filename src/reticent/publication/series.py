@@ -15,7 +15,9 @@ from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
+from reticent.publication.population import DESPITE
 from reticent.publication.publication import Also, Publication
+from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def compose(
     state: bytes | None = None,
     earlier: Sequence[Release] = (),
     ledger: Ledger | None = None,
+    not_covered: tuple[str, ...] = (),
 ) -> Next:
     """The next release of a series, or the first; nothing is stored yet."""
     method = policy.series.method
@@ -54,6 +57,7 @@ def compose(
         engine = publisher_class("series", method).restore(policy, state)
     engine.push(table)
     (release,) = engine.cut()
+    release = also_not_covered(release, not_covered)
     passed = let_through(release, policy, "series", earlier=earlier, ledger=ledger, members=engine.members())
     return Next(passed, engine.snapshot(), rng.secret)
 
@@ -85,12 +89,17 @@ class Series(Publication):
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
         """
         with self.turn:
-            following = self._next(table, seed) if first is None else self._still_first(first)
+            population = self._population(despite=self.despite)
+            persons = population.of_table(table)
+            population.refuse_shared(persons)
+            words = (DESPITE,) if population.shared else ()
+            following = self._next(table, seed, words) if first is None else self._still_first(first)
             position = digest(table)
 
             def step(tx: Transaction) -> Passed:
                 passed = following.passed.keep(tx, self.name, position=position, sent=sent)
                 tx.put_snapshot(self.name, following.state)
+                population.record(tx, persons)
                 if also is not None:
                     also(tx, passed)
                 return passed
@@ -108,18 +117,19 @@ class Series(Publication):
     ) -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         with self.turn:
+            self._refuse_ahead(folder)
             waiting = next(self.store.unsent(self.name), None)
             if waiting is not None:
                 return self._hand_over(_same(waiting, table), waiting.number, folder, form)
             passed = self.publish(table, seed=seed, first=first, sent=False)
             return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
 
-    def _next(self, table: pa.Table, seed: int | None) -> Next:
+    def _next(self, table: pa.Table, seed: int | None, words: tuple[str, ...] = ()) -> Next:
         rng = self.rng(self.policy.series.method) if seed is None else Rng.from_seed(seed)
         stored = self.store.snapshot(self.name)
         state = None if stored is None else stored.payload
         ledger = self.store.ledger(self.name)
-        return compose(table, self.policy, rng, state=state, earlier=self.earlier(), ledger=ledger)
+        return compose(table, self.policy, rng, state=state, earlier=self.earlier(), ledger=ledger, not_covered=words)
 
     def _still_first(self, first: Next) -> Next:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -25,9 +25,13 @@ import numpy as np
 
 from reticent.errors import DataError
 from reticent.policy import Policy
+from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
+from reticent.publication.population import DESPITE, Population
+from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
+from reticent.publication.receipts import Receipts
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
 from reticent.store import Store
 
@@ -56,6 +60,8 @@ class Position:
     dead: int = 0
     header: str | None = None
     format: str | None = None
+    mark: str | None = None
+    """Of what was read, where it can be read again: an input of the same name must begin with the same bytes."""
 
     def text(self) -> str:
         """As the store keeps it."""
@@ -71,6 +77,8 @@ class Summary:
     seconds: float
     guarantee: Guarantee
     metrics: Mapping[str, float] = field(default_factory=dict)
+    waiting: int = 0
+    """Bytes of a last line that has no end yet."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +90,8 @@ class _Step:
     first: int
     began: float
     position: str = ""
+    receipts: Sequence[str] = ()
+    people: pa.Table | None = None
 
     @property
     def lines(self) -> bytes:
@@ -100,6 +110,7 @@ class Stream:
         seed: instead of the store's key, for tests and reproductions.
         name: under which the store keeps it.
         commit: how a step becomes durable; at once by default.
+        despite_ledger: release persons who stand in other publications of the store; the summary says so.
     """
 
     formats: Formats = FORMATS
@@ -112,11 +123,15 @@ class Stream:
         seed: int | None = None,
         name: str = NAME,
         commit: Commit | None = None,
+        despite_ledger: bool = False,
     ) -> None:
         self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         self.on_dead: Callable[[int, str, bytes], None] | None = None
         self._name, self._seed = name, seed
         self._stopping = False
+        self._source: Source | None = None
+        self._receipts: Receipts | None = None
+        self._final, self._waiting = False, 0
         self._start = time.perf_counter()
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
@@ -125,6 +140,9 @@ class Stream:
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
             self._commit = commit or at_once(self._store)
+            self._population = Population(
+                self._store, name, self.policy, kind="stream", method=self.policy.stream.method, despite=despite_ledger
+            )
             self._resume()
             self._stack = stack.pop_all()
 
@@ -165,6 +183,7 @@ class Stream:
         What cannot be read is a dead letter of the store.
         """
         reader = self.publication.reader
+        refuse_unread(self._store, self._name, self.position.out)
         if isinstance(batch, str | Path):
             return b"".join(map(self._push, self._file(Path(batch))))
         return self._push(reader.ndjson(batch) if isinstance(batch, bytes) else reader.table(batch))
@@ -202,6 +221,7 @@ class Stream:
         *,
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
+        final: bool = False,
         watch: Watch | None = None,
     ) -> Summary:
         """Reads the source to its end, or until `stop`.
@@ -211,11 +231,20 @@ class Stream:
             sink: where lines go.
             format: of the input; by default as it was begun, or as the source guesses.
             replayed: a pipe starts from the beginning again: what was read before is skipped.
+            final: nothing more will be written: a last line without an end counts as it is. Otherwise it waits in a file, and
+                is set aside from a pipe.
             watch: sees the run go by.
         """
         self._start = time.perf_counter()
-        self._resend(sink)
+        self._source, self._final, self._waiting = source, final, 0
         known = source.regular or (replayed and self.position.offset > 0)
+        if source.regular:
+            refuse_replaced(source, self.position.offset, self.position.mark)
+        if isinstance(source, Recognising):
+            self._receipts = Receipts(self._store, self._name)
+            source.recognise(self._receipts)
+        sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
+        self._resend(sink)
         if known:
             source.skip(self.position.offset)
         with _Writer(lambda step: self._deliver(step, sink, watch)) as writer:
@@ -233,7 +262,10 @@ class Stream:
     def summary(self) -> Summary:
         """What the stream has done so far, over all its runs."""
         engine, seconds = self.publication.engine, time.perf_counter() - self._start
-        return Summary(engine.counts, self.position.dead, seconds, engine.guarantee, engine.metrics)
+        guarantee = engine.guarantee
+        if self._population.shared:
+            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, DESPITE))
+        return Summary(engine.counts, self.position.dead, seconds, guarantee, engine.metrics, self._waiting)
 
     def _metrics(self) -> Mapping[str, float]:
         return self.publication.engine.metrics
@@ -257,7 +289,10 @@ class Stream:
             if block is None or (not block and blocks is None):
                 return
             blocks = blocks or self._blocks(form or source.guess(block), fresh=fresh)
-            for batch, size in blocks.cut(block, last=not block):
+            if not block and source.regular and not self._final and blocks.unfinished:
+                self._waiting = len(blocks.unfinished)  # whoever writes the file may be in the middle of it
+                return
+            for batch, size in blocks.cut(block, last=not block, final=self._final):
                 self.position.header = blocks.header
                 if batch.total:
                     yield self._take(batch, size, began)
@@ -276,10 +311,13 @@ class Stream:
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         step = self._step(released, first, began)
         self.position.offset += size
+        if size and self._source is not None and self._source.regular:
+            self.position.mark = self._source.mark(self.position.offset)
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0
-        return replace(step, position=self.position.text())
+        receipts = self._source.receipts() if isinstance(self._source, Recognising) else ()
+        return replace(step, position=self.position.text(), receipts=receipts, people=batch.table)
 
     def _last(self) -> _Step:
         """The input has ended."""
@@ -317,6 +355,12 @@ class Stream:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.bad:
                 tx.dead_letter(self._name, str(step.first + row), reason, payload)
+            if step.people is not None:  # here and not before: the next batch is being placed meanwhile
+                persons = self._population.of_table(step.people)
+                self._population.refuse_shared(persons)
+                self._population.record(tx, persons)
+            if self._receipts is not None:
+                self._receipts.note(tx, step.receipts)
             return number
 
         self._unsent = self._commit(change)

@@ -15,7 +15,7 @@ from reticent.audit.running import GroupJudge, Opened, RecordJudge
 from reticent.audit.veil_running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
-from reticent.errors import GuaranteeError, StateError
+from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.publication.codebook import codebook
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
@@ -175,7 +175,7 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
         parts.append(state[at + 8 : at + 8 + size])
         at += 8 + size
     if len(parts) != 5 or at != len(state):  # the engine, three judges, the position
-        raise StateError("The snapshot is damaged.", hint="Go back to an earlier one, or start anew.")
+        raise StateError("The snapshot is damaged.", hint=DAMAGED)
     return parts[0], parts[1:]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reticent.policy import Policy
+    from reticent.release import Release
     from reticent.store import Store
 
 
@@ -24,6 +25,7 @@ def publish(
     method: str | None = None,
     seed: int | None = None,
     store: Store | None = None,
+    not_covered: tuple[str, ...] = (),
 ) -> Passed:
     """Releases a table under a policy; the judge has checked what comes back.
 
@@ -33,6 +35,7 @@ def publish(
         method: instead of the policy's `table.method`.
         seed: makes the release repeatable, for tests only.
         store: keeps the key of the house, for methods that have one.
+        not_covered: what the release must say beside what its method says.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -42,7 +45,15 @@ def publish(
     engine = publisher(policy, "table", method, rng=rng)
     engine.push(table)
     (release,) = engine.close()
+    release = also_not_covered(release, not_covered)
     return let_through(release, policy, "table", members=engine.members(), original=engine.original())
+
+
+def also_not_covered(release: Release, words: tuple[str, ...]) -> Release:
+    """A release that also says what else its guarantee leaves open."""
+    if not words:
+        return release
+    return replace(release, guarantee=replace(release.guarantee, not_covered=(*release.guarantee.not_covered, *words)))
 
 
 def _keys(policy: Policy, method: str, store: Store | None) -> Rng:

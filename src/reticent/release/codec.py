@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.errors import StateError
+from reticent.errors import DAMAGED, StateError
 from reticent.release.release import Counts, Guarantee, Release
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def to_dict(release: Release) -> dict[str, Any]:
         "metrics": dict(release.metrics),
         "explain": dict(release.explain),
         "seeded": release.seeded,
-    }
+    } | ({} if release.store is None else {"store": dict(release.store)})
 
 
 def from_dict(
@@ -49,6 +49,7 @@ def from_dict(
         explain=plain["explain"],
         seeded=plain["seeded"],
         documents=documents,
+        store=plain.get("store"),
     )
 
 
@@ -74,7 +75,7 @@ def from_bytes(data: bytes) -> Release:
             at += size
         return from_dict(head, tables, head["documents"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise StateError("A stored release is damaged.", hint="Restore the store from a backup.") from None
+        raise StateError("A stored release is damaged.", hint=DAMAGED) from None
 
 
 def table_bytes(table: pa.Table) -> bytes:
@@ -86,8 +87,13 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def table_from(data: bytes) -> pa.Table:
-    """Reads what `table_bytes` wrote."""
-    return pa.ipc.open_stream(data).read_all()
+    """Reads what `table_bytes` wrote, and refuses a table whose inside does not hold together."""
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, MemoryError):
+        raise StateError("A stored table is damaged.", hint=DAMAGED) from None
+    return table
 
 
 def digest(table: pa.Table) -> str:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import glob
 import hashlib
 import json
 import os
 import platform
 import secrets
 import shutil
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -38,6 +40,7 @@ MANIFEST = "release.json"
 FORMAT = 2
 """Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
+_LEFT_OVER = 3600.0
 
 
 def write(release: Release, path: Path, file_format: str, now: dt.datetime | None) -> Path:
@@ -45,6 +48,7 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
     if file_format not in FORMATS:
         raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
     refuse_taken(path)
+    _clean(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +68,14 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
         with contextlib.suppress(OSError):
             shutil.rmtree(draft, ignore_errors=True)
     return path
+
+
+def _clean(path: Path) -> None:
+    """Removes drafts of this folder that a killed process left; a living one finishes within the hour."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.????????????") if path.parent.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _LEFT_OVER:
+                shutil.rmtree(draft, ignore_errors=True)
 
 
 def refuse_taken(path: Path) -> None:

@@ -62,6 +62,7 @@ class Release:
         shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data} or "stream" {group, tuple | record}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
         documents: what a recipient needs besides the tables, by name: `veil` becomes `veil.json`.
+        store: which store released it, in which of its lives, as which number, and after what; None without a store.
         seeded: the random choices came from a given seed, so this is fit for tests only.
     """
 
@@ -76,6 +77,7 @@ class Release:
     explain: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    store: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {table.num_rows}" for name, table in self.tables.items())

@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from reticent.errors import DataError
+from reticent.publication.population import Population
 from reticent.publication.stream import StreamPublication
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
@@ -24,6 +27,8 @@ from reticent.store import Rewriting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy.typing as npt
 
     from reticent.policy import Policy
     from reticent.publication.records import Batch
@@ -77,6 +82,7 @@ class LiveStream:
         self._keys: OrderedDict[str, _Seen] = OrderedDict()
         self._group: list[tuple[str | None, _Seen, bytes | None]] = []
         self._released: list[bytes] = []
+        self._persons: list[npt.NDArray[np.uint64]] = []
         self._length = 0
         self._figures: dict[str, float] = {}
         self._looked = -_LOOK
@@ -99,7 +105,10 @@ class LiveStream:
     def _restored(self) -> StreamPublication:
         publication = StreamPublication.load(self.policy, self._store, self.publisher)
         self._part, self._rewriting = -1, None
-        self._group, self._released, self._length = [], [], 0
+        self._group, self._released, self._length, self._persons = [], [], 0, []
+        self.population = Population(
+            self._store, self.publisher, self.policy, kind="stream", method=self.policy.stream.method
+        )
         self._keys = self._known_keys()
         self.retention.load(self._store)
         engine = publication.engine
@@ -167,12 +176,15 @@ class LiveStream:
 
     def push(self, batch: Batch, key: str | None, digest: str) -> Pushed:
         """Places a batch; `flush` stores it, with all others of its group."""
+        persons = self.population.of_table(batch.table)
+        self.population.refuse_shared(persons)
         released = self.publication.take(batch)
         # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
         pushed = Pushed(released.lines, batch.total, held=self.publication.engine.counts.held)
         seen = _Seen(digest, self._length, len(released.lines), pushed=pushed)
         self._length += len(released.lines) + len(released.late)
         self._group.append((key, seen, released.journal))
+        self._persons.append(persons)
         self._released += [released.lines, released.late]
         if key is not None:
             self._keys[key] = seen
@@ -181,9 +193,11 @@ class LiveStream:
     def flush(self, tx: Transaction) -> None:
         """Stores what was placed since the last flush: lines, change of state and keys, in one transaction."""
         group, lines = self._group, b"".join(self._released)
+        persons, self._persons = self._persons, []
         self._group, self._released, self._length = [], [], 0
         if not group:
             return
+        self.population.record(tx, np.concatenate(persons))
         self._keep_state(tx, [journal for _, _, journal in group])
         # An entry without lines still gives the keys a place.
         number = tx.put_outbox(self.publisher, "ndjson", lines)

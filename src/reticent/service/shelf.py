@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +38,20 @@ def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> 
     return Bundle(policy, {name: text.encode() for name, text in (files or {}).items()})
 
 
+def _clean() -> None:
+    """Removes the folders of servers that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob("reticent-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 class Shelf:
     """Lays out the files of policies, each in a folder of its own."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="reticent-")  # mode 0700
+        _clean()
+        self._folder = tempfile.TemporaryDirectory(prefix=f"reticent-{os.getpid()}-")  # mode 0700
         self._policies = 0
 
     def close(self) -> None:

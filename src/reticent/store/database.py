@@ -16,8 +16,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from reticent.disk import open_private
-from reticent.errors import StateError
+from reticent.errors import DAMAGED, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +30,9 @@ _REASONS = {
     "SQLITE_IOERR_WRITE": ("the disk is full or failing", "Check the disk; nothing was changed."),
     "SQLITE_READONLY": ("it may not be written", "Check the permissions of the file and its directory."),
     "SQLITE_CANTOPEN": ("it cannot be opened", "Check the path and the permissions."),
-    "SQLITE_NOTADB": ("it is not a store", "Give the path of a store, or of a file that does not exist yet."),
-    "SQLITE_CORRUPT": ("it is damaged", "Restore it from a backup; do not go on without what it remembers."),
+    "SQLITE_NOTADB": ("it is not a store, or its beginning is damaged", "Check the path. " + DAMAGED),
+    "SQLITE_CORRUPT": ("it is damaged", DAMAGED),
+    "SQLITE_ERROR": ("its tables are not as they were made", DAMAGED),
     "53100": ("the disk of the server is full", "Make room; nothing was changed."),
     "28P01": ("the password is wrong", "Check the URL."),
     "3D000": ("the database does not exist", "Create it first."),
@@ -40,11 +40,9 @@ _REASONS = {
 }
 
 
-def connect(where: str | os.PathLike[str], *, create: bool) -> sa.Engine:
-    """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL; a new SQLite file gets mode 0600."""
+def connect(where: str | os.PathLike[str]) -> sa.Engine:
+    """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL."""
     url = _url(where)
-    if url.get_backend_name() == "sqlite":
-        _prepare_file(Path(url.database or ""), create=create)
     try:
         engine = sa.create_engine(url, hide_parameters=True, connect_args=_connect_args(url))
     except ModuleNotFoundError:
@@ -53,6 +51,12 @@ def connect(where: str | os.PathLike[str], *, create: bool) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def file_of(where: str | os.PathLike[str]) -> Path | None:
+    """The file of a store; None where it is in a database server."""
+    url = _url(where)
+    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
 
 
 def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -80,6 +84,15 @@ def errors(engine: sa.Engine) -> Iterator[None]:
         raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
 
 
+@contextlib.contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A connection that holds the write lock, in a transaction that the end of the block commits."""
+    with errors(engine), engine.connect() as plain:
+        connection = plain.execution_options(writes=True)
+        with connection.begin():
+            yield connection
+
+
 def show(engine: sa.Engine) -> str:
     """The store's name for messages, without a password."""
     url = engine.url
@@ -102,23 +115,6 @@ def _url(where: str | os.PathLike[str]) -> sa.URL:
     raise StateError(
         "The store's URL is not understood.", hint="Give a path, sqlite:///path, or postgresql://user@host/database."
     )
-
-
-def _prepare_file(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
-    if path.exists():
-        return
-    if not create:
-        raise StateError(
-            f"Store {path}: there is no such file.",
-            hint="Check the path. `reticent evolve init` makes a table's store; stream, republish and serve make their own.",
-        )
-    try:
-        os.close(open_private(path, os.O_CREAT | os.O_RDWR))
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None
 
 
 def _connect_args(url: sa.URL) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -62,19 +62,18 @@ def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
 def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"])
-    return [Row(*row) for row in store.read(query.where(t.publisher == publisher).order_by(t.row))]
+    rows = store.rows(schema.evolving_records, t.publisher == publisher, order=t.row)
+    return [_row(row) for row in rows]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
-    query = sa.select(t.row, t.person, t.name, t.fixed, t["class"]).where(t.publisher == publisher)
     rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
-            some = query.where(column.in_(ids[start : start + _MANY]))
-            rows |= {row.row: row for row in (Row(*each) for each in store.read(some))}
+            which = sa.and_(t.publisher == publisher, column.in_(ids[start : start + _MANY]))
+            rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order=t.row)}
     return [rows[number] for number in sorted(rows)]
 
 
@@ -96,19 +95,26 @@ def remember(tx: Transaction, publisher: str, lives: Mapping[str, bytes]) -> Non
 def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
     """What is remembered of some persons."""
     t = schema.kv.c
-    query = sa.select(t.key, t.value).where(t.publisher == publisher, t.space == _LIVES)
-    parts = (keys[start : start + _MANY] for start in range(0, len(keys), _MANY))
-    return {key: bytes(life) for part in parts for key, life in store.read(query.where(t.key.in_(part)))}
+    memories: dict[str, bytes] = {}
+    for start in range(0, len(keys), _MANY):
+        some = t.key.in_(keys[start : start + _MANY])
+        which = sa.and_(t.publisher == publisher, t.space == _LIVES, some)
+        memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order=t.key)}
+    return memories
 
 
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:
     """Adds the values of a column from code `first` on."""
     row = {"publisher": publisher, "column": column, "first": first, "payload": payload}
-    tx.run(publisher, sa.insert(schema.evolving_words), [row])
+    tx.upsert(publisher, schema.evolving_words, [row])
 
 
 def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
     """The values of a column in the order of their codes, as they were added."""
     t = schema.evolving_words.c
-    query = sa.select(t.payload).where(t.publisher == publisher, t.column == column).order_by(t.first)
-    return [bytes(payload) for (payload,) in store.read(query)]
+    which = sa.and_(t.publisher == publisher, t.column == column)
+    return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order=t.first)]
+
+
+def _row(row: Mapping[Any, Any]) -> Row:
+    return Row(row["row"], row["person"], row["name"], row["fixed"], row["class"])

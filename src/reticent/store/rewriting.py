@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.store import schema
+from reticent.store.integrity import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reticent.store.integrity import Seal
     from reticent.store.transaction import Transaction
 
 SPACE, IN_USE = "state", "in use"
@@ -92,20 +94,21 @@ class Rewriting:
         self._tx.run(self._publisher, _REMOVE_PIECES, [values])
 
 
-def stored(connection: sa.Connection, publisher: str, whole: bytes) -> list[bytes]:
-    """The parts of a state that was put down in pieces: all of it, then the changes since."""
+def stored(connection: sa.Connection, publisher: str, whole: bytes, seal: Seal) -> tuple[bytes, int]:
+    """A state that was put down in pieces, and the number of the last change that it holds."""
     place = json.loads(whole)
-    kv, parts = schema.kv.c, schema.snapshots.c
-    pieces = (
-        sa.select(kv.value)
+    kv = schema.kv.c
+    query = (
+        sa.select(schema.kv)
         .where(kv.publisher == publisher, kv.space == place["place"], kv.key < _key(place["pieces"]))
         .order_by(kv.key)
     )
-    changes = (
-        sa.select(parts.payload).where(parts.publisher == publisher, parts.part > place["upto"]).order_by(parts.part)
-    )
-    state = b"".join(bytes(piece) for piece in connection.execute(pieces).scalars())
-    return [state, *(bytes(change) for change in connection.execute(changes).scalars())]
+    pieces = connection.execute(query).mappings().all()
+    for piece in pieces:
+        seal.check(schema.kv, piece)
+    if len(pieces) != place["pieces"]:
+        raise damaged(f"The state of {publisher!r}")
+    return b"".join(bytes(piece["value"]) for piece in pieces), int(place["upto"])
 
 
 def _key(number: int) -> str:

@@ -6,12 +6,18 @@ use changes. State that only one engine understands needs no table: it fits into
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
-VERSION = 2
-"""1 forgot releases once they were delivered, and kept evolving tables of the service as journals."""
+VERSION = 3
+"""1 forgot releases once they were delivered, and kept evolving tables of the service as journals; 2 had no digests."""
 
 metadata = MetaData()
+
+
+def _digest() -> Column[bytes]:
+    """Over the row, under the store's secret; see `integrity`."""
+    return Column("digest", LargeBinary, nullable=False)
+
 
 meta = Table(
     "reticent_meta",
@@ -31,6 +37,12 @@ publishers = Table(
     Column("position", Text),
     Column("next_number", BigInteger, nullable=False),
     Column("next_part", BigInteger, nullable=False),
+    # What is kept and what was sent of the outbox, so that a row that is missing is noticed.
+    Column("first_number", BigInteger, nullable=False),
+    Column("next_unsent", BigInteger, nullable=False),
+    Column("entries", BigInteger, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    _digest(),
 )
 
 # What was released, before any sink sees it: one blob per micro-batch.
@@ -42,9 +54,8 @@ outbox = Table(
     Column("kind", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Column("position", Text),
-    Column("sent", Boolean, nullable=False),
+    _digest(),
 )
-Index("reticent_outbox_unsent", outbox.c.publisher, outbox.c.sent, outbox.c.number)
 
 # The state to go on from: part 0 is whole, the following parts are changes to it, in order.
 snapshots = Table(
@@ -53,6 +64,7 @@ snapshots = Table(
     Column("publisher", Text, primary_key=True),
     Column("part", BigInteger, primary_key=True, autoincrement=False),
     Column("payload", LargeBinary, nullable=False),
+    _digest(),
 )
 
 # Publications, and per publication who stood in which group: keyed hashes and group numbers side by side, as blobs.
@@ -65,9 +77,24 @@ ledger = Table(
     Column("policy_hash", Text, nullable=False),
     Column("method", Text, nullable=False),
     Column("counts", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("payload_digest", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
     Column("groups", LargeBinary, nullable=False),
+    _digest(),
+)
+
+# Who stands in which publication, as keyed hashes of 8 bytes: the one ledger over all publications of a store.
+population = Table(
+    "reticent_population",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("publisher", Text, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("policy_hash", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("house", Text, nullable=False),
+    Column("persons", LargeBinary, nullable=False),
+    _digest(),
 )
 
 dead_letters = Table(
@@ -79,6 +106,7 @@ dead_letters = Table(
     Column("position", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
+    _digest(),
 )
 
 # Whatever an engine or the service needs beside that, by space and key.
@@ -89,11 +117,11 @@ kv = Table(
     Column("space", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
+    _digest(),
 )
 
 # Live records of an evolving table: `fixed` holds codes, keyed hashes and what the record shows, which change only when the record
 # does; its class changes when others come and go. One row per record, so that a change costs what it touches and not what is there.
-# `seat` belongs to a method that is no more, and stays for the stores that have it.
 evolving_records = Table(
     "reticent_evolving_records",
     metadata,
@@ -103,7 +131,7 @@ evolving_records = Table(
     Column("name", Text),
     Column("fixed", LargeBinary, nullable=False),
     Column("class", BigInteger, nullable=False),
-    Column("seat", BigInteger, nullable=False, default=0),
+    _digest(),
 )
 
 Index("reticent_evolving_persons", evolving_records.c.publisher, evolving_records.c.person)
@@ -117,4 +145,5 @@ evolving_words = Table(
     Column("column", Text, primary_key=True),
     Column("first", BigInteger, primary_key=True, autoincrement=False),
     Column("payload", LargeBinary, nullable=False),
+    _digest(),
 )

@@ -13,17 +13,21 @@ import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, lock, rewriting, schema
+from reticent.store import database, files, generation, lock, opening, rewriting, schema
+from reticent.store.integrity import damaged
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
-_MAKING = 7_265_746_963
+    from reticent.store.generation import Head
+    from reticent.store.integrity import Seal
+    from reticent.store.witness import Witness
+
 _NUMBERS = 1_000
 _HOUSE = "house"
+_ROW = sa.select(schema.publishers).where(schema.publishers.c.publisher == sa.bindparam("of"))
 
 
 class Store:
@@ -38,8 +42,9 @@ class Store:
     ([b'released'], 'line 12')
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, seal: Seal, head: Head, witness: Witness | None = None) -> None:
+        self.engine = engine
+        self.seal, self.head, self._witness = seal, head, witness
         self._owners: dict[str, str] = {}
 
     @classmethod
@@ -53,18 +58,22 @@ class Store:
         Raises:
             StateError: it cannot be reached, is damaged, is not a store, or is of another version.
         """
-        engine = database.connect(where, create=create)
-        store = cls(engine)
+        path = database.file_of(where)
+        if path is not None:
+            files.prepare(path, create=create)
+        engine = database.connect(where)
         try:
-            store._make(create=create)
+            return cls(engine, *opening.opened(engine, path, create=create))
         except BaseException:
             engine.dispose()
             raise
-        return store
 
     @classmethod
     def exists(cls, where: str | os.PathLike[str]) -> bool:
-        """Whether a store is there; looking makes nothing."""
+        """Whether a store is there, sound or not; looking makes nothing."""
+        path = database.file_of(where)
+        if path is not None:
+            return path.exists()
         try:
             cls.open(where, create=False).close()
         except StateError:
@@ -73,7 +82,9 @@ class Store:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self.engine.dispose()
+        if self._witness is not None:
+            self._witness.close()
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +93,7 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Store({database.show(self._engine)})"
+        return f"Store({database.show(self.engine)})"
 
     # Publishers
 
@@ -103,16 +114,19 @@ class Store:
                 "position": None,
                 "next_number": 0,
                 "next_part": 0,
+                "first_number": 0,
+                "next_unsent": 0,
+                "entries": 0,
+                "chain": b"",
                 "secret": secret or os.urandom(32),
             }
+            row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
             write = database.insert(connection, schema.publishers)
-            connection.execute(
-                write.values(publisher=publisher, policy_hash=policy_hash, **fresh).on_conflict_do_nothing()
-            )
-        if self._publisher(publisher).policy_hash != policy_hash:
+            connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
+        if self._publisher(publisher)["policy_hash"] != policy_hash:
             raise StateError(
                 f"{publisher!r} was begun under another policy.",
-                hint="Go on with the policy it was begun under, or use a new store.",
+                hint="Go on with the policy it was begun under; another policy is another publication, under another name.",
             )
 
     def publishers(self) -> tuple[str, ...]:
@@ -122,11 +136,11 @@ class Store:
 
     def policy_hash(self, publisher: str) -> str:
         """The hash of the policy the publisher was begun under."""
-        return str(self._publisher(publisher).policy_hash)
+        return str(self._publisher(publisher)["policy_hash"])
 
     def key(self, publisher: str) -> bytes:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
-        return bytes(self._publisher(publisher).secret)
+        return bytes(self._publisher(publisher)["secret"])
 
     def house(self, digest: str, *, key: bytes | None = None) -> bytes:
         """The key that all veiled publications of this store share; made once, and never rotated.
@@ -162,7 +176,7 @@ class Store:
             StateError: another one is, or the publisher is unknown.
         """
         self._publisher(publisher)
-        with lock.held(self._engine, publisher, wait):
+        with lock.held(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with self._writing() as connection:
                 table = schema.publishers
@@ -177,36 +191,56 @@ class Store:
     def transaction(self) -> Iterator[Transaction]:
         """Change the store: when the block ends, all of it is on disk; when it raises, none of it is."""
         with self._writing() as connection:
-            transaction = Transaction(connection, self._owners)
+            transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
             transaction.flush()
+            if self._witness is not None:
+                self.head = generation.read_head(connection, self.seal).next()
+                generation.write_head(connection, self.head, self.seal)
+        if self._witness is not None:
+            self._witness.note(self.head, self.seal)
 
     # Reading
 
     def position(self, publisher: str) -> str | None:
         """Where the input stood after the last commit; None at the beginning."""
-        position = self._publisher(publisher).position
+        position = self._publisher(publisher)["position"]
         return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
         """The state to go on from; None at the beginning."""
-        table = schema.snapshots.c
-        query = sa.select(table.payload).where(table.publisher == publisher).order_by(table.part)
+        row = self._find(publisher)
+        if row is None:
+            return None
         with self._reading() as connection:
-            whole = Transaction(connection, {}).get(publisher, rewriting.SPACE, rewriting.IN_USE)
+            whole = Transaction(connection, {}, self.seal).get(publisher, rewriting.SPACE, rewriting.IN_USE)
+            last = -1
+            parts: list[bytes] = []
             if whole is not None:
-                parts = rewriting.stored(connection, publisher, whole)
-            else:
-                parts = [bytes(part) for part in connection.execute(query).scalars()]
+                state, last = rewriting.stored(connection, publisher, whole, self.seal)
+                parts.append(state)
+            parts += self._parts(connection, publisher, last)
+        if last + 1 + len(parts) - (whole is not None) != row["next_part"]:
+            raise damaged(f"The state of {publisher!r}")
         return Snapshot(parts[0], tuple(parts[1:])) if parts else None
+
+    def _parts(self, connection: sa.Connection, publisher: str, last: int) -> list[bytes]:
+        table = schema.snapshots.c
+        query = sa.select(schema.snapshots).where(table.publisher == publisher, table.part > last).order_by(table.part)
+        rows = connection.execute(query).mappings().all()
+        for row in rows:
+            self.seal.check(schema.snapshots, row)
+        return [bytes(row["payload"]) for row in rows]
 
     def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
         """The batches that no sink has confirmed, in order; one at a time, whatever their number."""
-        yield from self._entries(publisher, schema.outbox.c.sent.is_(False))
+        row = self._find(publisher)
+        if row is not None:
+            yield from self._entries(publisher, row["next_unsent"] - 1)
 
     def outbox(self, publisher: str, *, after: int = -1) -> Iterator[OutboxEntry]:
         """All kept batches with a number above `after`, in order."""
-        yield from self._entries(publisher, schema.outbox.c.number > after)
+        yield from self._entries(publisher, after)
 
     def mark_sent(self, publisher: str, number: int) -> None:
         """Note in a transaction of its own that the sinks have every batch up to and including `number`."""
@@ -215,99 +249,111 @@ class Store:
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
-        ledger = Ledger()
-        query = sa.select(schema.ledger).where(schema.ledger.c.publisher == publisher).order_by("number")
-        with self._reading() as connection:
-            for row in connection.execute(query):
-                counts = Counts(**json.loads(row.counts))
-                entry = LedgerEntry(row.number, row.time, row.policy_hash, row.method, counts, row.digest)
-                ledger.record(entry, np.frombuffer(row.persons, "<u8"), np.frombuffer(row.groups, "<i8"))
+        ledger, row = Ledger(), self._find(publisher)
+        for line in self.rows(schema.ledger, schema.ledger.c.publisher == publisher, order=schema.ledger.c.number):
+            counts = Counts(**json.loads(line["counts"]))
+            entry = LedgerEntry(
+                line["number"], line["time"], line["policy_hash"], line["method"], counts, line["payload_digest"]
+            )
+            ledger.record(entry, np.frombuffer(line["persons"], "<u8"), np.frombuffer(line["groups"], "<i8"))
+        if len(ledger) != (0 if row is None else row["entries"]):
+            raise damaged(f"The ledger of {publisher!r}")
         return ledger
 
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
         """The records that could not be released, in order."""
-        table = schema.dead_letters.c
-        query = sa.select(table.position, table.reason, table.payload)
-        with self._reading() as connection:
-            rows = connection.execute(query.where(table.publisher == publisher).order_by(table.id)).all()
-        return [DeadLetter(row.position, row.reason, bytes(row.payload)) for row in rows]
+        table = schema.dead_letters
+        rows = self.rows(table, table.c.publisher == publisher, order=table.c.id)
+        return [DeadLetter(row["position"], row["reason"], bytes(row["payload"])) for row in rows]
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own."""
         with self._reading() as connection:
-            return Transaction(connection, {}).get(publisher, space, key)
+            return Transaction(connection, {}, self.seal).get(publisher, space, key)
 
     def items(self, publisher: str, space: str) -> dict[str, bytes]:
         """All values of one space, by key."""
         table = schema.kv.c
-        query = sa.select(table.key, table.value).where(table.publisher == publisher, table.space == space)
-        with self._reading() as connection:
-            return {row.key: bytes(row.value) for row in connection.execute(query.order_by(table.key))}
+        which = sa.and_(table.publisher == publisher, table.space == space)
+        return {row["key"]: bytes(row["value"]) for row in self.rows(schema.kv, which, order=table.key)}
 
     def read(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """The rows of an engine's own table."""
         with self._reading() as connection:
             return [tuple(row) for row in connection.execute(query)]
 
+    def rows(
+        self, table: sa.Table, which: sa.ColumnElement[bool], *, order: sa.ColumnElement[Any]
+    ) -> list[sa.RowMapping]:
+        """Whole rows of a table, each of them as it was written."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(table).where(which).order_by(order)).mappings().all()
+        for row in rows:
+            self.seal.check(table, row)
+        return list(rows)
+
+    @property
+    def generation(self) -> str:
+        """Which store this is, and which of its lives it is in."""
+        return self.head.name
+
+    @property
+    def population_key(self) -> bytes:
+        """The key of the one ledger: the same person has the same hash in every publication of this store."""
+        return self.seal.digest("population", []) * 2
+
+    def row(self, publisher: str) -> sa.RowMapping:
+        """All that is counted of a publisher."""
+        return self._publisher(publisher)
+
     # Inside
 
-    def _entries(self, publisher: str, which: sa.ColumnElement[bool]) -> Iterator[OutboxEntry]:
+    def _entries(self, publisher: str, last: int) -> Iterator[OutboxEntry]:
         # A few numbers at a time: what a page costs must not grow with what lies behind it.
-        table, last = schema.outbox.c, -1
         while True:
-            query = sa.select(table.number).where(table.publisher == publisher, which, table.number > last)
-            with self._reading() as connection:
-                numbers = connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all()
+            numbers = self._numbers(publisher, last)
             for number in numbers:
                 last, row = number, self._entry(publisher, number)
                 if row is not None:
-                    yield OutboxEntry(row.number, row.kind, bytes(row.payload), row.position)
+                    yield OutboxEntry(row["number"], row["kind"], bytes(row["payload"]), row["position"])
             if len(numbers) < _NUMBERS:
                 return
 
-    def _entry(self, publisher: str, number: int) -> sa.Row[Any] | None:
+    def _numbers(self, publisher: str, last: int) -> list[int]:
+        """The next numbers of the outbox; one that should be there and is not means damage."""
         table = schema.outbox.c
-        query = sa.select(schema.outbox).where(table.publisher == publisher, table.number == number)
+        query = sa.select(table.number).where(table.publisher == publisher, table.number > last)
         with self._reading() as connection:
-            return connection.execute(query).one_or_none()
+            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
+            numbers = list(connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all())
+        if row is not None and self.engine.dialect.name == "sqlite":  # both from one moment
+            self.seal.check(schema.publishers, row)
+            first = max(last + 1, row["first_number"])
+            if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
+                raise damaged(f"What {publisher!r} has released")
+        return numbers
 
-    def _publisher(self, publisher: str) -> sa.Row[Any]:
-        with self._reading() as connection:
-            query = sa.select(schema.publishers).where(schema.publishers.c.publisher == publisher)
-            row = connection.execute(query).one_or_none()
+    def _entry(self, publisher: str, number: int) -> sa.RowMapping | None:
+        table = schema.outbox.c
+        which = sa.and_(table.publisher == publisher, table.number == number)
+        return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
+
+    def _find(self, publisher: str) -> sa.RowMapping | None:
+        table = schema.publishers
+        return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
+
+    def _publisher(self, publisher: str) -> sa.RowMapping:
+        row = self._find(publisher)
         if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
         return row
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with database.errors(self._engine), self._engine.connect() as connection:
+        with database.errors(self.engine), self.engine.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with database.errors(self._engine), self._engine.connect() as plain:
-            connection = plain.execution_options(writes=True)
-            with connection.begin():
-                yield connection
-
-    def _make(self, *, create: bool) -> None:
-        with self._writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
-            tables = sa.inspect(connection).get_table_names()
-            if schema.meta.name not in tables:
-                self._make_tables(connection, tables, create=create)
-            version = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar()
-        if version != str(schema.VERSION):
-            raise StateError(
-                f"{self!r} has schema {version}, this version of Reticent reads {schema.VERSION}.",
-                hint="Use the version that made the store, or a new store.",
-            )
-
-    def _make_tables(self, connection: sa.Connection, tables: list[str], *, create: bool) -> None:
-        # A PostgreSQL database may be shared; an SQLite file with other tables is somebody else's.
-        if not create or (tables and connection.dialect.name == "sqlite"):
-            raise StateError(f"{self!r} is not a store of Reticent.", hint="Check the path, or create a store first.")
-        schema.metadata.create_all(connection)
-        connection.execute(sa.insert(schema.meta).values(name="schema", value=str(schema.VERSION)))
+        with database.writing(self.engine) as connection:
+            yield connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,104 +11,97 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.errors import StateError
-from reticent.store import schema
+from reticent.store import restored, schema
 from reticent.store.database import of_dialect
+from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
     from reticent.release import LedgerEntry
+    from reticent.store.integrity import Seal
 
 
 # Statements are built once: building them costs more than running them.
 _OF = schema.publishers.c.publisher == sa.bindparam("of")
-_READ_ROW = (
-    sa.select(
-        schema.publishers.c.owner,
-        schema.publishers.c.position,
-        schema.publishers.c.next_number,
-        schema.publishers.c.next_part,
-    )
-    .where(_OF)
-    .with_for_update()
+_READ_ROW = sa.select(schema.publishers).where(_OF).with_for_update()
+_CHANGING = ("position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
+_WRITE_ROW = sa.update(schema.publishers).where(_OF).values({name: sa.bindparam(name) for name in (*_CHANGING, DIGEST)})
+_FORGET = sa.delete(schema.outbox).where(
+    schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
 )
-_WRITE_ROW = (
-    sa.update(schema.publishers)
-    .where(_OF)
-    .values({name: sa.bindparam(name) for name in ("position", "next_number", "next_part")})
-)
-_INSERT = {table: sa.insert(table) for table in (schema.outbox, schema.snapshots, schema.ledger, schema.dead_letters)}
+_INSERT = {
+    table: sa.insert(table)
+    for table in (schema.outbox, schema.snapshots, schema.ledger, schema.population, schema.dead_letters)
+}
 _AT_KEY = sa.and_(
     schema.kv.c.publisher == sa.bindparam("of"),
     schema.kv.c.space == sa.bindparam("in_space"),
     schema.kv.c.key == sa.bindparam("at_key"),
 )
-_GET = sa.select(schema.kv.c.value).where(_AT_KEY)
+_GET = sa.select(schema.kv).where(_AT_KEY)
 _DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 
 @dataclass
 class _Row:
-    """The changing part of a publisher's row, read once and written back once per transaction."""
+    """A publisher's row, read once and written back once per transaction."""
 
+    publisher: str
+    policy_hash: str
+    secret: bytes
     position: str | None
     next_number: int
     next_part: int
+    first_number: int
+    next_unsent: int
+    entries: int
+    chain: bytes
 
 
 class Transaction:
     """The changes of one step of a publisher; `Store.transaction` commits them together."""
 
-    def __init__(self, connection: sa.Connection, owners: Mapping[str, str]) -> None:
+    def __init__(self, connection: sa.Connection, owners: Mapping[str, str], seal: Seal) -> None:
         self._connection = connection
         self._owners = owners
+        self._seal = seal
         self._rows: dict[str, _Row] = {}
 
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
         row = self._row(publisher)
+        restored.refuse_closed(self, publisher)
         number = row.next_number
         row.next_number += 1
         if position is not None:
             row.position = position
-        self._insert(
-            schema.outbox,
-            publisher=publisher,
-            number=number,
-            kind=kind,
-            payload=payload,
-            position=position,
-            sent=False,
+        digest = self._insert(
+            schema.outbox, publisher=publisher, number=number, kind=kind, payload=payload, position=position
         )
+        row.chain = hashlib.blake2b(row.chain + digest, digest_size=SIZE).digest()
         return number
 
     def mark_sent(self, publisher: str, number: int) -> None:
         """Note that the sinks have every batch up to and including `number`."""
-        self._row(publisher)
-        table = schema.outbox.c
-        self._connection.execute(
-            sa.update(schema.outbox)
-            .where(table.publisher == publisher, table.sent.is_(False), table.number <= number)
-            .values(sent=True)
-        )
+        row = self._row(publisher)
+        row.next_unsent = max(row.next_unsent, min(number + 1, row.next_number))
 
     def forget_sent(self, publisher: str, number: int) -> None:
         """Drop sent batches up to and including `number`; batches that were not sent stay."""
-        self._row(publisher)
-        table = schema.outbox.c
-        self._connection.execute(
-            sa.delete(schema.outbox).where(table.publisher == publisher, table.sent.is_(True), table.number <= number)
-        )
+        self.forget_outbox(publisher, min(number + 1, self._row(publisher).next_unsent))
 
     def forget_outbox(self, publisher: str, below: int) -> None:
         """Drop all batches with a number below this one, sent or not."""
-        self._row(publisher)
-        table = schema.outbox.c
-        self._connection.execute(sa.delete(schema.outbox).where(table.publisher == publisher, table.number < below))
+        row = self._row(publisher)
+        below = min(below, row.next_number)
+        if below > row.first_number:
+            self._connection.execute(_FORGET, {"of": publisher, "least": below})
+            row.first_number, row.next_unsent = below, max(row.next_unsent, below)
 
     def set_position(self, publisher: str, position: str) -> None:
         """Note where the input stands."""
@@ -138,20 +132,27 @@ class Transaction:
         groups: npt.NDArray[np.int64],
     ) -> None:
         """Remember a publication, and which person (by keyed hash) stood in which group; it can't be changed later."""
-        self._row(publisher)
+        row = self._row(publisher)
         if len(persons) != len(groups):
             raise StateError("A ledger entry needs one group per person.", hint="Give arrays of one length.")
-        values = asdict(entry) | {
+        values = {name: value for name, value in asdict(entry).items() if name != "digest"} | {
+            "payload_digest": entry.digest,
             "counts": json.dumps(asdict(entry.counts)),
             "persons": persons.astype("<u8").tobytes(),
             "groups": groups.astype("<i8").tobytes(),
         }
         self._insert(schema.ledger, publisher=publisher, **values)
+        row.entries += 1
 
     def dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
         """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
         self._row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
+
+    def record_population(self, publisher: str, **about: Any) -> None:
+        """Remember persons of a publication in the ledger that all publications of the store share."""
+        self._row(publisher)
+        self._insert(schema.population, publisher=publisher, **about)
 
     def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
         """Run a statement on an engine's own table, once per row, as the publisher's one writer."""
@@ -163,19 +164,33 @@ class Transaction:
         """The one value that a query finds, as this transaction sees it."""
         return self._connection.execute(query, values).scalar()
 
+    def column(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """The first cell of all rows that a query finds, as this transaction sees them."""
+        return self._connection.execute(query).scalars().all()
+
+    def pairs(self, query: sa.Select[Any]) -> list[tuple[Any, Any]]:
+        """All rows of two cells that a query finds, as this transaction sees them."""
+        return [(row[0], row[1]) for row in self._connection.execute(query)]
+
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
-        self.run(publisher, _upsert(self._connection.dialect.name, table), rows)
+        sealed = [self._seal.sealed(table, row) for row in rows]
+        self.run(publisher, _upsert(self._connection.dialect.name, table), sealed)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
-        value = self.value(_GET, of=publisher, in_space=space, at_key=key)
-        return None if value is None else bytes(value)
+        values = {"of": publisher, "in_space": space, "at_key": key}
+        row = self._connection.execute(_GET, values).mappings().one_or_none()
+        if row is None:
+            return None
+        self._seal.check(schema.kv, row)
+        return bytes(row["value"])
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
         row = {"publisher": publisher, "space": space, "key": key, "value": value}
-        self._connection.execute(_upsert(self._connection.dialect.name, schema.kv), row)
+        write = _upsert(self._connection.dialect.name, schema.kv)
+        self._connection.execute(write, self._seal.sealed(schema.kv, row))
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
@@ -184,23 +199,29 @@ class Transaction:
     def flush(self) -> None:
         """Write back what was counted on; `Store.transaction` calls it before it commits."""
         for publisher, row in self._rows.items():
-            self._connection.execute(_WRITE_ROW, {"of": publisher, **vars(row)})
+            sealed = self._seal.sealed(schema.publishers, vars(row))
+            self._connection.execute(
+                _WRITE_ROW, {"of": publisher, **{name: sealed[name] for name in (*_CHANGING, DIGEST)}}
+            )
 
-    def _insert(self, table: sa.Table, **values: Any) -> None:
-        self._connection.execute(_INSERT[table], values)
+    def _insert(self, table: sa.Table, **values: Any) -> bytes:
+        row = self._seal.sealed(table, values)
+        self._connection.execute(_INSERT[table], row)
+        return bytes(row[DIGEST])
 
     def _row(self, publisher: str) -> _Row:
         """The publisher's row, held for this transaction, after checking that we are its one writer."""
         if publisher in self._rows:
             return self._rows[publisher]
-        row = self._connection.execute(_READ_ROW, {"of": publisher}).one_or_none()
+        row = self._connection.execute(_READ_ROW, {"of": publisher}).mappings().one_or_none()
         if publisher not in self._owners or row is None:
             raise StateError(f"{publisher!r} is not locked by this process.", hint="Write inside `store.lock(...)`.")
-        if row.owner != self._owners[publisher]:
+        if row["owner"] != self._owners[publisher]:
             raise StateError(
                 f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
             )
-        self._rows[publisher] = _Row(row.position, row.next_number, row.next_part)
+        self._seal.check(schema.publishers, row)
+        self._rows[publisher] = _Row(**{name: row[name] for name in self._seal.columns(schema.publishers)})
         return self._rows[publisher]
 
 

@@ -25,6 +25,7 @@ class Hl7Lines:
     """HL7 v2: complete messages out of blocks of bytes, framed as MLLP or one after another in a file."""
 
     needs_header = False
+    by_line = False
 
     def __init__(self, reader: RecordReader) -> None:
         self._reader, policy = reader, reader.policy

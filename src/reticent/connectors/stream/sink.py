@@ -44,7 +44,7 @@ class FileSink:
         if size < sent:
             raise StateError(
                 f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
-                hint="Put the file back, or begin with a new store and a new file.",
+                hint="Put the file back. A new store with the same input would publish the same people anew.",
             )
         if size > sent + waiting or (sent == 0 and not self._ours()):
             raise taken(self._path)
@@ -72,7 +72,8 @@ def taken(path: Path) -> ConnectorError:
     """The file holds something else: another stream's lines, perhaps."""
     return ConnectorError(
         f"{path} is there already and holds what this store did not release.",
-        hint="Name a new file for a new stream, or go on with the store the file was begun with.",
+        hint="Go on with the store the file was begun with; if it was lost, `reticent store restore --published` goes on from a backup. "
+        "Another stream needs another file.",
     )
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 
+from reticent.connectors.fingerprint import fingerprint
 from reticent.disk import open_private, ready, widen_pipe
 from reticent.errors import ConnectorError
 
@@ -42,6 +43,10 @@ class FileSource:
             os.lseek(self._fd, offset, os.SEEK_SET)
         else:
             self._skip = offset
+
+    def mark(self, offset: int) -> str | None:
+        """A fingerprint of a file up to a place: of its beginning, and of what stands before the place."""
+        return fingerprint(self._fd, offset) if self.regular else None
 
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""

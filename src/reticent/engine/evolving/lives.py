@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent.engine.veil.events import rounds
 from reticent.engine.veil.people import Seen
-from reticent.errors import DataError, StateError
+from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,7 +120,7 @@ class Lives:
     def load(self, lives: Mapping[int, bytes]) -> None:
         """Takes up what `of` gave."""
         if any(len(life) != self._life.itemsize for life in lives.values()):
-            raise StateError("The memory of a person is damaged.", hint="Restore the store from a backup.")
+            raise StateError("The memory of a person is damaged.", hint=DAMAGED)
         self._of.update(lives)
 
     def of(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[int, bytes]:

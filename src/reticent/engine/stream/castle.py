@@ -29,7 +29,7 @@ from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
-from reticent.errors import DataError, PolicyError, StateError
+from reticent.errors import DAMAGED, DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered
@@ -292,7 +292,7 @@ class Castle(StreamPublisher):
             try:
                 publisher._core.restore(blobs["core"])
             except ValueError as error:
-                raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+                raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
         return publisher
 
 

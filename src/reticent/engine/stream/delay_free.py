@@ -34,7 +34,7 @@ from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
-from reticent.errors import GuaranteeError, StateError
+from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered
 
@@ -279,7 +279,7 @@ class DelayFree(StreamPublisher):
         try:
             publisher._load(saved["counts"], blobs["core"])
         except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint="Go back to an earlier one.") from None
+            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
         return publisher
 
     def _load(self, counts: list[int], core: bytes) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode.native import AS_THEY_ARE, native
-from reticent.errors import DataError, StateError
+from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, A
                 columns.append(np.frombuffer(journal, dtype=kind, count=head["rows"], offset=at).copy())
                 at += columns[-1].nbytes
         except (ValueError, KeyError, TypeError):
-            raise StateError("The journal of the stream is damaged.", hint="Restore the store from a backup.") from None
+            raise StateError("The journal of the stream is damaged.", hint=DAMAGED) from None
         yield head, columns
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode.native import native
-from reticent.errors import DataError, StateError
+from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,4 +93,4 @@ class People:
         try:
             self._core.load(data)
         except ValueError:
-            raise StateError("The memory of a house is damaged.", hint="Restore the store from a backup.") from None
+            raise StateError("The memory of a house is damaged.", hint=DAMAGED) from None

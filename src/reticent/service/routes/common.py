@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from reticent.policy.bundle import Bundle
 from reticent.service.access import needs
 from reticent.service.hub import Hub
-from reticent.service.problems import ErrorReply
+from reticent.service.problems import ErrorReply, ServiceError
 from reticent.service.shelf import parse
 from reticent.service.tokens import Role
 
@@ -33,6 +33,17 @@ Key = Annotated[
         description="Names this batch; sent again with the same key, it changes nothing and gets the same answer.",
     ),
 ]
+
+
+def require(key: str | None) -> None:
+    """Refuses a batch without a key: sent again after a lost answer, it would publish the same people twice."""
+    if key is None:
+        raise ServiceError(
+            400,
+            "key",
+            "A batch needs an Idempotency-Key.",
+            "Send a name of your own for it in that header, and the same name when you send it again.",
+        )
 
 
 async def hub_of(request: Request) -> Hub:
@@ -91,7 +102,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         415: "Another content type is needed",
         422: "The request, the policy or the data is wrong",
         429: "Too many requests",
-        503: "The store cannot be reached; nothing was changed",
+        503: "The server is too busy or its store cannot be reached; ask again with the same key",
     }
     always = (400, 401, 403, 408, 413, 422, 429, 503)
     return {status: {"model": ErrorReply, "description": words[status]} for status in sorted({*always, *statuses})}

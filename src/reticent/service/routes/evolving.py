@@ -25,6 +25,7 @@ from reticent.service.routes.common import (
     body_of,
     digest_of,
     errors,
+    require,
 )
 from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.service.wire import media_type
@@ -99,6 +100,7 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
 async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> Changed:
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
     table = hub.evolving_table(name)
+    require(key)
     check_kind(media_type(request.headers.get("content-type")))
     body = await request.body()
     if not body:

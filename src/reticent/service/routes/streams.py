@@ -27,6 +27,7 @@ from reticent.service.routes.common import (
     aside,
     body_of,
     errors,
+    require,
 )
 from reticent.service.wire import ARROW, NDJSON, media_type
 from reticent.store import OutboxEntry
@@ -37,6 +38,11 @@ _LINES = {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "O
 _HEARTBEAT = 15.0
 _BATCHES = 1_000
 Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch already read; -1 for the beginning.")]
+
+Generation = Annotated[
+    str | None,
+    Query(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", description="The `Reticent-Generation` the cursor came with."),
+]
 
 
 class NewStream(PolicyBody):
@@ -97,12 +103,17 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     It is on disk when the answer comes. A batch that is sent again with its `Idempotency-Key` gets the stored answer.
     """
     stream = hub.stream(name)
+    require(key)
     kind = media_type(request.headers.get("content-type"))
     if kind not in (NDJSON, ARROW):
         raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)
     answer = await _within(request, hub.writer.submit(step))
-    headers = {"Reticent-Cursor": str(answer.number), "Reticent-Replayed": str(answer.replayed).lower()}
+    headers = {
+        "Reticent-Cursor": str(answer.number),
+        "Reticent-Generation": hub.store.generation,
+        "Reticent-Replayed": str(answer.replayed).lower(),
+    }
     if not answer.lines:
         return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.held)})
     return Response(answer.lines, media_type=NDJSON, headers=headers)
@@ -114,24 +125,40 @@ async def _within(request: Request, future: Any) -> Pushed:
         waiting = asyncio.shield(asyncio.wrap_future(future))
         return await asyncio.wait_for(waiting, request.app.state.settings.timeout)
     except TimeoutError:
-        raise ServiceError(503, "busy", "The server is too busy.", "Send the batch again with the same key.") from None
+        if future.cancel():
+            raise ServiceError(
+                503, "busy", "The server is too busy; the batch was not begun.", "Send it again with the same key."
+            ) from None
+        raise ServiceError(
+            503,
+            "unknown",
+            "The batch is being released; it is not known yet how it ends.",
+            "Ask again with the same key.",
+        ) from None
 
 
 @router.get(
     "/{name}/records",
     dependencies=ANALYST,
-    responses={**errors(404, 410), 200: _LINES},
+    responses={**errors(404, 409, 410), 200: _LINES},
     response_class=Response,
 )
 async def read(
-    name: Name, hub: TheHub, cursor: Cursor = -1, limit: Annotated[int, Query(ge=1, le=_BATCHES)] = 100
+    name: Name,
+    hub: TheHub,
+    cursor: Cursor = -1,
+    limit: Annotated[int, Query(ge=1, le=_BATCHES)] = 100,
+    generation: Generation = None,
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
+    _same_generation(hub, generation)
     entries = await aside(lambda: _after(hub, stream, cursor, limit))
     last = entries[-1].number if entries else cursor
     return Response(
-        b"".join(entry.payload for entry in entries), media_type=NDJSON, headers={"Reticent-Cursor": str(last)}
+        b"".join(entry.payload for entry in entries),
+        media_type=NDJSON,
+        headers={"Reticent-Cursor": str(last), "Reticent-Generation": hub.store.generation},
     )
 
 
@@ -150,7 +177,7 @@ async def codebook(name: Name, hub: TheHub) -> Response:
 @router.get(
     "/{name}/events",
     dependencies=ANALYST,
-    responses={**errors(404, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={**errors(404, 409, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     response_class=StreamingResponse,
 )
 async def events(
@@ -165,6 +192,7 @@ async def events(
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     start = int(last_event_id) if last_event_id is not None else cursor
     hub.stream(name).retention.check(start)
+    await aside(partial(_after, hub, hub.stream(name), start, 1))  # refused before the stream of events begins
     follow = _follow(hub, hub.stream(name), start, limit)
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
@@ -200,7 +228,24 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
 def _after(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[OutboxEntry]:
     entries = list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
     stream.retention.check(cursor)
+    if not entries and cursor >= hub.store.row(stream.publisher)["next_number"]:
+        raise ServiceError(
+            409,
+            "ahead",
+            "The cursor is ahead of the stream: its store was put back to an older copy.",
+            "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
+        )
     return entries
+
+
+def _same_generation(hub: TheHub, generation: str | None) -> None:
+    if generation is not None and generation != hub.store.generation:
+        raise ServiceError(
+            409,
+            "generation",
+            "The store was restored since this cursor was given.",
+            "Compare what you have with what is here, then leave `generation` out.",
+        )
 
 
 def _event(entry: OutboxEntry) -> bytes:

@@ -13,6 +13,7 @@ from reticent.service.hub import Hub
 from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
 from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
 from reticent.service.wire import media_type
+from reticent.store.scrub import cut_log
 
 router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN)
 
@@ -101,6 +102,7 @@ async def remove(ident: Ident, hub: TheHub) -> None:
     def work() -> None:
         hub.tables.get(ident)
         hub.write(lambda tx: hub.tables.delete(tx, ident))
+        cut_log(hub.store)
 
     await aside(work)
 

@@ -1,0 +1,31 @@
+"""`reticent ledger`: who has seen what, in counts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+
+def ledger(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Tell what the publications of a store have shown of how many persons."""
+    from reticent.cli.output import emit, say
+    from reticent.publication.population import seen_of
+    from reticent.store import Store
+
+    with Store.open(store, create=False) as opened:
+        seen = seen_of(opened)
+    for name, about in seen.items():
+        say(
+            f"  {name}: {about['persons']:,} persons by {about['method']}, {about['first']} to {about['last']}; "
+            f"{about['elsewhere']:,} of them stand in other publications too"
+        )
+    if not seen:
+        say("Nobody has been published from this store.")
+    if json:
+        emit(seen)

@@ -1,0 +1,82 @@
+"""`reticent store`: copies of a store, going on from one, looking at every row, and newer versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reticent.cli.options import Json
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Back up, restore, check and upgrade a store.",
+)
+
+Place = Annotated[str, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
+
+
+@app.command("backup")
+def backup(store: Place, target: Annotated[Path, typer.Argument(help="A new file for the copy.")]) -> None:
+    """Copy a store while it is in use."""
+    from reticent.cli.output import say
+    from reticent.store.backup import backup as copy
+
+    copy(store, target)
+    say(f"Copied to {target}. To go on from it: reticent store restore {target} {store}")
+
+
+@app.command("restore")
+def restore(
+    backup: Annotated[Path, typer.Argument(help="What `store backup` made.", show_default=False)],
+    store: Place,
+    published: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the world has seen: a release folder, a stream's file of lines, or NAME=NUMBER. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Go on from a backup, as a new generation that publishes nobody anew.
+
+    A publication goes on only where --published (or the store's witness) shows what the world has seen of it.
+    """
+    from reticent.cli.output import emit, say
+    from reticent.store.backup import restore as go_on
+
+    outcomes = go_on(backup, store, published or [])
+    for name, outcome in outcomes.items():
+        replay = "reads its input again and sends only what is new" if outcome.lines else "goes on"
+        say(f"  {name}: {'closed: ' + outcome.closed if outcome.closed else replay}")
+    if json:
+        emit({name: {"closed": outcome.closed, "lines": outcome.lines} for name, outcome in outcomes.items()})
+
+
+@app.command("check")
+def check(store: Place, json: Json = False) -> None:
+    """Look at every row of a store; exit code 5 when one is damaged."""
+    from reticent.cli.output import emit, say
+    from reticent.store import Store
+    from reticent.store.backup import check as look
+
+    with Store.open(store, create=False) as opened:
+        rows, generation = look(opened), opened.generation
+    say(f"Sound: {sum(rows.values()):,} rows, generation {generation}.")
+    if json:
+        emit({"generation": generation, "rows": rows})
+
+
+@app.command("upgrade")
+def upgrade(store: Place) -> None:
+    """Bring a store of an older version to this one; back it up first."""
+    from reticent.cli.output import say
+    from reticent.store.backup import upgrade as bring
+    from reticent.store.schema import VERSION
+
+    before = bring(store)
+    say(f"The store has schema {VERSION} now, it had {before}." if before != VERSION else "Nothing to do.")

@@ -1,0 +1,153 @@
+"""One ledger over all publications of a store: whoever stands in one of them is not published in another unnoticed.
+
+Guarantee: against a reader who lays two publications of one store side by side: a person who stands in one of them is refused in
+    every other (GuaranteeError), unless both are veiled under the key of the same house, which compose, or the custodian says
+    `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
+Not covered: persons whom two publications call by different names; publications of other stores; records without a person.
+Cost: eight bytes a person and publication; a hash per record; one small query per commit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from reticent import _core
+from reticent.encode.native import native
+from reticent.engine import publisher_class
+from reticent.errors import GuaranteeError
+from reticent.store import schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+    from reticent.release.release import Kind
+    from reticent.store import Store, Transaction
+
+    Hashes = npt.NDArray[np.uint64]
+
+DESPITE = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
+# Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
+_PLACES = 1 << 20
+_MASK = np.uint64(_PLACES - 1)
+_LAST = sa.select(sa.func.max(schema.population.c.id))
+
+
+class Population:
+    """The persons of one publication beside those of all others in its store."""
+
+    def __init__(
+        self, store: Store, publisher: str, policy: Policy, *, kind: Kind, method: str, despite: bool = False
+    ) -> None:
+        self._store, self._publisher, self._policy = store, publisher, policy
+        self._method, self._despite = method, despite
+        self._house = publisher_class(kind, method).pinned(policy)
+        self._hasher = _core.stream.Hasher(store.population_key)
+        self._recorded = np.zeros(_PLACES, dtype=np.uint64)
+        self._others: Hashes = np.zeros(0, dtype=np.uint64)
+        self._seen = 0
+        self.shared = 0
+        """Persons who stand in other publications too, where that was allowed."""
+        self._load()
+
+    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> Hashes:
+        """The persons of some records, in their order; nobody where the policy names no person."""
+        if persons is None or not len(persons):
+            return np.zeros(0, dtype=np.uint64)
+        rows = pa.RecordBatch.from_arrays([native(persons)], names=["person"])
+        hashes = self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons
+        return np.asarray(hashes, dtype=np.uint64)
+
+    def of_table(self, table: pa.Table) -> Hashes:
+        """The persons of a table."""
+        return self.of(None if self._policy.person is None else table.column(self._policy.person))
+
+    def refuse_shared(self, persons: Hashes) -> None:
+        """Refuses persons who stand in another publication.
+
+        Raises:
+            GuaranteeError: some do, and the publications do not compose.
+        """
+        if not len(self._others):
+            return
+        persons = np.unique(persons)
+        shared = int(np.isin(persons, self._others, assume_unique=True).sum())
+        if shared and not self._despite:
+            raise GuaranteeError(
+                f"{shared:,} of {len(persons):,} persons stand in another publication of this store; nothing was published.",
+                hint="Two publications of the same persons can tell more than each alone. The veil composes; `reticent ledger` says who "
+                "has seen what; --despite-ledger publishes all the same, and the release says so.",
+            )
+        self.shared += shared
+
+    def record(self, tx: Transaction, persons: Hashes) -> None:
+        """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
+        new = _once(persons[self._recorded[persons & _MASK] != persons])
+        if not len(new):
+            return
+        if (tx.value(_LAST) or 0) != self._seen:
+            self._load()
+            self.refuse_shared(new)
+        tx.record_population(
+            self._publisher,
+            time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            policy_hash=self._policy.hash,
+            method=self._method,
+            house=self._house,
+            persons=new.astype("<u8").tobytes(),
+        )
+        self._seen = int(tx.value(_LAST))
+        self._recorded[new & _MASK] = new
+
+    def _load(self) -> None:
+        """Reads what was recorded since the last time."""
+        table = schema.population
+        others = [self._others]
+        for row in self._store.rows(table, table.c.id > self._seen, order=table.c.id):
+            self._seen = row["id"]
+            persons = np.frombuffer(row["persons"], "<u8")
+            if row["publisher"] == self._publisher:
+                self._recorded[persons & _MASK] = persons
+            elif not (self._house and row["house"] == self._house):
+                others.append(persons)
+        self._others = np.unique(np.concatenate(others))
+
+
+def _once(persons: Hashes) -> Hashes:
+    """Each person once; sorting is quicker here than hashing what is hashed already."""
+    ordered = np.sort(persons)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
+def seen_of(store: Store) -> dict[str, dict[str, object]]:
+    """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
+    table = schema.population
+    persons: dict[str, list[Hashes]] = {}
+    about: dict[str, dict[str, object]] = {}
+    for row in store.rows(table, table.c.id > 0, order=table.c.id):
+        persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
+        first = about.get(row["publisher"], {}).get("first", row["time"])
+        about[row["publisher"]] = {
+            "method": row["method"],
+            "policy_hash": row["policy_hash"],
+            "first": first,
+            "last": row["time"],
+        }
+    whole = {name: np.unique(np.concatenate(parts)) for name, parts in persons.items()}
+    return {
+        name: about[name]
+        | {"persons": len(own), "elsewhere": sum(_among(own, [o for n, o in whole.items() if n != name]))}
+        for name, own in whole.items()
+    }
+
+
+def _among(own: Hashes, others: list[Hashes]) -> list[bool]:
+    if not others:
+        return []
+    mask: list[bool] = np.isin(own, np.concatenate(others)).tolist()
+    return mask

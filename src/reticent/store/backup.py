@@ -1,0 +1,221 @@
+"""Copies of a store, and going on from one: a restore begins a new generation that knows what the world has seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reticent.disk import open_private, sync
+from reticent.errors import ConnectorError, StateError
+from reticent.store import database, files, generation, restored, schema
+from reticent.store.opening import check_structure
+from reticent.store.restored import Restored
+from reticent.store.store import Store
+from reticent.store.witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import sqlalchemy as sa
+
+_MANIFEST = "release.json"
+_SERVICE, _TOKENS = "service", "token"
+
+
+@dataclass
+class Published:
+    """What the world has seen, as far as it was shown: releases by number, lines of streams by file."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, Path] = field(default_factory=dict)
+    generations: set[str] = field(default_factory=set)
+
+
+def backup(where: str | os.PathLike[str], target: Path) -> None:
+    """Copies a store while it is in use; the copy is there wholly or not at all."""
+    path = _file(where)
+    if target.exists():
+        raise ConnectorError(f"{target} is there already.", hint="Name a new file for each backup.")
+    with Store.open(path, create=False) as store:  # refuses one that is damaged: a copy of it would be of no use
+        check(store)
+    _copy(path, target)
+
+
+def check(store: Store) -> dict[str, int]:
+    """Looks at every row of a store; gives their numbers by table.
+
+    Raises:
+        StateError: something is not as it was written.
+    """
+    if store.engine.dialect.name == "sqlite":
+        check_structure(store.engine)
+    rows = {
+        table.name: len(store.rows(table, table.c[0].isnot(None), order=table.c[0]))
+        for table in schema.metadata.sorted_tables
+        if table is not schema.meta
+    }
+    for publisher in store.publishers():
+        store.snapshot(publisher)
+        store.ledger(publisher)
+        for _ in store.outbox(publisher):
+            pass
+    return rows
+
+
+def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str] = ()) -> dict[str, Restored]:
+    """Goes on from a backup in the place of a store; what lies there is set aside.
+
+    Args:
+        source: the backup.
+        where: the place of the store.
+        published: what the world has seen: release folders, files of a stream's lines, or NAME=NUMBER of releases or batches.
+
+    Returns:
+        How each publication came out of it.
+    """
+    path, witness = _file(where), Witness(_file(where))
+    if source.resolve() == path.resolve():
+        raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
+    seen = _seen(published)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
+    try:
+        _copy(source, draft)
+        said = witness.said()
+        with Store.open(draft, create=False) as store:
+            complete = said is not None and (said.store, said.generation, said.commits) == _stand(store.head)
+            outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
+            _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
+            head = store.head
+        _set_aside(path)
+        draft.replace(path)
+        sync(path.parent)
+        with Store.open(path, create=False) as store:
+            witness.note(head, store.seal)
+        witness.close()
+    finally:
+        files.remove(draft)
+        Witness(draft).path.unlink(missing_ok=True)
+    return outcomes
+
+
+def _stand(head: generation.Head) -> tuple[str, int, int]:
+    return head.store, head.generation, head.commits
+
+
+def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> None:
+    """A new generation, in one transaction with what is known of each publication."""
+    with store.transaction() as tx:
+        for name, outcome in outcomes.items():
+            restored.note(tx, name, outcome)
+        for token in store.items(_SERVICE, _TOKENS):  # one that was revoked since would work again
+            tx.delete(_SERVICE, _TOKENS, token)
+    with database.writing(store.engine) as connection:
+        store.head = store.head.reborn(above)
+        generation.write_head(connection, store.head, store.seal)
+
+
+def _outcome(store: Store, name: str, seen: Published, *, complete: bool) -> Restored:
+    row = store.row(name)
+    published, lines = row["next_number"], seen.lines.get(name)
+    if complete or name == _SERVICE:  # the service itself publishes single tables, each for itself
+        return Restored()
+    if lines is not None:
+        out = int(json.loads(row["position"] or "{}").get("out", 0))
+        return Restored(lines=str(lines.resolve()), size=max(out, lines.stat().st_size))
+    if name not in seen.numbers:
+        return Restored(closed="nobody said what was published of it since the backup")
+    if seen.numbers[name] > published:
+        return Restored(closed=f"{seen.numbers[name] - published:,} of its releases are newer than the backup")
+    return Restored()
+
+
+def _seen(published: Sequence[str]) -> Published:
+    seen = Published()
+    for word in published:
+        name, _, number = word.partition("=")
+        path = Path(word)
+        if path.is_dir():
+            _folder(seen, path)
+        elif number.isdigit():
+            seen.numbers[name] = max(int(number), seen.numbers.get(name, 0))
+        elif path.is_file():
+            seen.lines["stream"] = path
+        else:
+            raise ConnectorError(
+                f"--published {word}: there is no such file or folder.",
+                hint="Give release folders, the file of a stream's lines, or NAME=NUMBER.",
+            )
+    return seen
+
+
+def _folder(seen: Published, path: Path) -> None:
+    try:
+        manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
+        place = manifest["store"]
+        name, number = str(place["publisher"]), int(place["number"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConnectorError(
+            f"{path} does not say which store released it.",
+            hint="Give NAME=NUMBER instead: how many releases there were.",
+        ) from None
+    seen.numbers[name] = max(number, seen.numbers.get(name, 0))
+    seen.generations.add(str(place["generation"]))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """The pages of a store as of one moment, in a file of their own."""
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
+    try:
+        os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
+        with (
+            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
+            closing(sqlite3.connect(draft)) as new,
+        ):
+            old.backup(new)
+        sync(draft)
+        draft.rename(target)
+        sync(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise StateError(
+            f"{source} cannot be copied ({type(error).__name__}).", hint="Check both places, and that it is a store."
+        ) from None
+    finally:
+        files.remove(draft)
+
+
+def _set_aside(path: Path) -> None:
+    """What was there is kept under another name: it may be the only one that knows what was published."""
+    if not path.exists():
+        return
+    aside = path.with_name(f"{path.name}.before-restore-{secrets.token_hex(4)}")
+    for suffix in ("-wal", "-shm"):  # a log that stayed would be taken for that of the new file
+        companion = path.with_name(path.name + suffix)
+        if companion.exists():
+            companion.rename(aside.with_name(aside.name + suffix))
+    aside.hardlink_to(path)
+
+
+def _file(where: str | os.PathLike[str]) -> Path:
+    path = database.file_of(where)
+    if path is None:
+        raise StateError(
+            "This store is in a database server.", hint="Back it up and restore it with the means of the server."
+        )
+    return path
+
+
+def upgrade(where: str | os.PathLike[str]) -> int:
+    """Brings a store of an older version to this one, in one transaction; gives the version it had."""
+    from reticent.store.upgrade import upgraded
+
+    engine: sa.Engine = database.connect(_file(where))
+    try:
+        return upgraded(engine)
+    finally:
+        engine.dispose()

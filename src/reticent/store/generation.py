@@ -1,0 +1,94 @@
+"""Which store this is, which of its lives it is in, and how far it has come.
+
+A store has an id for life, a generation that a restore raises, and a count of commits. What it published forms a chain: each
+release names the digest of the one before it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from reticent.store import schema
+from reticent.store.integrity import Seal, damaged
+
+if TYPE_CHECKING:
+    from typing import Self
+
+HEAD, SECRET = "head", "secret"
+_READ = sa.select(schema.meta.c.value).where(schema.meta.c.name == sa.bindparam("of"))
+_WRITE = sa.update(schema.meta).where(schema.meta.c.name == sa.bindparam("of")).values(value=sa.bindparam("now"))
+
+
+@dataclass(frozen=True)
+class Head:
+    """The state of a store as a whole.
+
+    Attributes:
+        store: its id, for life.
+        generation: 1 as it was made; each restore adds one.
+        commits: how many transactions it has had.
+    """
+
+    store: str
+    generation: int
+    commits: int
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Of a store that is just being made."""
+        return cls(secrets.token_hex(8), 1, 0)
+
+    @property
+    def name(self) -> str:
+        """The generation as releases and answers show it."""
+        return f"{self.store}-{self.generation}"
+
+    def next(self) -> Self:
+        """After one more commit."""
+        return replace(self, commits=self.commits + 1)
+
+    def reborn(self, above: int) -> Self:
+        """After a restore: a generation that nobody has seen yet."""
+        return replace(self, generation=max(self.generation, above) + 1)
+
+
+def read_seal(connection: sa.Connection) -> Seal:
+    """The store's own secret; it never leaves the private side."""
+    text = str(connection.execute(_READ, {"of": SECRET}).scalar())
+    try:
+        secret = bytes.fromhex(text)
+    except ValueError:
+        raise damaged("The store") from None
+    if len(secret) != 32:
+        raise damaged("The store")
+    return Seal(secret)
+
+
+def read_head(connection: sa.Connection, seal: Seal) -> Head:
+    """Where the store stands."""
+    text = str(connection.execute(_READ, {"of": HEAD}).scalar())
+    try:
+        plain, _, digest = text.rpartition(" ")
+        intact = seal.digest(HEAD, [plain, schema.VERSION]).hex() == digest
+        head = Head(**json.loads(plain)) if intact else None
+    except (TypeError, ValueError):
+        head = None
+    if head is None:
+        raise damaged("The store")
+    return head
+
+
+def head_text(head: Head, seal: Seal) -> str:
+    """As the store keeps it."""
+    plain = json.dumps(asdict(head))
+    return f"{plain} {seal.digest(HEAD, [plain, schema.VERSION]).hex()}"
+
+
+def write_head(connection: sa.Connection, head: Head, seal: Seal) -> None:
+    """Notes where the store stands now."""
+    connection.execute(_WRITE, {"of": HEAD, "now": head_text(head, seal)})

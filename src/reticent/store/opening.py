@@ -1,0 +1,92 @@
+"""Opening a store: its tables made or found, its structure sound, its head no older than its witness says."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from reticent.errors import StateError
+from reticent.store import database, schema
+from reticent.store.generation import HEAD, SECRET, Head, head_text, read_head, read_seal
+from reticent.store.integrity import Seal, damaged
+from reticent.store.witness import Witness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
+_MAKING = 7_265_746_963
+# Looking through a file of this size takes a tenth of a second; a larger one is looked through by `reticent store check`.
+_QUICK = 32 << 20
+
+
+def opened(engine: sa.Engine, path: Path | None, *, create: bool) -> tuple[Seal, Head, Witness | None]:
+    """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
+    with database.errors(engine), engine.connect() as connection:
+        made = _version(connection)
+    if made is None:
+        _make(engine, create=create)
+    elif made != str(schema.VERSION):
+        raise _other_version(engine, made)
+    if path is not None and path.stat().st_size <= _QUICK:
+        check_structure(engine)
+    with database.errors(engine), engine.connect() as connection:
+        seal = read_seal(connection)
+        head = read_head(connection, seal)
+    witness = None if path is None else Witness(path)
+    if witness is not None:
+        witness.refuse_older(head, seal, f"Store {database.show(engine)}")
+    return seal, head, witness
+
+
+def check_structure(engine: sa.Engine) -> None:
+    """Asks SQLite whether pages, rows and indexes belong together."""
+    with database.errors(engine), engine.connect() as connection:
+        answer = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+    if answer != "ok":
+        raise damaged(f"Store {database.show(engine)}")
+
+
+def make_tables(connection: sa.Connection) -> None:
+    """The tables of a new store, its secret and its head."""
+    schema.metadata.create_all(connection)
+    secret = secrets.token_bytes(32)
+    first = {"schema": str(schema.VERSION), SECRET: secret.hex(), HEAD: head_text(Head.fresh(), Seal(secret))}
+    connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
+
+
+def _make(engine: sa.Engine, *, create: bool) -> None:
+    with database.writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+            if _version(connection) is not None:
+                return
+        # A PostgreSQL database may be shared; an SQLite file with other tables is somebody else's.
+        elif not create or sa.inspect(connection).get_table_names():
+            raise _no_store(engine)
+        if not create:
+            raise _no_store(engine)
+        make_tables(connection)
+
+
+def _version(connection: sa.Connection) -> str | None:
+    """The version of the tables; None where there are none."""
+    if schema.meta.name not in sa.inspect(connection).get_table_names():
+        return None
+    return str(connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")).scalar())
+
+
+def _no_store(engine: sa.Engine) -> StateError:
+    return StateError(
+        f"Store({database.show(engine)}) is not a store of Reticent.", hint="Check the path, or create a store first."
+    )
+
+
+def _other_version(engine: sa.Engine, version: str) -> StateError:
+    older = version.isdigit() and int(version) < schema.VERSION
+    return StateError(
+        f"Store({database.show(engine)}) has schema {version}, this version of Reticent reads {schema.VERSION}.",
+        hint="Run `reticent store upgrade`." if older else "Use the version of Reticent that made the store.",
+    )

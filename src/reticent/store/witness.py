@@ -1,0 +1,103 @@
+"""A small file beside an SQLite store that says how many commits it has had.
+
+It is written after each commit and never waited for. A store that has had fewer commits than its witness says was put back to an
+older copy, or lost the end of its log: going on would publish people a second time.
+
+Guarantee: an older copy of the same store in its place is refused, whatever its own content says.
+Not covered: a copy in another place, or one that came with its own witness; releases, sinks and cursors that are ahead of their
+    store show those. PostgreSQL has no witness.
+Cost: one write of 128 bytes per commit, without a flush.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reticent.disk import open_private
+from reticent.errors import StateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reticent.store.generation import Head
+    from reticent.store.integrity import Seal
+
+_SLOT = 128
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a witness says: the store, its generation, its commits."""
+
+    store: str
+    generation: int
+    commits: int
+
+
+class Witness:
+    """The witness of one store; two places in turn, so that a torn write leaves the other one."""
+
+    def __init__(self, store: Path) -> None:
+        self.path = store.with_name(f"{store.name}.head")
+        self._handle = -1
+
+    def close(self) -> None:
+        """Lets the file go."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+
+    def note(self, head: Head, seal: Seal) -> None:
+        """The store has had so many commits; failing to say so harms nobody."""
+        cells = (head.store, head.generation, head.commits)
+        text = f"{head.store} {head.generation} {head.commits} {seal.digest('witness', cells).hex()}\n"
+        with suppress(OSError):
+            if self._handle < 0:
+                self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
+            os.pwrite(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
+
+    def said(self, seal: Seal | None = None) -> Seen | None:
+        """The latest that was noted; with a seal, only what that store noted itself."""
+        try:
+            data = self.path.read_bytes()
+        except OSError:
+            return None
+        slots = (_read(data[at : at + _SLOT], seal) for at in (0, _SLOT))
+        return max(
+            (slot for slot in slots if slot is not None), key=lambda seen: (seen.generation, seen.commits), default=None
+        )
+
+    def refuse_older(self, head: Head, seal: Seal, name: str) -> None:
+        """Refuses a store that has had fewer commits than its witness saw."""
+        seen, anyone = self.said(seal), self.said()
+        if seen is not None and (seen.generation, seen.commits) > (head.generation, head.commits):
+            raise StateError(
+                f"{name} is an older copy of the store that was here, or lost its last {seen.commits - head.commits:,} commits.",
+                hint="Nothing was published. `reticent store restore` goes on from a copy without publishing anybody anew.",
+            )
+        if seen is None and anyone is not None and anyone.store != head.store:
+            raise StateError(
+                f"{name} is another store than the one that was here.",
+                hint=f"Put the right one back; if this one is to stay here, remove {self.path.name} beside it.",
+            )
+
+    def refuse_orphan(self, name: str) -> None:
+        """Refuses to begin a new store where one is missing."""
+        if self.said() is not None:
+            raise StateError(
+                f"{name} is gone; {self.path.name} beside it says that it was here.",
+                hint="A new one would publish the same people again. Put it back, or run `reticent store restore`.",
+            )
+
+
+def _read(slot: bytes, seal: Seal | None) -> Seen | None:
+    parts = slot.decode("ascii", "replace").split()
+    if len(parts) != 4 or not (parts[1].isdigit() and parts[2].isdigit()):
+        return None
+    seen = Seen(parts[0], int(parts[1]), int(parts[2]))
+    if seal is not None and seal.digest("witness", (seen.store, seen.generation, seen.commits)).hex() != parts[3]:
+        return None
+    return seen

@@ -1,0 +1,88 @@
+"""What was deleted is nowhere: not in the store's file, not in its log, not in folders that a killed process left."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+from serving import InThread, csv
+from store_scenes import EvolvingScene, people
+
+from reticent import EvolvingTable
+from reticent.publication import evolving
+from reticent.release import folder
+from reticent.service.shelf import Shelf
+
+CANARY = "Zyxwv8731Qq"
+
+
+def marked(rows):
+    """One person with an illness and a name that nobody else has."""
+    one = people(900, 1).set_column(4, "ill", [[f"illness {CANARY}"]]).set_column(0, "patient", [[f"patient {CANARY}"]])
+    return pa.concat_tables([rows, one])
+
+
+def holding(place):
+    return [path.name for path in place.iterdir() if path.is_file() and CANARY.encode() in path.read_bytes()]
+
+
+def test_a_deleted_person_leaves_no_unique_value(tmp_path):
+    table = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy)
+    table.insert(marked(people(0, 60)))
+    assert holding(tmp_path)
+    table.delete([f"patient {CANARY}"])
+    assert not holding(tmp_path)
+    table.insert(people(60, 30))
+    assert table.publish().counts.published == 90
+
+
+def test_a_table_in_memory_forgets_too(tmp_path):
+    with EvolvingTable(tmp_path / "store.db", EvolvingScene.policy) as table:
+        table.insert(marked(people(0, 60)))
+        table.delete([f"patient {CANARY}"])
+        assert not holding(tmp_path)
+        table.insert(people(60, 30))
+        assert CANARY not in str([words.values for words in table.engine.records.words.values()])
+        assert table.publish().counts.published == 90
+
+
+def test_without_the_scrub_it_would_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(evolving, "forget_words", lambda *_: False)
+    table = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy)
+    table.insert(marked(people(0, 60)))
+    table.delete([f"patient {CANARY}"])
+    assert holding(tmp_path)
+
+
+def test_a_deleted_upload_is_gone_from_the_log(tmp_path):
+    running = InThread(tmp_path)
+    try:
+        with running.client() as client:
+            body = csv(marked(people(0, 60)))
+            ident = client.post("/tables", content=body, headers={"Content-Type": "text/csv"}).json()["id"]
+            assert holding(tmp_path)
+            client.delete(f"/tables/{ident}").raise_for_status()
+        assert not holding(tmp_path)
+    finally:
+        running.close()
+
+
+def test_drafts_of_a_killed_process_are_removed(tmp_path):
+    draft = tmp_path / ".release.0123456789ab"
+    draft.mkdir()
+    (draft / "data.csv").write_text(CANARY)
+    os.utime(draft, (time.time() - 7200,) * 2)
+    folder._clean(tmp_path / "release")
+    assert not draft.exists()
+
+
+def test_folders_of_a_killed_server_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    (tmp_path / f"reticent-{gone.stdout.strip()}-abc").mkdir()
+    shelf = Shelf()
+    assert [path.name.split("-")[1] for path in tmp_path.iterdir()] == [str(os.getpid())]
+    shelf.close()

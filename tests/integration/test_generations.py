@@ -1,0 +1,249 @@
+"""An older copy of a store, whatever way it comes back, publishes nobody a second time."""
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from store_scenes import EvolvingScene, SeriesScene, StreamScene, ndjson, people
+
+from reticent import EvolvingTable, Series
+from reticent.connectors.stream import Stream
+from reticent.errors import DataError, StateError
+from reticent.store import Store, schema
+from reticent.store.backup import backup, check, restore, upgrade
+
+STORE = "store.db"
+
+
+def stream(folder, sink):
+    with Stream(StreamScene.policy, store=folder / STORE) as feed:
+        return feed.run(str(folder / "feed.ndjson"), sink)
+
+
+def feed(folder, first, n):
+    with (folder / "feed.ndjson").open("ab") as file:
+        file.write(ndjson(people(first, n)))
+
+
+def evolving(folder):
+    table = EvolvingTable(folder / STORE, EvolvingScene.policy)
+    table.insert(people(0, 60))
+    return table
+
+
+def test_a_copy_put_back_by_hand_is_refused(tmp_path):
+    table = evolving(tmp_path)
+    shutil.copy(tmp_path / STORE, tmp_path / "old.db")
+    table.publish()
+    shutil.copy(tmp_path / "old.db", tmp_path / STORE)
+    with pytest.raises(StateError, match="older copy") as caught:
+        table.publish()
+    assert "store restore" in caught.value.hint
+
+
+def test_a_store_that_is_gone_is_not_begun_anew(tmp_path):
+    evolving(tmp_path)
+    (tmp_path / STORE).unlink()
+    with pytest.raises(StateError, match="is gone"):
+        evolving(tmp_path)
+
+
+def test_a_restored_table_publishes_only_when_nothing_is_missing(tmp_path):
+    table = evolving(tmp_path)
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    table.publish(tmp_path / "release-1")
+    for published, closed in (
+        ([], "nobody said"),
+        ([str(tmp_path / "release-1")], "1 of its releases"),
+        (["evolving=0"], ""),
+    ):
+        (outcome,) = restore(tmp_path / "old.db", tmp_path / STORE, published).values()
+        assert outcome.closed.startswith(closed)
+        assert bool(outcome.closed) == bool(closed)
+        if closed:
+            with pytest.raises(StateError, match="publish the same people anew"):
+                EvolvingTable(tmp_path / STORE).publish()
+    with pytest.raises(StateError, match="this store does not know"):  # the folder beside it knows better
+        EvolvingTable(tmp_path / STORE).publish(tmp_path / "release-2")
+
+
+def test_a_restored_store_with_a_full_witness_goes_on(tmp_path):
+    table = evolving(tmp_path)
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    (tmp_path / STORE).write_bytes(b"damaged")
+    (outcome,) = restore(tmp_path / "old.db", tmp_path / STORE).values()
+    assert not outcome.closed
+    before = Store.open(tmp_path / "old.db").generation
+    with Store.open(tmp_path / STORE) as store:
+        assert store.generation == before.replace("-1", "-2")
+    assert table.publish().counts.published == 60
+
+
+def test_folders_form_a_chain(tmp_path):
+    series = Series(tmp_path / STORE, SeriesScene.policy)
+    for number in (1, 2, 3):
+        series.publish(people(0, 80), tmp_path / f"r{number}")
+    places = [json.loads((tmp_path / f"r{n}" / "release.json").read_text())["store"] for n in (1, 2, 3)]
+    assert [place["number"] for place in places] == [1, 2, 3]
+    assert [place["predecessor"] for place in places] == ["", places[0]["digest"], places[1]["digest"]]
+    assert len({place["generation"] for place in places}) == 1
+
+
+def test_a_restored_stream_sends_only_what_is_new(tmp_path):
+    sink = str(tmp_path / "out.ndjson")
+    feed(tmp_path, 0, 60)
+    stream(tmp_path, sink)
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    feed(tmp_path, 60, 40)
+    stream(tmp_path, sink)
+    whole = Path(sink).read_bytes()
+    shutil.copytree(tmp_path, tmp_path / "straight")
+    feed(tmp_path / "straight", 100, 20)
+    stream(tmp_path / "straight", str(tmp_path / "straight" / "out.ndjson"))
+
+    restore(tmp_path / "old.db", tmp_path / STORE)
+    with pytest.raises(StateError, match="publish the same people anew"):
+        stream(tmp_path, "-")
+    restore(tmp_path / "old.db", tmp_path / STORE, [sink])
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as other, pytest.raises(StateError, match="seen more"):
+        other.push(ndjson(people(200, 5)))
+    feed(tmp_path, 100, 20)
+    stream(tmp_path, sink)
+    assert Path(sink).read_bytes().startswith(whole)
+    assert Path(sink).read_bytes() == (tmp_path / "straight" / "out.ndjson").read_bytes()
+
+
+def test_a_restored_stream_with_another_input_sends_nothing(tmp_path):
+    sink = tmp_path / "out.ndjson"
+    feed(tmp_path, 0, 60)
+    stream(tmp_path, str(sink))
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    feed(tmp_path, 60, 40)
+    stream(tmp_path, str(sink))
+    whole, data = sink.read_bytes(), (tmp_path / "feed.ndjson").read_bytes()
+    restore(tmp_path / "old.db", tmp_path / STORE, [str(sink)])
+    (tmp_path / "feed.ndjson").write_bytes(data[: len(ndjson(people(0, 60)))] + ndjson(people(70, 40)))
+    with pytest.raises(StateError, match="not what was published"):
+        stream(tmp_path, str(sink))
+    assert sink.read_bytes() == whole
+
+
+@pytest.mark.parametrize("change", ["replaced", "truncated"])
+def test_another_input_of_the_same_name_is_refused(change, tmp_path):
+    feed(tmp_path, 0, 60)
+    stream(tmp_path, str(tmp_path / "out.ndjson"))
+    path = tmp_path / "feed.ndjson"
+    path.write_bytes(ndjson(people(500, 90)) if change == "replaced" else path.read_bytes()[:1000])
+    with pytest.raises(DataError, match="is not the input"):
+        stream(tmp_path, str(tmp_path / "out.ndjson"))
+
+
+def test_check_finds_what_a_small_read_would_not(tmp_path):
+    evolving(tmp_path)
+    with Store.open(tmp_path / STORE) as store:
+        assert check(store)["reticent_evolving_records"] == 60
+    with sqlite3.connect(tmp_path / STORE) as raw:
+        raw.execute("UPDATE reticent_evolving_records SET class = class + 1 WHERE row = 7")
+    with Store.open(tmp_path / STORE) as store, pytest.raises(StateError, match="damaged"):
+        check(store)
+
+
+def older(path):
+    """Makes a store what version 2 would have made of it."""
+    with sqlite3.connect(path) as raw:
+        for table in schema.metadata.sorted_tables:
+            if table not in (schema.meta, schema.population):
+                raw.execute(f"ALTER TABLE {table.name} DROP COLUMN digest")
+        raw.execute("DROP TABLE reticent_population")
+        for column in ("first_number", "next_unsent", "entries", "chain"):
+            raw.execute(f"ALTER TABLE reticent_publishers DROP COLUMN {column}")
+        raw.execute("ALTER TABLE reticent_ledger RENAME COLUMN payload_digest TO digest")
+        raw.execute("ALTER TABLE reticent_outbox ADD COLUMN sent BOOLEAN NOT NULL DEFAULT 1")
+        raw.execute("DELETE FROM reticent_meta WHERE name != 'schema'")
+        raw.execute("UPDATE reticent_meta SET value = '2'")
+    Path(f"{path}.head").unlink()
+
+
+def test_a_store_of_the_version_before_is_upgraded(tmp_path):
+    series = Series(tmp_path / STORE, SeriesScene.policy)
+    series.publish(people(0, 80))
+    older(tmp_path / STORE)
+    with pytest.raises(StateError, match="has schema 2") as caught:
+        series.publish(people(0, 90))
+    assert "store upgrade" in caught.value.hint
+    assert upgrade(tmp_path / STORE) == 2
+    with Store.open(tmp_path / STORE) as store:
+        check(store)
+    series.publish(people(0, 90))
+    assert series.status()["releases"] == 2
+
+
+def test_an_unfinished_last_line_waits(tmp_path):
+    half = ndjson(people(0, 61))[:-20]
+    (tmp_path / "feed.ndjson").write_bytes(half)
+    sink = str(tmp_path / "out.ndjson")
+    summary = stream(tmp_path, sink)
+    assert (summary.counts.rows_in, summary.dead_letters) == (60, 0)
+    assert summary.waiting > 0
+    (tmp_path / "feed.ndjson").write_bytes(ndjson(people(0, 61)))
+    assert stream(tmp_path, sink).counts.rows_in == 61
+
+
+def test_a_last_line_counts_when_it_is_said_to_be_the_last(tmp_path):
+    (tmp_path / "feed.ndjson").write_bytes(ndjson(people(0, 61))[:-1])
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "feed.ndjson"), str(tmp_path / "out.ndjson"), final=True)
+    assert (summary.counts.rows_in, summary.waiting) == (61, 0)
+
+
+def test_half_a_line_of_a_pipe_is_set_aside(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(ndjson(people(0, 61))[:-1]))
+    writer.start()
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "pipe"), str(tmp_path / "out.ndjson"))
+    writer.join()
+    assert (summary.counts.rows_in, summary.dead_letters) == (60, 1)
+
+
+def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
+    rows = [
+        b"p1,1,30,m,illness 1",
+        b'p2,2,40,"f\n",illness 2',
+        "p3,3,50,é,illness 3".encode("latin-1"),
+        b"p4,4,60,f,illness 4",
+    ]
+    (tmp_path / "feed.csv").write_bytes(b"\n".join([b"patient,line,age,sex,ill", *rows, b""]))
+    with Stream(StreamScene.policy, store=tmp_path / STORE) as opened:
+        summary = opened.run(str(tmp_path / "feed.csv"), str(tmp_path / "out.ndjson"))
+        assert [(letter.position, letter.reason) for letter in opened.dead_letters()] == [("2", "not UTF-8")]
+    assert summary.counts.rows_in == 3
+
+
+RESTORES = int(os.environ.get("RETICENT_RESTORES", "5"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_random_old_backups_regroup_nobody(tmp_path):
+    """Backups of any age, restored at any time: what was published stays as it is, and the rest comes as it would have come."""
+    rng = random.Random(19)
+    sink, copies, fed = tmp_path / "out.ndjson", [], 0
+    for number in range(RESTORES):
+        for _ in range(rng.randrange(1, 4)):
+            feed(tmp_path, fed, more := rng.randrange(1, 30))
+            fed += more
+            stream(tmp_path, str(sink))
+            copies.append(tmp_path / f"copy_{len(copies)}.db")
+            backup(tmp_path / STORE, copies[-1])
+        before = sink.read_bytes()
+        restore(rng.choice(copies), tmp_path / STORE, [str(sink)])
+        stream(tmp_path, str(sink))
+        assert sink.read_bytes() == before, number
+    shown = [json.loads(line) for line in sink.read_bytes().splitlines()]
+    assert [line["seq"] for line in shown if line["type"] == "tuple"] == list(range(fed))

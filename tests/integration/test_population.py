@@ -1,0 +1,111 @@
+"""One ledger for a population: the same persons in two publications of a store are noticed, whatever the kinds."""
+
+import json
+from itertools import permutations
+
+import pytest
+from cases import PRIOR
+from store_scenes import BASE, COLUMNS, EvolvingScene, SeriesScene, StreamScene, ndjson, people
+
+from reticent import EvolvingTable, Series, anonymize
+from reticent.cli import main
+from reticent.connectors.stream import Stream
+from reticent.errors import GuaranteeError
+from reticent.policy import Policy
+from reticent.publication.population import DESPITE, seen_of
+from reticent.store import Store, schema
+
+ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})
+SHARED = "stand in another publication"
+
+
+def table(where, persons, **settings):
+    return anonymize(persons, ANATOMY, store=where, **settings)
+
+
+def stream(where, persons, **settings):
+    with Stream(StreamScene.policy, store=where, **settings) as feed:
+        feed.push(ndjson(persons))
+        return feed.summary()
+
+
+def evolving(where, persons, **settings):
+    changing = EvolvingTable(where, EvolvingScene.policy)
+    changing.insert(persons)
+    return changing.publish(**settings)
+
+
+def series(where, persons, **settings):
+    return Series(where, SeriesScene.policy, **settings).publish(persons)
+
+
+KINDS = {"table": table, "stream": stream, "evolving": evolving, "series": series}
+
+
+@pytest.mark.parametrize(("first", "second"), list(permutations(KINDS, 2)))
+def test_the_same_persons_are_refused_in_another_publication(first, second, tmp_path):
+    where = tmp_path / "store.db"
+    KINDS[first](where, people(0, 80))
+    with pytest.raises(GuaranteeError, match=f"1 of 80 persons {SHARED}"):
+        KINDS[second](where, people(79, 80))
+    with Store.open(where) as store:
+        assert list(seen_of(store)) == [name for name in store.publishers() if name.startswith(first)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_despite_the_ledger_the_release_says_so(kind, tmp_path):
+    other = "stream" if kind == "table" else "table"
+    KINDS[other](tmp_path / "store.db", people(0, 80))
+    release = KINDS[kind](tmp_path / "store.db", people(40, 80), despite_ledger=True)
+    assert DESPITE in release.guarantee.not_covered
+
+
+def test_strangers_are_let_in_and_counted(tmp_path, capsys):
+    where = tmp_path / "store.db"
+    table(where, people(0, 80))
+    stream(where, people(80, 40))
+    stream(where, people(100, 40))
+    with pytest.raises(SystemExit) as ended:
+        main(["ledger", str(where), "--json"])
+    assert not ended.value.code
+    seen = json.loads(capsys.readouterr().out)
+    assert {name: (about["persons"], about["elsewhere"]) for name, about in seen.items()} == {
+        "table-1": (80, 0),
+        "stream": (60, 0),
+    }
+    with Store.open(where) as store:
+        rows = store.rows(schema.population, schema.population.c.id > 0, order=schema.population.c.id)
+    assert [len(row["persons"]) for row in rows] == [80 * 8, 40 * 8, 20 * 8]
+
+
+def test_the_same_table_again_is_the_stored_release(tmp_path):
+    one, two = (table(tmp_path / "store.db", people(0, 80)) for _ in range(2))
+    assert one.tables == two.tables
+    assert one.store == two.store
+    with pytest.raises(GuaranteeError, match=SHARED):
+        table(tmp_path / "store.db", people(0, 81))
+
+
+def test_veils_of_one_house_compose(tmp_path):
+    prior = {"file": str(PRIOR), "by": ["sex"]}
+    rules = BASE | {"columns": COLUMNS, "privacy": {"l": 3}, "prior": prior}
+    rows = people(0, 60)
+    rows = rows.set_column(4, "ill", [[value.replace("7", "6") for value in rows.column("ill").to_pylist()]])
+    once = Policy.from_dict(rules | {"table": {"method": "veil"}, "series": {"method": "veil"}})
+    anonymize(rows, once, store=tmp_path / "store.db")
+    Series(tmp_path / "store.db", once).publish(rows)
+    with Store.open(tmp_path / "store.db") as store:
+        assert [about["elsewhere"] for about in seen_of(store).values()] == [60, 60]
+    with pytest.raises(GuaranteeError, match=SHARED):
+        table(tmp_path / "store.db", people(0, 80))
+
+
+def test_a_publication_that_came_in_between_is_noticed(tmp_path):
+    """Both looked before either published."""
+    where = tmp_path / "store.db"
+    with Stream(StreamScene.policy, store=where) as feed:
+        table(where, people(0, 80))
+        with pytest.raises(GuaranteeError, match=SHARED):
+            feed.push(ndjson(people(0, 10)))
+    with Store.open(where) as store:
+        assert not list(store.outbox("stream"))
