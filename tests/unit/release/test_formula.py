@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reticent
+from reticent.audit.published import published
 from reticent.release.formula import escaped, plain
 
 
@@ -41,6 +42,9 @@ def test_a_release_is_safe_to_open_and_still_judged(tmp_path, cell):
         for row in csv.reader(file.read_text().splitlines()):
             assert not any(text[:1] in tuple("=@+-") for text in row)
     assert reticent.verify(folder, policy).holds
+    judged, ours = published(folder, "out").tables, published(release, "out").tables
+    assert judged.keys() == ours.keys()
+    assert all(judged[name].equals(ours[name]) for name in ours)
     again = reticent.Release.from_dir(folder)
     for name, part in release.tables.items():
         for column in part.column_names:
