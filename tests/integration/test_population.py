@@ -109,3 +109,70 @@ def test_a_publication_that_came_in_between_is_noticed(tmp_path):
             feed.push(ndjson(people(0, 10)))
     with Store.open(where) as store:
         assert not list(store.outbox("stream"))
+
+
+def veiled(where, ills, kind="table", policy=None):
+    """Sixty persons with given illnesses, published by one kind under one house."""
+    rows = people(0, 60)
+    rows = rows.set_column(4, "ill", [ills])
+    if kind == "table":
+        return anonymize(rows, policy or house(), store=where)
+    if kind == "series":
+        return Series(where, policy or house()).publish(rows)
+    changing = EvolvingTable(where, policy or house())
+    if changing.status()["publications"]:
+        changing.update(rows)
+    else:
+        changing.insert(rows)
+    return changing.publish()
+
+
+def house(**more):
+    methods = {kind: {"method": "veil"} for kind in ("table", "evolving", "series")}
+    prior = {"file": str(PRIOR), "by": ["sex"]}
+    return Policy.from_dict(BASE | {"columns": COLUMNS, "privacy": {"l": 3}, "prior": prior} | methods | more)
+
+
+def illnesses(changed=0):
+    """The same values, but for the first persons."""
+    ills = [value.replace("7", "6") for value in people(0, 60).column("ill").to_pylist()]
+    others = [next(value for value in sorted(set(ills)) if value != ill) for ill in ills]
+    return others[:changed] + ills[changed:]
+
+
+def test_a_table_and_ten_publications_of_an_evolving_table_show_the_same(tmp_path):
+    where, policy = tmp_path / "store.db", house()
+    shown = [veiled(where, illnesses(), "table")]
+    shown += [veiled(where, illnesses(), "evolving") for _ in range(10)]
+    rows = [sorted(map(str, release.tables["data"].to_pylist())) for release in shown]
+    assert rows == [rows[0]] * 11
+    assert policy.evolving.method == "veil"
+
+
+def test_a_value_corrected_elsewhere_is_not_veiled_anew(tmp_path):
+    """The evolving table has moved a person's slots; a fresh veil over the new value would show what both have in common."""
+    where = tmp_path / "store.db"
+    veiled(where, illnesses(), "evolving")
+    veiled(where, illnesses(changed=2), "evolving")
+    with pytest.raises(
+        GuaranteeError, match="[12] of 60 persons stand in another publication of this store under the same house"
+    ):
+        veiled(where, illnesses(changed=2), "table")
+    veiled(where, illnesses(), "table")
+
+
+def test_a_table_with_another_value_is_refused(tmp_path):
+    where = tmp_path / "store.db"
+    veiled(where, illnesses())
+    with pytest.raises(GuaranteeError, match="[1-5] of 60"):
+        veiled(where, illnesses(changed=5))
+
+
+def test_two_publications_never_move_the_same_person(tmp_path):
+    """Decoys move alike in both: where the truths part, what differs would be the truth."""
+    where = tmp_path / "store.db"
+    veiled(where, illnesses(), "evolving")
+    veiled(where, illnesses(), "series")
+    veiled(where, illnesses(), "series")
+    with pytest.raises(GuaranteeError, match="[1-3] of 60"):
+        veiled(where, illnesses(changed=3), "evolving")

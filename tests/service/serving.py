@@ -126,8 +126,6 @@ def feed_policy(**changes: Any) -> dict[str, Any]:
 
     policy = yaml.safe_load(policy_yaml("feed"))
     policy["stream"] |= changes
-    if changes.get("method") == "delay-free":
-        policy["stream"]["prior"] = {"file": "prior.csv"}
     return {"policy": policy, "files": {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}}
 
 

@@ -16,6 +16,7 @@ from serving import NDJSON, InProcess, InThread, feed_policy, lines
 from reticent.datasets import feed
 from reticent.publication import stream_publication
 from reticent.service import live
+from reticent.service.demo import renamed
 from reticent.service.live import LiveStream
 from reticent.service.tokens import Role
 from reticent.store import rewriting
@@ -66,12 +67,15 @@ def test_the_codebook_is_there_before_the_first_line(server, stream):
     assert {column["name"]: column["role"] for column in book.json()["columns"]}["diagnosis"] == "sensitive"
 
 
-def test_a_second_house_in_the_same_store_is_refused(stream):
+def test_a_second_house_takes_other_persons_only(stream):
     other = feed_policy()
     other["policy"]["privacy"] = {"l": 5}
-    answer = stream.post("/streams", json={"name": "five", **other})
-    assert answer.status_code == 422
-    assert "another l, prior, kernel or domain" in answer.text
+    assert stream.post("/streams", json={"name": "five", **other}).status_code == 201
+    assert push(stream, "s", lines(feed.generate(30, 2))).status_code == 200
+    answer = push(stream, "five", lines(feed.generate(30, 2)))
+    assert answer.status_code == 409
+    assert "stand in another publication" in answer.text
+    assert push(stream, "five", lines(renamed(feed.generate(30, 2), "Q"))).status_code == 200
 
 
 def test_a_key_is_used_once(stream):

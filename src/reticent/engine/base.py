@@ -36,6 +36,20 @@ class Members(NamedTuple):
         return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
 
+class Sights(NamedTuple):
+    """What a release under a house shows of each person, by hashes that all its publications share. Private.
+
+    Attributes:
+        persons: each once.
+        shown: a hash of what the first sight showed; 0 where only later events were shown.
+        moved: whether later events were.
+    """
+
+    persons: npt.NDArray[np.uint64]
+    shown: npt.NDArray[np.uint64]
+    moved: npt.NDArray[np.bool_]
+
+
 class Original(NamedTuple):
     """The input of a table, and the row of it that each published row was made from. Private: for the judge inside."""
 
@@ -81,6 +95,10 @@ class Publisher(ABC):
     def members(self) -> Members:
         """Who stood in which group of the last release, for the ledger."""
         return Members.nobody()
+
+    def sights(self) -> Sights | None:
+        """What the last release shows of each person, for methods that are keyed by a house."""
+        return None
 
     def original(self) -> Original | None:
         """What the last release was made from, where the judge can compare it."""

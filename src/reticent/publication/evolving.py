@@ -170,7 +170,9 @@ class Evolving(Publication):
             persons = population.of(
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
             )
+            sights = engine.sights()
             population.refuse_shared(persons)
+            population.refuse_parted(sights)
             release = also_not_covered(release, (DESPITE,) if population.shared else ())
             ledger, members = self.store.ledger(self.name), engine.members()
             passed = let_through(
@@ -180,7 +182,7 @@ class Evolving(Publication):
             def step(tx: Transaction) -> Passed:
                 stored = passed.keep(tx, self.name, sent=sent)
                 self._write(tx, engine, moved)
-                population.record(tx, persons)
+                population.record(tx, persons, sights)
                 if also is not None:
                     also(tx, stored)
                 return stored

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from reticent.audit import verify
 from reticent.audit.persons import Input
-from reticent.engine.base import Members, Original
+from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger, LedgerEntry
 from reticent.release.codebook import with_codebook
@@ -39,6 +39,7 @@ class Passed:
     payload: bytes
     entry: LedgerEntry
     members: Members
+    sights: Sights | None = None
 
     def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
         """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
@@ -50,7 +51,7 @@ class Passed:
         return replace(self, entry=entry)
 
 
-def let_through(
+def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     release: Release,
     policy: Policy,
     kind: Kind,
@@ -59,6 +60,7 @@ def let_through(
     ledger: Ledger | None = None,
     members: Members | None = None,
     original: Original | None = None,
+    sights: Sights | None = None,
 ) -> Passed:
     """Asks the judge about a release beside all earlier ones.
 
@@ -69,6 +71,7 @@ def let_through(
         earlier: everything this publication gave out before, in order.
         ledger: who stood in which group of the earlier ones.
         members: who stands in which group of this one.
+        sights: what it shows of each person, where a house keys it; for the ledger of the store.
         original: what it was made from; claims of persons are checked against it, and it goes no further.
 
     Raises:
@@ -89,7 +92,7 @@ def let_through(
     source = None if original is None else Input(original.table, original.places)
     verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, payload, entry, members)
+    return Passed(release, verdict, payload, entry, members, sights)
 
 
 def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:

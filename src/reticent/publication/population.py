@@ -1,8 +1,10 @@
 """One ledger over all publications of a store: whoever stands in one of them is not published in another unnoticed.
 
 Guarantee: against a reader who lays two publications of one store side by side: a person who stands in one of them is refused in
-    every other (GuaranteeError), unless both are veiled under the key of the same house, which compose, or the custodian says
+    every other (GuaranteeError), unless both are veiled under the key of the same house and compose, or the custodian says
     `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
+    Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
+    them went on to later events (`mates`). A stream moves with every record, so it shares nobody.
 Not covered: persons whom two publications call by different names; publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
@@ -20,11 +22,13 @@ from reticent import _core
 from reticent.encode.native import native
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError
+from reticent.publication.mates import Mates
 from reticent.store import schema
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.engine.base import Sights
     from reticent.policy import Policy
     from reticent.release.release import Kind
     from reticent.store import Store, Transaction
@@ -47,6 +51,7 @@ class Population:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._method, self._despite = method, despite
         self._house = publisher_class(kind, method).pinned(policy)
+        self._mates = Mates() if self._house and kind != "stream" else None
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)
         self._others: Hashes = np.zeros(0, dtype=np.uint64)
@@ -77,22 +82,37 @@ class Population:
             return
         persons = np.unique(persons)
         shared = int(np.isin(persons, self._others, assume_unique=True).sum())
+        self._refuse(shared, len(persons), "")
+
+    def refuse_parted(self, sights: Sights | None) -> None:
+        """Refuses persons of whom another publication of the house shows something else.
+
+        Raises:
+            GuaranteeError: two veils of one person would tell on each other.
+        """
+        if self._mates is not None and sights is not None:
+            where = " under the same house, with another value or later events"
+            self._refuse(self._mates.parted(sights), len(sights.persons), where)
+
+    def _refuse(self, shared: int, persons: int, where: str) -> None:
         if shared and not self._despite:
             raise GuaranteeError(
-                f"{shared:,} of {len(persons):,} persons stand in another publication of this store; nothing was published.",
-                hint="Two publications of the same persons can tell more than each alone. The veil composes; `reticent ledger` says who "
-                "has seen what; --despite-ledger publishes all the same, and the release says so.",
+                f"{shared:,} of {persons:,} persons stand in another publication of this store{where}; nothing was published.",
+                hint="Two publications of the same persons can tell more than each alone. The veil composes while it shows the same; "
+                "`reticent ledger` says who has seen what; --despite-ledger publishes all the same, and the release says so.",
             )
         self.shared += shared
 
-    def record(self, tx: Transaction, persons: Hashes) -> None:
+    def record(self, tx: Transaction, persons: Hashes, sights: Sights | None = None) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
         new = _once(persons[self._recorded[persons & _MASK] != persons])
-        if not len(new):
-            return
         if (tx.value(_LAST) or 0) != self._seen:
             self._load()
             self.refuse_shared(new)
+            self.refuse_parted(sights)
+        shown = b"" if self._mates is None or sights is None else self._mates.news(sights)
+        if not len(new) and not shown:
+            return
         tx.record_population(
             self._publisher,
             time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -100,6 +120,7 @@ class Population:
             method=self._method,
             house=self._house,
             persons=new.astype("<u8").tobytes(),
+            shown=shown,
         )
         self._seen = int(tx.value(_LAST))
         self._recorded[new & _MASK] = new
@@ -111,9 +132,12 @@ class Population:
         for row in self._store.rows(table, table.c.id > self._seen, order=table.c.id):
             self._seen = row["id"]
             persons = np.frombuffer(row["persons"], "<u8")
-            if row["publisher"] == self._publisher:
+            own = row["publisher"] == self._publisher
+            if own:
                 self._recorded[persons & _MASK] = persons
-            elif not (self._house and row["house"] == self._house):
+            if self._mates is not None and row["house"] == self._house and row["shown"]:
+                self._mates.learn(row["shown"], own=own)
+            elif not own:
                 others.append(persons)
         self._others = np.unique(np.concatenate(others))
 

@@ -58,7 +58,9 @@ def compose(
     engine.push(table)
     (release,) = engine.cut()
     release = also_not_covered(release, not_covered)
-    passed = let_through(release, policy, "series", earlier=earlier, ledger=ledger, members=engine.members())
+    passed = let_through(
+        release, policy, "series", earlier=earlier, ledger=ledger, members=engine.members(), sights=engine.sights()
+    )
     return Next(passed, engine.snapshot(), rng.secret)
 
 
@@ -94,12 +96,13 @@ class Series(Publication):
             population.refuse_shared(persons)
             words = (DESPITE,) if population.shared else ()
             following = self._next(table, seed, words) if first is None else self._still_first(first)
-            position = digest(table)
+            sights, position = following.passed.sights, digest(table)
+            population.refuse_parted(sights)
 
             def step(tx: Transaction) -> Passed:
                 passed = following.passed.keep(tx, self.name, position=position, sent=sent)
                 tx.put_snapshot(self.name, following.state)
-                population.record(tx, persons)
+                population.record(tx, persons, sights)
                 if also is not None:
                     also(tx, passed)
                 return passed

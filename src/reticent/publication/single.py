@@ -62,8 +62,9 @@ def publish(
     passed = tables.publish(
         table, policy, method=method, seed=seed, store=store, not_covered=(DESPITE,) if population.shared else ()
     )
+    population.refuse_parted(passed.sights)
     store.register(name, policy_hash=policy.hash)
     with store.lock(name), store.transaction() as tx:
         kept = passed.keep(tx, name, position=what, sent=True)
-        population.record(tx, persons)
+        population.record(tx, persons, passed.sights)
     return stamped(replace(passed.release), store, name, kept.entry.number - 1)

@@ -46,7 +46,9 @@ def publish(
     engine.push(table)
     (release,) = engine.close()
     release = also_not_covered(release, not_covered)
-    return let_through(release, policy, "table", members=engine.members(), original=engine.original())
+    return let_through(
+        release, policy, "table", members=engine.members(), original=engine.original(), sights=engine.sights()
+    )
 
 
 def also_not_covered(release: Release, words: tuple[str, ...]) -> Release:

@@ -94,6 +94,7 @@ population = Table(
     Column("method", Text, nullable=False),
     Column("house", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
+    Column("shown", LargeBinary, nullable=False),
     _digest(),
 )
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = 1_000
 _HOUSE = "house"
+_FIRST = "first"
 _ROW = sa.select(schema.publishers).where(schema.publishers.c.publisher == sa.bindparam("of"))
 
 
@@ -95,6 +96,9 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({database.show(self.engine)})"
 
+    houses = False
+    """Whether several houses may stand side by side, as on a server: the ledger keeps a person out of two of them."""
+
     # Publishers
 
     def register(self, publisher: str, *, policy_hash: str, secret: bytes | None = None) -> None:
@@ -143,24 +147,25 @@ class Store:
         return bytes(self._publisher(publisher)["secret"])
 
     def house(self, digest: str, *, key: bytes | None = None) -> bytes:
-        """The key that all veiled publications of this store share; made once, and never rotated.
+        """The key that all veiled publications of a house share; made once, and never rotated.
 
         Args:
             digest: of what the key pins: l, prior, kernel, domain and orders.
             key: to be pinned where there is none yet; 32 random bytes otherwise.
 
         Raises:
-            PolicyError: the key is pinned to something else: two veils of one truth would reveal it.
+            PolicyError: the store's key is pinned to something else: two veils of one truth would reveal it.
         """
-        stored = self.get(_HOUSE, _HOUSE, "key")
-        if stored is None:
+        secret = self.get(_HOUSE, _HOUSE, digest)
+        if secret is None:
             with self.transaction() as tx:
-                stored = tx.get(_HOUSE, _HOUSE, "key")
-                if stored is None:
-                    stored = digest.encode() + b" " + (key or os.urandom(32))
-                    tx.put(_HOUSE, _HOUSE, "key", stored)
-        pinned, _, secret = stored.partition(b" ")
-        if pinned != digest.encode() or (key is not None and key != secret):
+                first = tx.get(_HOUSE, _HOUSE, _FIRST)
+                secret = tx.get(_HOUSE, _HOUSE, digest)
+                if secret is None and (first is None or self.houses):
+                    secret = key or os.urandom(32)
+                    tx.put(_HOUSE, _HOUSE, digest, secret)
+                    tx.put(_HOUSE, _HOUSE, _FIRST, first or digest.encode())
+        if secret is None or (key is not None and key != secret):
             raise PolicyError(
                 "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
                 "would reveal it.",

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Members, check_batch
+from reticent.engine.base import Members, Sights, check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
@@ -68,6 +68,7 @@ class Veil(EvolvingPublisher):
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
         self._members = Members.nobody()
+        self._sights: Sights | None = None
         self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
 
     def _width(self) -> int:
@@ -206,9 +207,13 @@ class Veil(EvolvingPublisher):
         names = [*self.policy.quasi, *self.policy.plain]
         columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
         published, _ = self._veiling.house.levels.publish(pa.table(columns))
-        veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0])
-        self._members = self._veiling.members(veiled, number=number)
+        veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
+        self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
         return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)
+
+    def sights(self) -> Sights | None:
+        """What the last release shows of each person."""
+        return self._sights
 
     def members(self) -> Members:
         """Whose record stands in which line of the last publication."""

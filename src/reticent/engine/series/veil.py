@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Members, Publisher, check_batch
+from reticent.engine.base import Members, Publisher, Sights, check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
@@ -51,6 +51,7 @@ class Veil(Publisher):
         self._pending: list[pa.Table] = []
         self._counts = Counts()
         self._members = Members.nobody()
+        self._sights: Sights | None = None
         self.releases = 0
 
     @property
@@ -68,6 +69,10 @@ class Veil(Publisher):
     def metrics(self) -> Mapping[str, float]:
         """The veil has no groups, no counterfeits and no waiting to count."""
         return {}
+
+    def sights(self) -> Sights | None:
+        """What the last release shows of each person."""
+        return self._sights
 
     def members(self) -> Members:
         """Whose record stands in which line of the last release."""
@@ -92,7 +97,7 @@ class Veil(Publisher):
         self.releases += 1
         veiled = self._veiling.veil(table, now=self.releases)
         release = self._veiling.release(veiled, number=self.releases)
-        self._members = self._veiling.members(veiled, number=self.releases)
+        self._members, self._sights = self._veiling.members(veiled, number=self.releases), veiled.sights()
         self._pending, self._counts = [], self._counts + release.counts
         return [release]
 

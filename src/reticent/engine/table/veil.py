@@ -20,6 +20,7 @@ from reticent.engine.veil.house import House
 from reticent.engine.veil.veiling import Veiling
 
 if TYPE_CHECKING:
+    from reticent.engine.base import Sights
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Release
@@ -38,6 +39,11 @@ class Veil(TablePublisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._veiling = Veiling(policy, rng, self.kind)
+        self._sights: Sights | None = None
+
+    def sights(self) -> Sights | None:
+        """What the release shows of each person."""
+        return self._sights
 
     def release(self, table: pa.Table) -> Release:
         """Veils every record; those of one person are events, in the order of the column that the policy names."""
@@ -46,4 +52,5 @@ class Veil(TablePublisher):
         if len(events.records) > len(events.facts):
             published, _ = self._veiling.house.levels.publish(table.take(pa.array(events.records)))
             veiled = veiled.again(published, events.fact_of)
+        self._sights = None if self.policy.person is None else veiled.sights()
         return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))

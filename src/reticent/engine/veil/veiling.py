@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.base import Members
+from reticent.engine.base import Members, Sights
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 ETA_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
@@ -50,13 +51,28 @@ class Veiled:
     published: pa.Table
     seen: Seen
     persons: npt.NDArray[np.uint64]
+    heads: npt.NDArray[np.uint64]
+    """The same persons under the key of the house."""
 
     def __len__(self) -> int:
         return len(self.persons)
 
     def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
         """Records that say these facts, some of them several times: the same candidates for the same fact."""
-        return Veiled(published, self.seen.at(which), self.persons[which])
+        return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which])
+
+    def sights(self) -> Sights:
+        """What is shown of each person, in whatever order of lines."""
+        seen = self.seen
+        shown = seen.rows.astype(np.uint64) + np.uint64(1)
+        for slot in range(seen.candidates.shape[1]):
+            shown = (shown ^ (seen.candidates[:, slot].astype(np.uint64) + np.uint64(1))) * _ODD
+            shown ^= shown >> np.uint64(29)
+        order = np.lexsort((seen.events, self.heads))
+        persons, first = np.unique(self.heads[order], return_index=True)
+        last = np.append(first[1:], len(order)) - 1
+        begun = seen.events[order[first]] == 0
+        return Sights(persons, np.where(begun, shown[order[first]], 0), seen.events[order[last]] > 0)
 
 
 class Veiling:
@@ -73,7 +89,7 @@ class Veiling:
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
         listed = self._listed(table, persons)
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed)
+        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed, persons)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""
