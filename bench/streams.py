@@ -167,8 +167,6 @@ def _write_prior(folder: Path) -> None:
 
 
 def _publisher(folder: Path, method: str, **settings: Any) -> Any:
-    if method == "delay-free":
-        settings["prior"] = {"file": "prior.csv"}
     return publisher_class("stream", method)(_policy(folder, method=method, **settings), rng=Rng.fresh())
 
 

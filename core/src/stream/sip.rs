@@ -6,9 +6,27 @@ pub struct Sip {
     k1: u64,
 }
 
+#[derive(Clone, Copy)]
 struct State([u64; 4]);
 
+/// A hash of three words whose first is known: many that begin alike share the work on it.
+#[derive(Clone, Copy)]
+pub struct Begun(State);
+
+impl Begun {
+    #[inline]
+    pub fn words(&self, words: [u64; 2]) -> u64 {
+        let mut state = self.0;
+        for word in words {
+            state.take(word);
+        }
+        state.take(24 << 56);
+        state.finish()
+    }
+}
+
 impl State {
+    #[inline]
     fn round(&mut self) {
         let v = &mut self.0;
         v[0] = v[0].wrapping_add(v[1]);
@@ -71,13 +89,15 @@ impl Sip {
         state.finish()
     }
 
-    pub fn words(&self, words: [u64; 3]) -> u64 {
+    #[inline]
+    pub fn begin(&self, word: u64) -> Begun {
         let mut state = self.start();
-        for word in words {
-            state.take(word);
-        }
-        state.take(24 << 56);
-        state.finish()
+        state.take(word);
+        Begun(state)
+    }
+
+    pub fn words(&self, [first, second, third]: [u64; 3]) -> u64 {
+        self.begin(first).words([second, third])
     }
 }
 

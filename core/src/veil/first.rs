@@ -7,6 +7,9 @@ use super::kernel::Kernel;
 use super::line::Line;
 use super::prf::Prf;
 
+/// Bytes of lines that are as near in any turn.
+const CACHE: usize = 1 << 20;
+
 /// What a house has pinned: key, l, stretches of every row, orders, kernel.
 pub struct Veil {
     pub prf: Prf,
@@ -67,15 +70,19 @@ impl Veil {
         self.stretch(row, value).is_some()
     }
 
-    /// The records of a batch, those of one line together, so that a line is fetched from memory once.
-    pub fn by_line(&self, persons: &[u64], rows: &[u32]) -> impl Iterator<Item = usize> {
+    /// The records of a batch, those of one line together, so that a line is fetched from memory once; as they stand
+    /// where all lines lie in the cache.
+    pub fn by_line(&self, persons: &[u64], rows: &[u32]) -> Vec<usize> {
+        if self.lines.len() * self.values * size_of::<u64>() <= CACHE {
+            return (0..persons.len()).collect();
+        }
         let cell = |(i, (&person, &row)): (usize, (&u64, &u32))| {
             let order = self.prf.order(person, self.orders.len());
             (row as u64 * self.orders.len() as u64 + order as u64) << 32 | i as u64
         };
         let mut cells: Vec<u64> = persons.iter().zip(rows).enumerate().map(cell).collect();
         cells.sort_unstable();
-        cells.into_iter().map(|cell| cell as u32 as usize)
+        cells.into_iter().map(|cell| cell as u32 as usize).collect()
     }
 
     /// Writes the l slots in the order of the line; returns the true one if the value is offered.

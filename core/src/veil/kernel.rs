@@ -1,7 +1,7 @@
 //! How slots move from event to event: the public kernel T, and the two kinds of event that read it differently.
 
 use super::matrix::Matrix;
-use super::prf::{Prf, Question};
+use super::prf::{Question, Steps};
 use super::shares::Shares;
 
 /// A visit may find the same value again; a correction by its nature changes it, so it moves by T / (1 - T_vv).
@@ -13,16 +13,14 @@ pub enum Kind {
 
 /// The draws of one slot at one event.
 pub struct Draw<'a> {
-    pub prf: &'a Prf,
-    pub person: u64,
+    pub steps: &'a Steps,
     pub event: u32,
     pub slot: usize,
 }
 
 impl Draw<'_> {
     pub fn below(&self, question: Question, n: u64) -> u64 {
-        self.prf
-            .step(self.person, self.event, self.slot, question, n)
+        self.steps.below(self.event, self.slot, question, n)
     }
 }
 

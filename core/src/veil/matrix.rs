@@ -94,8 +94,7 @@ mod tests {
             for from in 0..4 {
                 let next = |person: u64| {
                     let draw = Draw {
-                        prf: &prf,
-                        person,
+                        steps: &prf.steps(person),
                         event: 1,
                         slot: 0,
                     };

@@ -151,7 +151,8 @@ impl People {
         }
         let units: Vec<u64> = firsts.iter().map(|&i| batch.units[i]).collect();
         let rows: Vec<u32> = firsts.iter().map(|&i| batch.rows[i]).collect();
-        veil.by_line(&units, &rows).map(|at| firsts[at]).collect()
+        let turns = veil.by_line(&units, &rows);
+        turns.into_iter().map(|at| firsts[at]).collect()
     }
 
     fn bytes(&mut self, place: usize) -> &mut [u8] {

@@ -11,7 +11,7 @@ use rand_core::{Rng, SeedableRng};
 
 use super::ONE;
 use crate::stream::draw::scaled;
-use crate::stream::sip::Sip;
+use crate::stream::sip::{Begun, Sip};
 
 /// The key stream that the veil's keys come from: no shard or other purpose has this number.
 const STREAM: u64 = 0x7665_696c;
@@ -32,10 +32,11 @@ pub enum Question {
     Target = 2,
 }
 
-fn below(sip: &Sip, person: u64, word: u64, n: u64) -> u64 {
+#[inline]
+fn below(begun: &Begun, word: u64, n: u64) -> u64 {
     let mut attempt = 0;
     loop {
-        if let Some(x) = scaled(sip.words([person, word, attempt]), n) {
+        if let Some(x) = scaled(begun.words([word, attempt]), n) {
             return x;
         }
         attempt += 1;
@@ -61,23 +62,35 @@ impl Prf {
 
     /// Which of `n` orders is the person's.
     pub fn order(&self, person: u64, n: usize) -> usize {
-        below(&self.order, person, 0, n as u64) as usize
+        below(&self.order.begin(person), 0, n as u64) as usize
     }
 
     /// The point of a person's value in its own stretch.
     pub fn point(&self, person: u64, value: u16, stretch: u64) -> u64 {
-        below(&self.point, person, u64::from(value), stretch)
+        below(&self.point.begin(person), u64::from(value), stretch)
     }
 
     /// The place U of a value that is not offered; it does not depend on the value.
     pub fn unseen(&self, person: u64, event: u32) -> u64 {
-        below(&self.unseen, person, u64::from(event), ONE)
+        below(&self.unseen.begin(person), u64::from(event), ONE)
     }
 
+    /// What a person's steps are drawn from.
+    pub fn steps(&self, person: u64) -> Steps {
+        Steps(self.step.begin(person))
+    }
+}
+
+/// The steps of one person.
+#[derive(Clone, Copy)]
+pub struct Steps(Begun);
+
+impl Steps {
     /// An answer below `n` to one question of the step that a slot takes at an event.
-    pub fn step(&self, person: u64, event: u32, slot: usize, question: Question, n: u64) -> u64 {
+    #[inline]
+    pub fn below(&self, event: u32, slot: usize, question: Question, n: u64) -> u64 {
         let word = u64::from(event) << 32 | (slot as u64) << 16 | question as u64;
-        below(&self.step, person, word, n)
+        below(&self.0, word, n)
     }
 }
 
@@ -99,13 +112,13 @@ mod tests {
     fn every_argument_matters() {
         let prf = Prf::new([7; 32]);
         let n = u64::MAX;
-        let first = prf.step(1, 2, 3, Question::Stay, n);
+        let first = prf.steps(1).below(2, 3, Question::Stay, n);
         for other in [
-            prf.step(2, 2, 3, Question::Stay, n),
-            prf.step(1, 3, 3, Question::Stay, n),
-            prf.step(1, 2, 4, Question::Stay, n),
-            prf.step(1, 2, 3, Question::Within, n),
-            Prf::new([8; 32]).step(1, 2, 3, Question::Stay, n),
+            prf.steps(2).below(2, 3, Question::Stay, n),
+            prf.steps(1).below(3, 3, Question::Stay, n),
+            prf.steps(1).below(2, 4, Question::Stay, n),
+            prf.steps(1).below(2, 3, Question::Within, n),
+            Prf::new([8; 32]).steps(1).below(2, 3, Question::Stay, n),
             prf.point(1, 2, n),
         ] {
             assert_ne!(first, other);

@@ -103,7 +103,9 @@ impl Shares {
         if all == 0 {
             return from;
         }
-        let near = siblings > 0 && draw.below(Question::Within, ONE) < self.within;
+        let near = siblings > 0
+            && self.within > 0
+            && (self.within == ONE || draw.below(Question::Within, ONE) < self.within);
         let begin = if near {
             self.sums[row][self.spans[value].0 as usize]
         } else {
@@ -135,8 +137,7 @@ mod tests {
         let prf = Prf::new([1; 32]);
         let next = |person: u64| {
             let draw = Draw {
-                prf: &prf,
-                person,
+                steps: &prf.steps(person),
                 event: 1,
                 slot: 0,
             };
@@ -196,8 +197,7 @@ mod tests {
         let mut tally = [0.0_f64; 5];
         for person in 0..40_000 {
             let draw = Draw {
-                prf: &prf,
-                person,
+                steps: &prf.steps(person),
                 event: 1,
                 slot: 0,
             };

@@ -26,14 +26,10 @@ impl Veil {
             .truth
             .filter(|&slot| self.follows(memory, slot, value, kind, event));
         let truth = memory.truth.map(usize::from);
+        let steps = &self.prf.steps(person);
         for event in memory.event + 1..=event {
             for slot in (0..self.l).filter(|&slot| Some(slot) != truth) {
-                let draw = Draw {
-                    prf: &self.prf,
-                    person,
-                    event,
-                    slot,
-                };
+                let draw = Draw { steps, event, slot };
                 let value = &mut memory.slots[slot];
                 *value = self.kernel.next(kind, memory.row.into(), *value, &draw);
             }

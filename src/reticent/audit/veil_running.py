@@ -107,31 +107,31 @@ class VeilJudge:
 
     def _many(self, candidates: Any, rows: Any, events: Any, persons: U64) -> list[str]:
         """A large batch at once, the records of each person side by side."""
-        order = np.argsort(persons, kind="stable")
+        order = _by_person(persons)
         named = persons[order]
         starts = np.concatenate([[True], named[1:] != named[:-1]])
         met, heads = len(self._persons), np.flatnonzero(starts)
-        places = self._persons.places(named[starts])
-        self._known.reserve(len(self._persons))
-        sets, rows, events = candidates[order], rows[order].astype(np.int64), events[order].astype(np.int64)
-        new = np.zeros(len(order), dtype=bool)
-        new[heads] = places >= met
-        # What stood before each record: the person's last one in this batch, or the one that is remembered.
-        before = np.concatenate([[0], np.arange(len(order) - 1)])
-        old_sets, old_rows, old_events = sets[before], rows[before], events[before]
-        old_sets[heads], old_rows[heads] = self._known.sets[places], self._known.rows[places]
-        old_events[heads] = self._known.events[places]
-        if (events != np.where(new, 0, old_events + 1)).any() or (rows != np.where(new, rows, old_rows)).any():
+        places, known = self._persons.places(named[heads]), self._known
+        known.reserve(len(self._persons))
+        new = places >= met
+        first = order[heads[new]]
+        # What stood before each later record: what is remembered of the person, or her last one in this batch.
+        again, back = np.flatnonzero(~starts), places[~new]
+        later, last = np.concatenate([order[heads[~new]], order[again]]), order[again - 1]
+        old_rows, old_events, old_sets = (
+            np.concatenate([memory[back], column[last]])
+            for memory, column in ((known.rows, rows), (known.events, events), (known.sets, candidates))
+        )
+        if events[first].any() or (events[later] != old_events + 1).any() or (rows[later] != old_rows).any():
             return ["the events of a person are not counted one by one, under one row"]
-        strange = self._possible.impossible_sets(sets[new].astype(np.int64), rows[new])
+        strange = self._possible.impossible_sets(candidates[first], rows[first])
         if strange:
             return [f"{strange:,} first sights are no sets that their rows can give"]
-        sudden = self._possible.impossible_steps(old_sets[~new].astype(np.int64), sets[~new].astype(np.int64))
+        sudden = self._possible.impossible_steps(old_sets, candidates[later])
         if sudden:
             return [f"{sudden:,} sets cannot follow the ones before them"]
-        tails = np.concatenate([heads[1:], [len(order)]]) - 1
-        self._known.rows[places], self._known.events[places] = rows[tails], events[tails]
-        self._known.sets[places] = sets[tails]
+        tails = order[np.append(heads[1:], len(order)) - 1]
+        known.rows[places], known.events[places], known.sets[places] = rows[tails], events[tails], candidates[tails]
         return []
 
     def snapshot(self) -> bytes:
@@ -176,6 +176,16 @@ class _Memory:
         self.rows = np.frombuffer(data, np.int32, size).copy()
         self.events = np.frombuffer(data, np.int64, size, 4 * size).copy()
         self.sets = np.frombuffer(data, np.uint16, size * l, 12 * size).reshape(size, l).copy()
+
+
+def _by_person(persons: U64) -> Codes:
+    """The records of each person side by side, in the order they came: a quick sort, and a slow one of the few that tie."""
+    order = np.argsort(persons)
+    named = persons[order]
+    same = named[1:] == named[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    order[tied] = order[tied][np.lexsort((order[tied], named[tied]))]
+    return order
 
 
 def _names_differ(persons: U64, names: U64) -> bool:

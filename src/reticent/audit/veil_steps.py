@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.audit.numbers import Numbers
 from reticent.audit.veil import Line
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    Codes = npt.NDArray[np.int64]
+    Codes = npt.NDArray[np.integer]
 
 _WORD = (1 << 64) - 1
 # Values up to which the kernel is written out as a matrix.
@@ -34,7 +35,7 @@ class Possible:
         self.line = Line(document)
         self._factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         self._plain = [int(factor) for factor in self._factors]
-        self._sets: dict[int, npt.NDArray[np.uint64]] = {}
+        self._sets: dict[int, Numbers] = {}
         self._followers = _followers(document.get("kernel"), len(self.line.domain))
         self._matrix = (
             _matrix(self._followers) if self._followers is not None and len(self._followers) <= _DENSE else None
@@ -45,10 +46,9 @@ class Possible:
 
     def gives(self, row: int, codes: Sequence[int]) -> bool:
         """Whether a row can give this set; as `impossible_sets`, for one."""
-        known = self._known(row)
-        name = np.uint64(sum((code + 1) * factor for code, factor in zip(codes, self._plain, strict=True)) & _WORD)
-        at = int(known.searchsorted(name))
-        return at < len(known) and bool(known[at] == name)
+        return sum((code + 1) * factor for code, factor in zip(codes, self._plain, strict=True)) & _WORD in self._known(
+            row
+        )
 
     def leads(self, before: Sequence[int], after: Sequence[int]) -> bool:
         """Whether a set can follow another; as `impossible_steps`, for one."""
@@ -56,23 +56,22 @@ class Possible:
             return True
         return self._followers is not None and self._follows(before, after)
 
-    def _known(self, row: int) -> npt.NDArray[np.uint64]:
+    def _known(self, row: int) -> Numbers:
         if row not in self._sets:
-            self._sets[row] = np.unique(self._names(self.line.sets(row)))
+            self._sets[row] = Numbers(np.unique(self._names(self.line.sets(row))))
         return self._sets[row]
 
     def impossible_sets(self, candidates: Codes, rows: Codes) -> int:
         """How many first sights are no set that their row can give."""
-        names, offences = self._names(candidates), 0
-        for row in np.unique(rows).tolist():
-            known, here = self._known(row), names[rows == row]
-            at = np.minimum(np.searchsorted(known, here), len(known) - 1)
-            offences += int((known[at] != here).sum())
-        return offences
+        names = self._names(candidates)
+        order = np.argsort(rows.astype(np.uint16), kind="stable")  # short keys are sorted by counting
+        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        parts = zip(rows[order][starts].tolist(), np.split(names[order], starts)[1:], strict=True)
+        return sum(self._known(row).strangers(part) for row, part in parts)
 
     def _names(self, candidates: Codes) -> npt.NDArray[np.uint64]:
         """One number per set: two of them meet with a probability of 2**-60."""
-        names: npt.NDArray[np.uint64] = (candidates.astype(np.uint64) + np.uint64(1)) @ self._factors
+        names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self._factors + self._factors.sum()
         return names
 
     def impossible_steps(self, before: Codes, after: Codes) -> int:
@@ -82,6 +81,10 @@ class Possible:
             before, after = before[moved], after[moved]
         if self._followers is None:
             return len(before)
+        if self._matrix is not None:
+            # Mostly each slot can have gone to its neighbour in canonical order, and there is nothing to look for.
+            bent = ~self._matrix[before, after].all(axis=1)
+            before, after = before[bent], after[bent]
         doubtful = np.arange(len(before)) if self._matrix is None else self._doubtful(before, after, self._matrix)
         return sum(not self._follows(before[i].tolist(), after[i].tolist()) for i in doubtful)
 

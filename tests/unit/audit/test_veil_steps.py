@@ -86,8 +86,8 @@ def test_a_kernel_that_is_none_is_refused(bad):
 
 
 def test_persons_keep_their_places_one_by_one_and_in_batches(monkeypatch):
-    monkeypatch.setattr("reticent.audit.persons._LATELY", 50)
-    monkeypatch.setattr("reticent.audit.persons._FEW", 10)
+    monkeypatch.setattr("reticent.audit.first_seen._LATELY", 50)
+    monkeypatch.setattr("reticent.audit.first_seen._FEW", 10)
     rng, persons, twin = np.random.default_rng(3), Persons(), {}
     for step in range(60):
         names = np.unique(rng.integers(0, 500, 20).astype(np.uint64))
