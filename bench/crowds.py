@@ -45,6 +45,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
     with tempfile.TemporaryDirectory() as place:
         hospital = _hospital(size, Path(place), exact=True)
         hospital.table = _common(hospital.table, hospital.sensitive)
+        del hospital.columns["ward"]  # it gives the diagnosis away
         worlds = {"hospital": hospital}
         folder = adult.folder("adult.data")
         if folder is not None:
