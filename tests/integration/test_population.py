@@ -155,7 +155,7 @@ def test_a_value_corrected_elsewhere_is_not_veiled_anew(tmp_path):
     veiled(where, illnesses(), "evolving")
     veiled(where, illnesses(changed=2), "evolving")
     with pytest.raises(
-        GuaranteeError, match="[12] of 60 persons stand in another publication of this store under the same house"
+        GuaranteeError, match=r"[12] of 60 persons stand in another publication of this store under the same house"
     ):
         veiled(where, illnesses(changed=2), "table")
     veiled(where, illnesses(), "table")
@@ -164,7 +164,7 @@ def test_a_value_corrected_elsewhere_is_not_veiled_anew(tmp_path):
 def test_a_table_with_another_value_is_refused(tmp_path):
     where = tmp_path / "store.db"
     veiled(where, illnesses())
-    with pytest.raises(GuaranteeError, match="[1-5] of 60"):
+    with pytest.raises(GuaranteeError, match=r"[1-5] of 60"):
         veiled(where, illnesses(changed=5))
 
 
@@ -174,5 +174,5 @@ def test_two_publications_never_move_the_same_person(tmp_path):
     veiled(where, illnesses(), "evolving")
     veiled(where, illnesses(), "series")
     veiled(where, illnesses(), "series")
-    with pytest.raises(GuaranteeError, match="[1-3] of 60"):
+    with pytest.raises(GuaranteeError, match=r"[1-3] of 60"):
         veiled(where, illnesses(changed=3), "evolving")

@@ -1,8 +1,9 @@
 //! CASTLE (Cao, Carminati, Ferrari and Tan, 2011): clusters of held tuples, released within a delay of delta.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::cluster::{Ladder, Point, Region, Space};
+use super::crowd::Crowd;
 use super::draw::Draw;
 
 #[derive(Clone)]
@@ -16,31 +17,11 @@ pub struct Held {
     pub position: u64,
 }
 
-/// How many times each thing occurs; its size is the number of different things.
-#[derive(Default, Clone)]
-pub struct Tally(pub HashMap<u64, u32>);
-
-impl Tally {
-    pub fn add(&mut self, x: u64) {
-        *self.0.entry(x).or_default() += 1;
-    }
-
-    pub fn remove(&mut self, x: u64) {
-        if let Some(n) = self.0.get_mut(&x) {
-            *n -= 1;
-            if *n == 0 {
-                self.0.remove(&x);
-            }
-        }
-    }
-}
-
 #[derive(Clone)]
 pub struct Cluster {
     pub region: Region,
     pub members: Vec<u32>,
-    pub persons: Tally,
-    pub values: Tally,
+    pub crowd: Crowd,
 }
 
 /// The parameters: k persons and l values per cluster, delay, live clusters, window of the loss threshold.
@@ -160,8 +141,8 @@ impl Castle {
         self.held.len() - self.spare.len()
     }
 
-    pub(super) fn good(&self, persons: &Tally, values: &Tally) -> bool {
-        persons.0.len() >= self.settings.k && values.0.len() >= self.settings.l
+    pub(super) fn good(&self, crowd: &Crowd) -> bool {
+        crowd.good(self.settings.k, self.settings.l)
     }
 
     pub(super) fn tuple(&self, number: u32) -> &Held {
@@ -229,8 +210,7 @@ impl Castle {
         let fresh = Cluster {
             region: Region::around(point),
             members: Vec::new(),
-            persons: Tally::default(),
-            values: Tally::default(),
+            crowd: Crowd::default(),
         };
         self.keep(fresh)
     }
@@ -255,8 +235,7 @@ impl Castle {
             .expect("a listed cluster lives");
         self.space.extend(&mut into.region, &tuple.point);
         into.members.push(number);
-        into.persons.add(tuple.person);
-        into.values.add(u64::from(tuple.value));
+        into.crowd.add(tuple.person, tuple.value);
     }
 
     /// The smallest of the clusters that a tuple enlarges least, if it may grow; `None`: start a new one.
@@ -294,7 +273,7 @@ impl Castle {
         };
         let (home, point) = (tuple.cluster, tuple.point.clone());
         let cluster = self.cluster(home);
-        if self.good(&cluster.persons, &cluster.values) {
+        if self.good(&cluster.crowd) {
             return self.publish(home, out);
         }
         let fit: Vec<usize> = (0..self.published.len())
@@ -315,15 +294,11 @@ impl Castle {
     }
 
     fn mergeable(&self) -> bool {
-        let (mut persons, mut values) = (Tally::default(), Tally::default());
+        let mut crowd = Crowd::default();
         for tuple in self.held.iter().flatten() {
-            persons.add(tuple.person);
-            values.add(u64::from(tuple.value));
-            if self.good(&persons, &values) {
-                return true;
-            }
+            crowd.add(tuple.person, tuple.value);
         }
-        false
+        self.good(&crowd)
     }
 
     fn release_one(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Out>) {
@@ -333,8 +308,7 @@ impl Castle {
             .as_mut()
             .expect("a listed cluster lives");
         cluster.members.retain(|&m| m != number);
-        cluster.persons.remove(tuple.person);
-        cluster.values.remove(u64::from(tuple.value));
+        cluster.crowd.remove(tuple.person, tuple.value);
         if cluster.members.is_empty() {
             self.clusters[tuple.cluster as usize] = None;
         }
@@ -351,7 +325,7 @@ impl Castle {
 
     /// Takes in the nearest clusters until there are enough persons and values.
     fn merge(&mut self, home: u32) {
-        while !self.good(&self.cluster(home).persons, &self.cluster(home).values) {
+        while !self.good(&self.cluster(home).crowd) {
             let region = &self.cluster(home).region;
             let cost = |c: &Cluster| self.space.loss(&self.space.join(region, &c.region));
             let nearest = self
@@ -379,7 +353,7 @@ impl Castle {
             if self.losses.len() > self.settings.mu {
                 self.losses.pop_front();
             }
-            self.note(&part.region, part.values.0.len(), part.members.len());
+            self.note(&part.region, part.crowd.values(), part.members.len());
             for &member in &part.members {
                 let tuple = self.held[member as usize].take().expect("a member is held");
                 self.spare.push(member);

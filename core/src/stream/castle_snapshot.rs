@@ -1,8 +1,9 @@
 //! The state of CASTLE as bytes, and back.
 
 use super::bytes::{Read, Reader, Writer};
-use super::castle::{Castle, Cluster, Held, Tally};
+use super::castle::{Castle, Cluster, Held};
 use super::cluster::{Point, Region};
+use super::crowd::Crowd;
 
 const BAD: &str = "the snapshot contradicts itself";
 
@@ -150,17 +151,15 @@ fn read_held(input: &mut Reader) -> Read<Held> {
 }
 
 fn rebuild(core: &Castle, members: Vec<u32>, region: Region) -> Read<Cluster> {
-    let (mut persons, mut values) = (Tally::default(), Tally::default());
+    let mut crowd = Crowd::default();
     for &member in &members {
         let held = core.held.get(member as usize).and_then(Option::as_ref);
         let held = held.ok_or(BAD)?;
-        *persons.0.entry(held.person).or_default() += 1;
-        *values.0.entry(u64::from(held.value)).or_default() += 1;
+        crowd.add(held.person, held.value);
     }
     Ok(Cluster {
         region,
         members,
-        persons,
-        values,
+        crowd,
     })
 }

@@ -1,24 +1,33 @@
 //! Splitting of CASTLE: a large cluster leaves as several small ones.
 
-use super::castle::{Castle, Cluster, Tally};
+use super::castle::{Castle, Cluster};
 use super::cluster::Region;
+use super::crowd::Crowd;
+
+/// What a neighbour must bring; anything, where few persons have all the values.
+#[derive(Clone, Copy)]
+enum Want {
+    Value,
+    Person,
+    Any,
+}
 
 impl Castle {
     /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
     pub(super) fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
-        if whole.persons.0.len() < 2 * self.settings.k {
+        if whole.crowd.persons() < 2 * self.settings.k {
             return vec![whole];
         }
         let mut rest = whole.members.clone();
-        let (mut persons, mut values) = (whole.persons.clone(), whole.values.clone());
+        let mut crowd = whole.crowd.clone();
         let mut parts: Vec<Cluster> = Vec::new();
-        while self.good(&persons, &values) {
+        while self.good(&crowd) {
             let seed = rest[self.draw.index(rest.len())];
             let part = self.grow(seed, &rest);
             rest.retain(|m| !part.members.contains(m));
             for &member in &part.members {
-                persons.remove(self.tuple(member).person);
-                values.remove(u64::from(self.tuple(member).value));
+                let tuple = self.tuple(member);
+                crowd.remove(tuple.person, tuple.value);
             }
             parts.push(part);
         }
@@ -38,8 +47,7 @@ impl Castle {
         let tuple = self.tuple(number);
         self.space.extend(&mut part.region, &tuple.point);
         part.members.push(number);
-        part.persons.add(tuple.person);
-        part.values.add(u64::from(tuple.value));
+        part.crowd.add(tuple.person, tuple.value);
     }
 
     /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
@@ -54,21 +62,21 @@ impl Castle {
         let mut part = Cluster {
             region: around,
             members: vec![],
-            persons: Tally::default(),
-            values: Tally::default(),
+            crowd: Crowd::default(),
         };
         self.put(&mut part, seed);
-        for new_value in [true, false] {
+        for want in [Want::Value, Want::Person, Want::Any] {
             for &(_, number) in &near {
-                if self.good(&part.persons, &part.values) {
+                if self.good(&part.crowd) {
                     return part;
                 }
                 let tuple = self.tuple(number);
-                let brings = if new_value {
-                    part.values.0.len() < self.settings.l
-                        && !part.values.0.contains_key(&u64::from(tuple.value))
-                } else {
-                    !part.persons.0.contains_key(&tuple.person)
+                let brings = match want {
+                    Want::Value => {
+                        part.crowd.values() < self.settings.l && !part.crowd.has_value(tuple.value)
+                    }
+                    Want::Person => !part.crowd.has_person(tuple.person),
+                    Want::Any => true,
                 };
                 if brings && !part.members.contains(&number) {
                     self.put(&mut part, number);

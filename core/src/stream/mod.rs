@@ -6,6 +6,7 @@ pub mod castle_snapshot;
 mod castle_split;
 pub mod cluster;
 pub mod column;
+mod crowd;
 pub mod delay_free;
 pub mod draw;
 pub mod hash;

@@ -69,7 +69,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     places, doubt = original.places, 0
     if places is None:
         places, doubt = find_places(release, policy, table, counted)
-    findings = _accounts(release, table, counted)
+    findings = accounts(release, table, counted)
     if places is None:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += _origin(release, rows, policy, table, counted, places)
@@ -126,7 +126,7 @@ def _moments(cells: list[str | None]) -> list[tuple[bool, float, str]]:
         return [(cell is not None, 0.0, cell or "") for cell in cells]
 
 
-def _accounts(release: Published, table: pa.Table, counted: NDArray[np.int64]) -> list[Finding]:
+def accounts(release: Published, table: pa.Table, counted: NDArray[np.int64]) -> list[Finding]:
     """All persons are accounted for: the counts are those of the input."""
     came, left = release.counts.get("rows_in"), table.num_rows - len(counted)
     stated = release.explain.get("left_out", 0)
@@ -161,7 +161,7 @@ def _origin(
         if name in policy.quasi:
             wrong |= ~_covered(source[name], rows[name], policy, name)
         elif name in policy.columns and name not in policy.identifiers:
-            wrong |= ~_equal(source[name], rows[name])
+            wrong |= ~equal(source[name], rows[name])
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
         findings += [_offered(release, policy, source, rows)]
@@ -173,7 +173,8 @@ def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, n
     return fits(values_, labels_, policy, name).holds(value, label)
 
 
-def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Where two columns agree; nothing and an empty text are one."""
     alike = pc.equal(pc.fill_null(left, ""), pc.fill_null(right, ""))
     return np.asarray(alike.to_numpy(), dtype=np.bool_)
 
@@ -197,7 +198,7 @@ def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Tabl
         rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
     person = codes(source[policy.person or ""])[0]
     findings = [_once(rows, person)] if release.shape == "anatomy" else []
-    heads = np.bincount(_distinct(rows, person)[0], minlength=size)
+    heads = np.bincount(distinct(rows, person)[0], minlength=size)
     for requirement in demanded(policy, persons=True):
         if requirement.model == "k" and release.shape != "anatomy":
             findings.append(check_size(heads, requirement, ""))
@@ -210,7 +211,7 @@ def _guarded(policy: Policy) -> tuple[str, ...]:
     return policy.sensitive if policy.privacy.l is not None else ()
 
 
-def _distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The different tuples of whole numbers, sorted, column by column."""
     widths = [int(column.max(initial=0)) + 1 for column in columns]
     if math.prod(widths) >= _EXACT:
@@ -230,7 +231,7 @@ def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]
 
 
 def _once(rows: NDArray[np.int64], person: NDArray[np.int64]) -> Finding:
-    again = len(rows) - len(_distinct(rows, person)[0])
+    again = len(rows) - len(distinct(rows, person)[0])
     return none_of("a group holds a person once", again)
 
 
@@ -255,7 +256,7 @@ def _deep(
 
 def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
-    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+    if len(distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
         return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
@@ -281,9 +282,9 @@ def matchings(
     rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Per group, the most persons that can be matched with as many different values."""
-    if len(_distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
-        return np.bincount(_distinct(rows, value)[0], minlength=size)
-    edges = np.stack(_distinct(rows, person, value))
+    if len(distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
+        return np.bincount(distinct(rows, value)[0], minlength=size)
+    edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
     out = np.zeros(size, dtype=np.int64)
     for group in range(size):
@@ -304,13 +305,13 @@ def _linked(
     policy: Policy, rows: NDArray[np.int64], person: NDArray[np.int64], column: pa.ChunkedArray, name: str
 ) -> Finding:
     """The values common to all classes of a person, for persons in several."""
-    heads, homes = _distinct(person, rows)
+    heads, homes = distinct(person, rows)
     several = np.bincount(heads)[heads] > 1
     groups: dict[int, list[int]] = {}
     for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
         groups.setdefault(head, []).append(group)
     values: dict[int, set[int]] = {}
-    for group, value in zip(*(part.tolist() for part in _distinct(rows, codes(column)[0])), strict=True):
+    for group, value in zip(*(part.tolist() for part in distinct(rows, codes(column)[0])), strict=True):
         values.setdefault(group, set()).add(value)
     common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]
     bound = math.ceil(policy.privacy.l.l) if policy.privacy.l is not None else 1

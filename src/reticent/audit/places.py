@@ -105,7 +105,7 @@ def _take(
     open_: dict[Seat, list[int]],
     size: int,
     counted: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[NDArray[np.int64] | None, int]:
     choices = [[s for s in fits[row].tolist() if (s, texts[row]) in open_] for row in range(len(texts))]
     seats = np.full(size, -1, dtype=np.int64)
     wishes: dict[Seat, int] = {}
@@ -118,12 +118,33 @@ def _take(
         len(stalls) > 1 or any(wishes[s, texts[row]] > room[s, texts[row]] for s in stalls)
         for row, stalls in enumerate(choices)
     )
+    left = {key: list(places) for key, places in open_.items()}
     for row in sorted(range(len(choices)), key=lambda row: len(choices[row])):
         for stall in choices[row]:
-            if open_[stall, texts[row]]:
-                seats[open_[stall, texts[row]].pop()] = counted[row]
+            if left[stall, texts[row]]:
+                seats[left[stall, texts[row]].pop()] = counted[row]
                 break
-    return seats, doubt
+    if (seats >= 0).all():
+        return seats, doubt
+    # Who chose first may have taken the only place of another: nobody is a stranger before all ways were tried.
+    return _moved(choices, texts, open_, size, counted), doubt
+
+
+def _moved(
+    choices: list[list[int]],
+    texts: list[tuple[str | None, ...]],
+    open_: dict[Seat, list[int]],
+    size: int,
+    counted: NDArray[np.int64],
+) -> NDArray[np.int64] | None:
+    """A largest assignment of rows to places; None where there are too many ways to look at."""
+    if sum(len(open_[s, texts[row]]) for row, stalls in enumerate(choices) for s in stalls) > _EDGES:
+        return None
+    pairs = [(place, row) for row, stalls in enumerate(choices) for s in stalls for place in open_[s, texts[row]]]
+    right, left = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(size, len(choices)))
+    taken = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
+    return np.where(taken >= 0, counted[np.maximum(taken, 0)], -1)
 
 
 def _take_anatomy(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,33 +233,72 @@ def _distinct(groups: U64) -> tuple[U64, I64, I64]:
 
 
 class RecordJudge:
-    """Judges generalised records: a combination is published only when enough records stand behind it."""
+    """Judges generalised records: a combination is published only when enough persons stand behind it.
 
-    def __init__(self, k: int, l: int) -> None:
-        self._k, self._l = k, l
+    Args:
+        k: persons behind a combination; records, where nobody says whose they are.
+        l: persons with as many different values.
+        waiting: records that may wait at most, and whose persons are told to `meet`; 0: nobody knows persons.
+    """
+
+    def __init__(self, k: int, l: int, waiting: int = 0) -> None:
+        self._k, self._l, self._waiting = k, l, waiting
         self._known: set[int] = set()
+        self._persons: dict[int, int] = {}
+
+    def meet(self, seqs: U64, persons: U64) -> None:
+        """Learns whose the records at some positions are, before any of them is published."""
+        self._persons.update(zip(seqs.tolist(), persons.tolist(), strict=True))
 
     def offences(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
         """What is wrong with some records; takes them in when nothing is."""
-        counts: dict[int, int] = defaultdict(int)
-        values: dict[int, set[Any]] = defaultdict(set)
+        pairs: dict[int, dict[Any, set[object]]] = defaultdict(lambda: defaultdict(set))
         columns = [records.column(name).to_pylist() for name in quasi]
-        for value, *cells in zip(records.column(sensitive).to_pylist(), *columns, strict=True):
+        owners = self._owners(records)
+        for owner, value, *cells in zip(owners, records.column(sensitive).to_pylist(), *columns, strict=True):
             name = int.from_bytes(hashlib.blake2b(orjson.dumps(cells), digest_size=8).digest(), "little")
             if name not in self._known:
-                counts[name] += 1
-                values[name].add(value)
-        few = sum(count < self._k for count in counts.values())
-        alike = sum(len(of) < self._l for of in values.values())
+                pairs[name][value].add(owner)
+        few = sum(len(set().union(*of.values())) < self._k for of in pairs.values())
+        alike = sum(not _diverse(of, self._l) for of in pairs.values())
         if few or alike:
-            return [f"{few:,} combinations stand for fewer than {self._k} records, {alike:,} for fewer than l values"]
-        self._known |= counts.keys()
+            return [f"{few:,} combinations stand for fewer than {self._k} persons, {alike:,} for fewer than l values"]
+        self._known |= pairs.keys()
         return []
+
+    def _owners(self, records: pa.Table) -> list[object]:
+        """Whose the records are; one that nobody was named for is somebody's own. Who has waited too long is forgotten."""
+        if not self._waiting:
+            return list(range(records.num_rows))
+        owners = [self._persons.pop(seq, -1) for seq in records.column("seq").to_pylist()]
+        late = len(self._persons) - self._waiting
+        for seq in list(self._persons)[: max(0, late)]:
+            del self._persons[seq]
+        return list(owners)
 
     def snapshot(self) -> bytes:
         """What is remembered."""
-        return np.array(sorted(self._known), dtype=np.uint64).tobytes()
+        persons = [number for pair in self._persons.items() for number in pair]
+        return np.array([len(persons), *persons, *sorted(self._known)], dtype=np.uint64).tobytes()
 
     def restore(self, state: bytes) -> None:
         """Goes on from a snapshot."""
-        self._known = set(np.frombuffer(state, dtype=np.uint64).tolist())
+        size, *numbers = np.frombuffer(state, dtype=np.uint64).tolist() or [0]
+        self._persons = dict(zip(numbers[:size:2], numbers[1:size:2], strict=True))
+        self._known = set(numbers[size:])
+
+
+def _diverse(values: dict[Any, set[object]], l: int) -> bool:
+    """Whether l persons can be matched with as many different values."""
+    of: dict[object, Any] = {}
+
+    def place(value: Any, tried: set[object]) -> bool:
+        for person in values[value] - tried:
+            tried.add(person)
+            if person not in of or place(of[person], tried):
+                of[person] = value
+                return True
+        return False
+
+    matched = (value for value in values if place(value, set()))
+    return sum(1 for _ in islice(matched, l)) >= l

@@ -1,7 +1,7 @@
 """Veiled releases: every set of candidates must be one that the published line can give, and nothing else may stand beside it.
 
 Guarantee: what the findings say. The line of every row is rebuilt from the published stretches and orders; each first sight must be
-    a set that some point of some order gives; l and the prior are those of the policy, whatever the release says of itself.
+    a set that some point of some order gives; where k is asked, every published combination has k records; l and the prior are those of the policy, whatever the release says of itself.
 Not covered: whether a record's row is that of its published fields; whether a set was drawn with the right probability, and under one key (the private side and the attacks of the audit
     look at that); readers better informed than the prior.
 Cost: orders x values sets per row of the prior, then one look-up per record.
@@ -17,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.generalised import check_counts, unchecked
+from reticent.audit.generalised import check_counts, hidden, left_out, seen, unchecked
+from reticent.audit.groups import numbered
+from reticent.audit.requirements import Requirement, check_size, demanded, requirements
+from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
 
@@ -69,8 +72,29 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict(tuple(findings))
     findings += prior_findings(line, document, policy)
     findings += _records(line, data, policy, linked=linked(policy, release.kind))
-    findings += check_counts(release.counts, data.num_rows, None)
-    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l")))
+    findings += crowd_findings(release, data, policy)
+    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l", "k")) + hidden(release.claims))
+
+
+def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
+    """The k that is claimed or asked for, of records: k persons have k of them at least."""
+    rules = requirements(claims) + demanded(policy)
+    return seen([requirement for requirement in rules if requirement.model == "k"])
+
+
+def classes(data: pa.Table, policy: Policy) -> tuple[NDArray[np.int64], int]:
+    """Records by all that is published of their fields: the row of the prior tells of them, too."""
+    return numbered(data, [*(name for name in policy.quasi if name in data.column_names), "row"])
+
+
+def crowd_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:
+    """Whether every published combination is a crowd of k records, and how many were left out for it."""
+    rules = crowds_asked(release.claims, policy)
+    if not rules or "row" not in data.column_names:
+        return check_counts(release.counts, data.num_rows, None)
+    rows, size = classes(data, policy)
+    findings = [check_size(np.bincount(rows, minlength=size), requirement, "") for requirement in rules]
+    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release))
 
 
 _NOTE = (
@@ -116,6 +140,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
         ),
         Finding("the veiled column is the policy's", (line.sensitive,) == policy.sensitive),
         none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
+        check_spellings(list(line.domain), "the domain"),
         none_of("the stretches of a row fill its line", crooked, f"{len(line.rows)} rows"),
         none_of("every order holds every value once", int((np.sort(line.orders, axis=1) != values).any(axis=1).sum())),
     ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reticent.audit import anatomy, generalised, persons, sequence, series, stream, trails, veil
+from reticent.audit import anatomy, generalised, persons, sequence, series, stream, trails, veil, veil_original
 from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -77,7 +77,8 @@ def verify(
         verdicts = [
             replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
         ]
-        verdicts.append(persons.judge(releases[-1], policy, original))
+        compare = veil_original.judge if releases[-1].shape == veil.SHAPE else persons.judge
+        verdicts.append(compare(releases[-1], policy, original))
     verdicts += [stream.judge(streams, policy)] if streams else []
     verdicts += [judge(releases, policy, ledger) for judge in SEQUENCE_JUDGES]
     return Verdict(

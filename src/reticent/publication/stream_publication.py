@@ -19,6 +19,7 @@ from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.publication.codebook import codebook
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
+from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +79,7 @@ class StreamPublication:
             )
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
-        self._judge = _Judge(policy, self.engine.documents, judges)
+        self._judge = _Judge(policy, self.engine.documents, judges, key=own.key("judge persons"))
         self._next = self._judge.following
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
@@ -111,6 +112,7 @@ class StreamPublication:
             self._next += batch.total
         if not batch.table.num_rows:
             return Released(bad=batch.bad)
+        self._judge.meet(batch.table, seqs)
         released = self._judged(self.engine.place(self._table(batch), seqs), batch)
         self._journal += len(released.journal or b"")
         return released
@@ -182,11 +184,16 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
 class _Judge:
     """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
 
-    def __init__(self, policy: Policy, documents: Mapping[str, Any], state: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self, policy: Policy, documents: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes
+    ) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
         self._groups = GroupJudge(policy.l_of("stream"), policy.stream.retire_after)
-        self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1)
+        # Only generalised records wait; their persons are known under a key of the judge's own.
+        self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
+        waiting = policy.stream.delta + 1 if self._person is not None else 0
+        self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
         self._veil = VeilJudge(policy, documents["veil"]) if "veil" in documents else None
         self.following = 0
         if state:
@@ -195,6 +202,11 @@ class _Judge:
             if self._veil is not None:
                 self._veil.restore(state[2])
             self.following = int(state[3])
+
+    def meet(self, table: pa.Table, seqs: npt.NDArray[np.uint64]) -> None:
+        """Learns whose records come, where that matters later."""
+        if self._person is not None:
+            self._records.meet(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
 
     def refuse_refuted(self, placed: Placed) -> None:
         """Raises when something of a batch must not be delivered."""

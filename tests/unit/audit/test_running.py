@@ -113,3 +113,29 @@ def test_generalised_records_stand_for_k_and_l():
     again.restore(judge.snapshot())
     assert again.offences(records(["1-5"], ["c"]), ["age"], "ill") == [], "it stands for three already"
     assert again.offences(records(["6-9"], ["c"]), ["age"], "ill")
+
+
+def test_generalised_records_stand_for_persons():
+    def offences(persons: list[int], ills: list[str], restored: bool = False) -> list[str]:
+        judge, seqs = RecordJudge(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
+        judge.meet(seqs, np.array(persons, dtype=np.uint64))
+        if restored:
+            state, judge = judge.snapshot(), RecordJudge(3, 2, 10)
+            judge.restore(state)
+        return judge.offences(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
+
+    for restored in (False, True):
+        assert offences([1, 2, 3], ["a", "a", "b"], restored) == []
+        assert offences([1, 1, 2], ["a", "a", "b"], restored), "two persons"
+        assert offences([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
+    judge = RecordJudge(1, 2, 10)
+    judge.meet(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
+    assert judge.offences(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), "one person"
+
+
+def test_whose_records_wait_is_forgotten_when_they_cannot_wait_any_more():
+    judge = RecordJudge(1, 1, 4)
+    for start in range(0, 100, 2):
+        judge.meet(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
+        assert judge.offences(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []
+    assert len(judge.snapshot()) <= 8 * (1 + 2 * 4 + 1)

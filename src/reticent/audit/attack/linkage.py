@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from reticent.audit.attack.cover import cover
 from reticent.audit.attack.outcome import Outcome, Person, binned, pseudonyms
-from reticent.audit.attack.view import view
-from reticent.audit.groups import codes, numbered
+from reticent.audit.attack.view import View, view
+from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.requirements import requirements
+from reticent.audit.veil import SHAPE, codes_of, line_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.view import View
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -37,7 +37,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     release, policy = evidence.releases[-1], evidence.policy
     known = evidence.external if evidence.external is not None else evidence.original
     column = policy.sensitive[0] if policy.sensitive else ""
-    seen = view(release, policy, column) if release.shape != "stream" else None
+    seen = _seen(release, policy, column)
     if known is None or seen is None:
         return None
     shared = [name for name in seen.quasi.column_names if name in known.column_names]
@@ -75,9 +75,20 @@ def linkage(evidence: Evidence) -> Outcome | None:
     )
 
 
+def _seen(release: Published, policy: Policy, column: str) -> View | None:
+    """The release as records with quasi-identifiers; a veil offers what stands among the candidates of a class."""
+    data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
+    if data is None or line is None:
+        return view(release, policy, column) if release.shape != "stream" else None
+    quasi = data.select([name for name in policy.quasi if name in data.column_names])
+    group, size = numbered(quasi, quasi.column_names)
+    candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(codes_of(line, data).reshape(-1)))])
+    return View(quasi, group, histograms(np.repeat(group, line.l), size, candidates))
+
+
 def _claim(release: Published) -> float | None:
     sizes = [r.numbers[0] for r in requirements(release.claims) if r.model == "k"]
-    return float(1 / max(sizes)) if sizes and release.shape == "generalised" else None
+    return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
 
 
 def _matches(

@@ -1,7 +1,7 @@
 """CASTLE: clusters of held records, released with generalised quasi-identifiers within a delay of delta records.
 
 Guarantee: every published combination of quasi-identifiers is shared by at least k persons (persons are counted, not
-    records), with at least l distinct sensitive values where l is asked for. Nothing waits for more than delta records.
+    records), of whom l have l different sensitive values where l is asked for. Nothing waits for more than delta records.
 Not covered: a reader who knows the order of arrival, or the algorithm; attribute disclosure when no l is asked for;
     persons who come back in another cluster (their clusters can be intersected).
 Cost: O(beta) per record and O(n^2) in the size n of a cluster that is split; memory of delta records.
@@ -258,6 +258,8 @@ class Castle(StreamPublisher):
         claims: dict[str, Any] = {"k": self.k}
         if self.l > 1:
             claims["l"] = {"distinct": self.l}
+        if self.policy.person is not None:
+            claims = {word: {"persons": number} for word, number in claims.items()}
         return Guarantee(claims, AGAINST, NOT_COVERED)
 
     def snapshot(self) -> bytes:

@@ -131,7 +131,7 @@ def collapse(
     """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
     return _core.table.Collapsed(
         [columns.codes[name] for name in policy.quasi],
-        [_charged(known[name], policy.table.loss) for name in policy.quasi],
+        [charged(known[name], policy.table.loss) for name in policy.quasi],
         sensitive,
         times=times,
     )
@@ -180,7 +180,7 @@ def _fraction(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def _charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]:
+def charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]:
     """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
     if loss != "ncp" or ladder.numeric is None:
         return list(ladder.tables), list(ladder.leaves), ladder.size

@@ -1,5 +1,7 @@
 """The veil over one table: each sensitive value among l candidates, quasi-identifiers at their published level.
 
+With `privacy: {k: 5}` they climb further until k persons share every published combination (`reticent.engine.veil.crowds`).
+
 Guarantee: a reader who knows the published prior and any number of other persons' records gives each candidate exactly its
     stated weight, copies / l (docs/veil.md, with the tests that show it).
 Not covered: readers better informed than the prior, by the factor they are; see `reticent.engine.veil.release`.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
 from reticent.engine.veil.veiling import Veiling
@@ -48,9 +51,13 @@ class Veil(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Veils every record; those of one person are events, in the order of the column that the policy names."""
         events = events_of(table, self.policy)
-        veiled = self._veiling.veil(table.take(pa.array(events.facts)))
+        veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
         if len(events.records) > len(events.facts):
             published, _ = self._veiling.house.levels.publish(table.take(pa.array(events.records)))
-            veiled = veiled.again(published, events.fact_of)
+            veiled, places = veiled.again(published, events.fact_of), events.records
+        if self.policy.privacy.k is not None:
+            crowd = crowds(self.policy, self._veiling.house.levels, table.take(pa.array(places)), veiled.seen.rows)
+            veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
+        self._places = places[self._veiling.order(len(veiled), number=1)]
         self._sights = None if self.policy.person is None else veiled.sights()
         return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))

@@ -94,6 +94,7 @@ class House:
             figures: what is known of it, for releases to quote.
         """
         sensitive, settings = _sensitive(policy), policy.prior
+        _refuse_crowds(policy, kind)
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
@@ -173,6 +174,22 @@ def _sensitive(policy: Policy) -> str:
             f"A released column is called '{taken[0]}', as one of the veil's own.", hint="Rename the column."
         )
     return policy.sensitive[0]
+
+
+def _refuse_crowds(policy: Policy, kind: str) -> None:
+    """Refuses k but for a table, which alone keeps it: over several releases a person's sets are alike and join what crowds keep apart."""
+    if policy.privacy.k is None:
+        return
+    if kind != "table":
+        raise PolicyError(
+            f"k is not kept by the veil in a release of kind {kind}: a person's candidates link the releases.",
+            hint="Take k out and choose levels (`reticent init` proposes them), or publish a table.",
+        )
+    if policy.prior is not None and policy.prior.link:
+        raise PolicyError(
+            "k and link do not go together: a pseudonym joins the records of a person, and what they have in common may be unique.",
+            hint="Take prior: {link: true} out, or k.",
+        )
 
 
 def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.uint64]]:

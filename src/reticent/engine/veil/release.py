@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.engine.table.encoded_table import claims
 from reticent.release import Guarantee
 
 if TYPE_CHECKING:
@@ -27,13 +28,20 @@ NOT_COVERED = (
     "persons whose values depend on one another beyond the published fields, unless a unit is declared",
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
     "the same person published elsewhere under another key, and the loss of the key",
-    "singling out by published quasi-identifiers",
+)
+ALONE = "singling out by published quasi-identifiers"
+LINKED = (
+    "several records of one person, or several tables of one house: candidates that are alike show which belong together, and k "
+    "holds for each record, not for what they have in common"
 )
 
 
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
-    return Guarantee({"veil": house.l}, AGAINST, (*_quoted(house), *NOT_COVERED))
+    k = claims(house.policy).get("k")
+    if k is None:
+        return Guarantee({"veil": house.l}, AGAINST, (*_quoted(house), *NOT_COVERED, ALONE))
+    return Guarantee({"veil": house.l, "k": k}, AGAINST, (*_quoted(house), *NOT_COVERED, LINKED))
 
 
 def _quoted(house: House) -> list[str]:

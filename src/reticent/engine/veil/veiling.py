@@ -93,10 +93,10 @@ class Veiling:
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""
-        order = self._order(len(veiled), number)
+        order = self.order(len(veiled), number=number)
         return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
 
-    def _order(self, size: int, number: int) -> npt.NDArray[np.int64]:
+    def order(self, size: int, *, number: int) -> npt.NDArray[np.int64]:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
@@ -118,7 +118,7 @@ class Veiling:
             )
         shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
-        order = self._order(size, number)
+        order = self.order(size, number=number)
         return Release(
             kind=self._kind,
             shape="veil",

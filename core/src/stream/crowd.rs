@@ -1,0 +1,149 @@
+//! Who stands in a cluster, with which values: persons are counted, not records.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// How many times each thing occurs; its size is the number of different things.
+#[derive(Default, Clone)]
+struct Tally(HashMap<u64, u32>);
+
+impl Tally {
+    fn add(&mut self, x: u64) {
+        *self.0.entry(x).or_default() += 1;
+    }
+
+    fn remove(&mut self, x: u64) {
+        if let Some(n) = self.0.get_mut(&x) {
+            *n -= 1;
+            if *n == 0 {
+                self.0.remove(&x);
+            }
+        }
+    }
+}
+
+/// The persons and values of some records.
+#[derive(Default, Clone)]
+pub struct Crowd {
+    persons: Tally,
+    values: Tally,
+    /// Records of a person with a value.
+    pairs: BTreeMap<(u64, u32), u32>,
+}
+
+impl Crowd {
+    pub fn add(&mut self, person: u64, value: u32) {
+        self.persons.add(person);
+        self.values.add(u64::from(value));
+        *self.pairs.entry((person, value)).or_default() += 1;
+    }
+
+    pub fn remove(&mut self, person: u64, value: u32) {
+        self.persons.remove(person);
+        self.values.remove(u64::from(value));
+        if let Some(n) = self.pairs.get_mut(&(person, value)) {
+            *n -= 1;
+            if *n == 0 {
+                self.pairs.remove(&(person, value));
+            }
+        }
+    }
+
+    pub fn persons(&self) -> usize {
+        self.persons.0.len()
+    }
+
+    pub fn values(&self) -> usize {
+        self.values.0.len()
+    }
+
+    pub fn has_person(&self, person: u64) -> bool {
+        self.persons.0.contains_key(&person)
+    }
+
+    pub fn has_value(&self, value: u32) -> bool {
+        self.values.0.contains_key(&u64::from(value))
+    }
+
+    /// Whether there are k persons, and l of them with l different values.
+    pub fn good(&self, k: usize, l: usize) -> bool {
+        self.persons() >= k && self.values() >= l && self.diverse(l)
+    }
+
+    /// Whether l persons can be matched with as many different values.
+    fn diverse(&self, l: usize) -> bool {
+        // Where everybody has one value, each value finds a person of its own.
+        if self.pairs.len() == self.persons() || l <= 1 {
+            return true;
+        }
+        let mut values: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for &(person, value) in self.pairs.keys() {
+            values.entry(value).or_default().push(person);
+        }
+        let mut of: HashMap<u64, u32> = HashMap::new();
+        let mut matched = 0;
+        for &value in values.keys() {
+            let mut tried = Vec::new();
+            matched += usize::from(augment(value, &values, &mut of, &mut tried));
+            if matched >= l {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Finds a person for a value, if need be by giving others another one.
+fn augment(
+    value: u32,
+    values: &BTreeMap<u32, Vec<u64>>,
+    of: &mut HashMap<u64, u32>,
+    tried: &mut Vec<u64>,
+) -> bool {
+    for &person in &values[&value] {
+        if tried.contains(&person) {
+            continue;
+        }
+        tried.push(person);
+        let free = of
+            .get(&person)
+            .copied()
+            .is_none_or(|other| augment(other, values, of, tried));
+        if free {
+            of.insert(person, value);
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crowd(pairs: &[(u64, u32)]) -> Crowd {
+        let mut crowd = Crowd::default();
+        for &(person, value) in pairs {
+            crowd.add(person, value);
+        }
+        crowd
+    }
+
+    #[test]
+    fn a_person_with_all_values_does_not_make_a_crowd_diverse() {
+        let one = [(1, 10), (1, 11), (1, 12), (2, 10), (3, 10)];
+        assert!(crowd(&one).good(3, 2));
+        assert!(!crowd(&one).good(3, 3));
+        assert!(!crowd(&one).good(4, 2));
+        let mut more = crowd(&one);
+        more.add(3, 11);
+        assert!(more.good(3, 3));
+        more.remove(3, 11);
+        assert!(!more.good(3, 3));
+    }
+
+    #[test]
+    fn others_give_way() {
+        // 10 takes person 1 first, and must move to 2 when 11 comes, which only 1 has.
+        assert!(crowd(&[(1, 10), (2, 10), (1, 11)]).good(2, 2));
+    }
+}

@@ -1,0 +1,311 @@
+"""A veiled table against its input: whose rows these are, whether the truth is offered, and how many persons make a crowd.
+
+Inside the gate the judge is told which row of the input each published row was made from, and believes nothing of it before it
+has compared the rows. `verify --original` looks for the rows by their values: as many truths as any assignment could offer.
+
+Guarantee: what the findings say: every published row is a row of the input, each used once, at the published level or above; a
+    first sight has the row of the prior that its fields have; the truth is among the candidates but for the stated share eta,
+    up to the noise in it; every published combination holds k persons.
+Not covered: from the files alone, truths that were exchanged between records that read alike; the probability of sets.
+Cost: one sort of the rows; without places a matching over all pairs of an input row and a published row that fit.
+Reference: matchings by J. Hopcroft and R. Karp, SIAM J. Comput. 2, 1973 (as in scipy).
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from reticent.audit import veil
+from reticent.audit.groups import codes, numbered
+from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
+from reticent.audit.published import text_table
+from reticent.audit.requirements import check_size, demanded
+from reticent.audit.spellings import same
+from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from reticent.audit.published import Published
+    from reticent.audit.veil import Line
+    from reticent.policy import Policy
+
+_EDGES = 1 << 24
+_CELLS = 1 << 22
+_RARE = 1e-9
+"""Noise that is less likely than this is none."""
+_LEAST_EPSILON = 0.1
+MISSING, OTHER = "(missing)", "other"
+Labels = set[str | None]
+
+
+def judge(release: Published, policy: Policy, original: Input) -> Verdict:
+    """Compare a veiled table with its input."""
+    data, line = release.tables.get("data"), veil.line_of(release)
+    table = text_table(original.table)
+    if data is None or line is None or not {"row", "event"} <= set(data.column_names):
+        return Verdict(())  # refuted elsewhere
+    absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
+    if absent:
+        return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+    counted = records_that_count(table, policy)
+    findings = accounts(release, table, counted)
+    desk = _Desk(line, data, policy, table.take(pa.array(counted)))
+    if original.places is not None:
+        return Verdict((*findings, *_told(desk, release, original.places, counted)))
+    seats, doubt = desk.seats()
+    if seats is None:
+        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    findings += [
+        none_of(_ORIGIN, int((seats < 0).sum())),
+        *_offers(desk.lost(), desk.rows, release.documents[veil.SHAPE]),
+    ]
+    crowds = _crowds(desk, seats) if not (seats < 0).any() else []
+    if doubt and any(not finding.holds for finding in crowds):
+        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    return Verdict((*findings, *crowds))
+
+
+_ORIGIN = "every published record is one of the input"
+
+
+def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: NDArray[np.int64]) -> list[Finding]:
+    """The findings where somebody says which row of the input stands where."""
+    if len(places) != len(desk.rows) or not np.isin(places, counted).all():
+        return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]
+    seats = np.searchsorted(counted, places)
+    wrong = ~desk.fit(seats)
+    wrong[np.setdiff1d(np.arange(len(seats)), np.unique(seats, return_index=True)[1])] = True
+    lost = ~desk.offered(seats, np.arange(len(seats)))
+    return [
+        none_of(_ORIGIN, int(wrong.sum())),
+        none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
+        *_offers(lost, desk.rows, release.documents[veil.SHAPE]),
+        *_crowds(desk, seats),
+    ]
+
+
+def _offers(lost: NDArray[np.bool_], rows: NDArray[np.int64], document: Mapping[str, Any]) -> list[Finding]:
+    """The truths that are not offered are the stated share, up to the noise in it; by row of the prior, and in all."""
+    claim = "every person's truth is among the candidates but for the stated share"
+    try:
+        eta = np.array(document["eta"], dtype=np.float64)
+        decay = math.exp(-max(float(document["eta_epsilon"]), _LEAST_EPSILON) / 2)
+    except (KeyError, TypeError, ValueError):
+        return [Finding(claim, holds=False, where="no share is stated")]
+    if eta.ndim != 1 or len(eta) <= int(rows.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
+        return [Finding(claim, holds=False, where="no share is stated")]
+    stated = eta * np.bincount(rows, minlength=len(eta))
+    number = np.bincount(rows[lost], minlength=len(eta))
+    slack = math.log(_RARE / len(eta)) / math.log(decay)
+    # The noise of many rows averages out: what the sum may be off by grows with the root of their number.
+    spread = math.sqrt(2 * decay * len(eta)) / (1 - decay)
+    most = float(stated.sum()) + slack + 6 * spread
+    holds = bool((number <= stated + slack).all()) and int(lost.sum()) <= most
+    return [Finding(claim, holds, int(lost.sum()), round(most, 1), "records whose truth is not offered")]
+
+
+def _crowds(desk: _Desk, seats: NDArray[np.int64]) -> list[Finding]:
+    """Crowds of persons, where the policy asks for it and names them."""
+    policy = desk.policy
+    if policy.person is None:
+        return []
+    person = codes(desk.source[policy.person])[0][seats]
+    rows, size = veil.classes(desk.data, policy)
+    heads = np.bincount(distinct(rows, person)[0], minlength=size)
+    rules = [rule for rule in demanded(policy, persons=True) if rule.model == "k"]
+    return [check_size(heads, rule, "") for rule in rules]
+
+
+class _Desk:
+    """Input and release side by side: what may stand where, and what is offered there."""
+
+    def __init__(self, line: Line, data: pa.Table, policy: Policy, source: pa.Table) -> None:
+        self.line, self.data, self.policy, self.source = line, data, policy, source
+        self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
+        self._first = veil.whole(data["event"]) == 0
+        self._candidates = veil.codes_of(line, data)
+        self._truth = _truths(line, source[line.sensitive], policy)
+        self._strata = self._strata_of()
+        self._edges: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def fit(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether published record i may be row seats[i] of the input."""
+        return self._fits(seats, np.arange(len(seats)))
+
+    def offered(self, row: NDArray[np.int64], seat: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the truth of an input row is among the candidates of a published one."""
+        truth = self._truth[row]
+        return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
+
+    def astray(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """First sights under another row of the prior than that of their fields."""
+        return np.asarray(self._first & (self._strata[seats] != self.rows))
+
+    def lost(self) -> NDArray[np.bool_]:
+        """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
+        row, seat = self._edges
+        true = self.offered(row, seat)
+        return _matched(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
+
+    def seats(self) -> tuple[NDArray[np.int64] | None, int]:
+        """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
+        known = [name for name in (*self.policy.quasi, *self.policy.plain) if name in self.data.column_names]
+        stall, size = numbered(self.data, [*known, "row"])
+        head = np.unique(stall, return_index=True)[1]
+        kind, count = numbered(self.source.append_column("\0", pa.array(self._strata.astype(str))), [*known, "\0"])
+        first = np.unique(kind, return_index=True)[1]
+        left, right = self._classes(first, head)
+        here, there = np.bincount(kind, minlength=count), np.bincount(stall, minlength=size)
+        several = (np.bincount(left, minlength=count) > 1) | (_sums(left, there[right], count) < here)
+        doubt = int(here[several].sum())
+        if int((here[left] * there[right]).sum()) > _EDGES:
+            return None, doubt
+        self._edges = _pairs(left, right, kind, stall)
+        return _matched(*self._edges, self.source.num_rows, len(self.rows)), doubt
+
+    def _classes(
+        self, first: NDArray[np.int64], head: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of classes that fit, of the input and of the release, some of the input's at a time."""
+        pairs, step = [], max(1, _CELLS // max(1, len(head)))
+        for start in range(0, len(first), step):
+            left, right = np.divmod(np.arange(min(step, len(first) - start) * len(head)), len(head))
+            left += start
+            if self._first.all():
+                alike = self._strata[first[left]] == self.rows[head[right]]
+                left, right = left[alike], right[alike]
+            fit = self._fits(first[left], head[right])
+            pairs.append((left[fit], right[fit]))
+        return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+    def _fits(self, row: NDArray[np.int64], seat: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Published cells stand at the published level of the input's values or above; plain ones are the same."""
+        fit = np.ones(len(row), dtype=np.bool_)
+        for name in self.data.column_names:
+            column = self.policy.columns.get(name)
+            if column is None or column.identifier is not None:
+                continue
+            if name in self.policy.quasi:
+                value, label, keys = self._cells(name)
+                rest = np.flatnonzero(fit)
+                fit[rest] = np.isin(value[row[rest]] * (int(label.max(initial=0)) + 1) + label[seat[rest]], keys)
+            elif name in self.policy.plain:
+                fit &= equal(self.source[name].take(pa.array(row)), self.data[name].take(pa.array(seat)))
+        return fit
+
+    @cache  # noqa: B019 - a desk lives as long as one comparison
+    def _cells(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Codes of a column in the input and in the release, and the pairs that may stand for one another, as one number."""
+        (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
+        places, width = {text: at for at, text in enumerate(labels)}, int(label.max(initial=0)) + 1
+        above = _above(self.policy, name, values, self.policy.columns[name].level)
+        pairs = [at * width + places[text] for at, nodes in enumerate(above) for text in nodes if text in places]
+        return value.astype(np.int64), label.astype(np.int64), np.array(sorted(pairs), dtype=np.int64)
+
+    def _strata_of(self) -> NDArray[np.int64]:
+        """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
+        names = [name for name in self.line.by if name in self.source.column_names]
+        kind, count = numbered(self.source, names) if names else (np.zeros(self.source.num_rows, np.int64), 1)
+        first = np.unique(kind, return_index=True)[1]
+        fields: list[list[Labels]] = []
+        for name in names:
+            code, values = codes(self.source[name])
+            level = self.policy.columns[name].level if name in self.policy.quasi else 0
+            above = [{text or "" for text in nodes} | {"*"} for nodes in _above(self.policy, name, values, level)]
+            fields.append([set(above[at]) for at in code[first]])
+        strata = np.full(count, -1, dtype=np.int64)
+        for at in range(min(count, len(first))):
+            nodes = [field[at] for field in fields]
+            fits = (
+                row
+                for row, cells in enumerate(self.line.rows)
+                if all(cell in here for cell, here in zip(cells, nodes, strict=False))
+            )
+            strata[at] = next(fits, -1)
+        return strata[kind]
+
+
+def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) -> list[Labels]:
+    """Per value what may be published for it: its nodes from the level upwards, and `*`."""
+    column = policy.columns[name]
+    spec = column.hierarchy if column.role == "quasi" else None
+    try:
+        rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
+    except DataError:
+        return [{"*"} for _ in values]
+    names = [labels.cast(pa.string()).to_pylist() for labels in rungs.labels]
+    steps = list(zip(names, rungs.tables, strict=True))[level:]
+    return [{words[table[at]] for words, table in steps} | {"*"} for at in range(len(values))]
+
+
+def _truths(line: Line, column: pa.ChunkedArray, policy: Policy) -> NDArray[np.int64]:
+    """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
+    code, values = codes(column)
+    places = {label: place for place, label in enumerate(line.domain)}
+    if policy.columns[line.sensitive].normalise:
+        places |= {same(label): place for place, label in enumerate(line.domain)}
+        values = tuple(None if value is None or not same(value) else same(value) for value in values)
+    paths = _paths(policy, line.sensitive, values)
+    truths = np.full(max(1, len(values)), -1, dtype=np.int64)
+    for at, (value, path) in enumerate(zip(values, paths, strict=True)):
+        names = [MISSING if value is None else value, *(n for node in path for n in (f"{node}, {OTHER}", node)), OTHER]
+        truths[at] = next((places[name] for name in names if name in places), -1)
+    return truths[code]
+
+
+def _paths(policy: Policy, name: str, values: Sequence[str | None]) -> list[list[str]]:
+    """The nodes above each value, the nearest first; none where the hierarchy does not know it."""
+    spec = policy.columns[name].hierarchy
+    if spec is None:
+        return [[] for _ in values]
+    try:
+        rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
+    except DataError:
+        return [[]] if len(values) == 1 else [path for value in values for path in _paths(policy, name, [value])]
+    names = [labels.to_pylist() for labels in rungs.labels[1:-1]]
+    nodes = [
+        [words[table[at]] for words, table in zip(names, rungs.tables[1:-1], strict=True)] for at in range(len(values))
+    ]
+    return [[str(node) for node in path if node is not None] for path in nodes]
+
+
+def _sums(at: NDArray[np.int64], numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    return np.bincount(at, weights=numbers, minlength=size).astype(np.int64)
+
+
+def _pairs(
+    left: NDArray[np.int64], right: NDArray[np.int64], kind: NDArray[np.int64], stall: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of an input row and a published record, from pairs of their classes."""
+    rows, seats = _members(kind), _members(stall)
+    pairs = [
+        (np.repeat(rows[a], len(seats[b])), np.tile(seats[b], len(rows[a])))
+        for a, b in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    if not pairs:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+
+def _members(classes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    order = np.argsort(classes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(classes))[:-1])
+
+
+def _matched(row: NDArray[np.int64], seat: NDArray[np.int64], rows: int, seats: int) -> NDArray[np.int64]:
+    """A largest matching: the input row of each published record, -1 for none."""
+    graph = csr_array((np.ones(len(row), dtype=np.int8), (seat, row)), shape=(seats, rows))
+    return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
