@@ -99,11 +99,11 @@ class DelayFree(StreamPublisher):
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
         """Places records for good; after an error the publisher is of no use any more."""
         records = self._read(batch, seqs)
+        groups = self._settle(records)
         # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
         if len(self.values) > self._told:
             records = replace(records, labels=tuple(self.values.labels[self._told :]))
             self._told = len(self.values)
-        groups = self._settle(records)
         return Placed(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
 
     def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
@@ -144,7 +144,7 @@ class DelayFree(StreamPublisher):
 
     def _first_met(self, codes: npt.NDArray[np.int32]) -> list[int]:
         """The rows that bring a value nobody has met before."""
-        if not len(codes) or codes.max() < self._met:
+        if self._met >= len(self.values) or not len(codes) or codes.max() < self._met:
             return []
         strange = np.flatnonzero(codes >= self._met)
         _, first = np.unique(codes[strange], return_index=True)
@@ -160,7 +160,8 @@ class DelayFree(StreamPublisher):
 
     def _put(self, records: Records) -> Groups:
         # A value is in the pool from its first record on, however the input is cut into batches.
-        self._grow(int(records.codes.max(initial=-1)) + 1)
+        if self._size < len(self.values):
+            self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
             return Groups.of(self._core.push(records.seqs, records.qis, records.codes))
         except RuntimeError:
@@ -226,7 +227,8 @@ class DelayFree(StreamPublisher):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        placed = self.place(batch)
+        records = self._read(batch, None)
+        placed = Placed(records.seqs, self._settle(records))  # whoever pushes keeps no journal
         return [self._release(batch, placed)] if len(placed.seqs) else []
 
     def close(self) -> list[Release]:

@@ -40,35 +40,30 @@ class Fields:
         self._by = [self._climbs[name] for name in levels.by]
         self._table: npt.NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
         self._made_for: list[tuple[int, int]] = []
-        self._single: dict[int, tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]] = {}
+        self._single: dict[tuple[int, ...], npt.NDArray[np.uint32]] = {}
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that are climbed."""
-        return tuple(self._climbs)
-
-    def publish(
-        self, batch: pa.Table, cells: npt.NDArray[np.uint64]
-    ) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
-        """The columns that are released otherwise than they came, and the row of every record.
-
-        Args:
-            batch: the records.
-            cells: keyed hashes of their cells in the columns that are climbed: a single record is climbed once.
-        """
+    def publish(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
+        """The columns that are released otherwise than they came, and the row of every record."""
         if batch.num_rows == 1:
-            cell = int(cells[0])
-            known = self._single.get(cell)
-            if known is None:
-                if len(self._single) > _MOST:
-                    self._single.clear()
-                known = self._single[cell] = self._few(batch)
-            return known
+            return self._one(batch)
         if batch.num_rows <= _FEW:
             return self._few(batch)
         codes = {name: climb.encode(batch.column(name)) for name, climb in self._climbs.items()}
         columns = {name: self._climbs[name].labels(codes[name]) for name in self._leveled}
         return columns, self._rows(batch.num_rows, [codes[name] for name in self._levels.by])
+
+    def _one(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
+        """As `publish`, for a single record: nothing is built that was built before."""
+        codes = {name: climb.few(batch.column(name))[0] for name, climb in self._climbs.items()}
+        columns = {name: self._climbs[name].label(codes[name]) for name in self._leveled}
+        by = tuple(codes[climb.name] for climb in self._by)
+        key = (*by, *(climb.age for climb in self._by))
+        row = self._single.get(key)
+        if row is None:
+            if len(self._single) > _MOST:
+                self._single.clear()
+            row = self._single[key] = np.array([self._row(by)], dtype=np.uint32)
+        return columns, row
 
     def _few(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
         """As `publish`, record by record: for these arrays of numbers cost more than the climb."""
@@ -118,7 +113,7 @@ class _Climb:
     """One column: codes of raw values, what is published in their place, and the nodes above them."""
 
     def __init__(self, name: str, levels: Levels) -> None:
-        self._name, self._levels = name, levels
+        self.name, self._levels = name, levels
         self.age = 0
         """How often everything was forgotten: codes of one age mean the same."""
         self._forget()
@@ -128,6 +123,7 @@ class _Climb:
         self._values = Values([])
         self._labels: list[str | None] = []
         self._array: pa.Array | None = None
+        self._singles: dict[int, pa.Array] = {}
         self.nodes: list[frozenset[str]] = []
 
     def __len__(self) -> int:
@@ -145,7 +141,7 @@ class _Climb:
         """As `encode`, for a handful of values."""
         if len(self) > _MOST:
             self._forget()
-        codes = [self._values.code(value) for value in _text(column).to_pylist()]
+        codes = [self._values.code(cell.as_py()) for cell in _text(column)]
         if len(self._values) > len(self):
             self._learn(self._values.labels[len(self) :])
         return codes
@@ -153,6 +149,13 @@ class _Climb:
     def few_labels(self, codes: list[int]) -> pa.Array:
         """As `labels`, for a handful of codes."""
         return pa.array([self._labels[code] for code in codes], pa.string())
+
+    def label(self, code: int) -> pa.Array:
+        """As `labels`, for a single code."""
+        array = self._singles.get(code)
+        if array is None:
+            array = self._singles[code] = self.few_labels([code])
+        return array
 
     def labels(self, codes: npt.NDArray[np.int32]) -> pa.Array:
         """What is published."""
@@ -174,7 +177,7 @@ class _Climb:
                     self.nodes.append(frozenset([ROOT]))
 
     def _climb(self, values: list[str | None]) -> None:
-        level, rungs = self._levels.rungs(self._name, pa.array(values, pa.string()))
+        level, rungs = self._levels.rungs(self.name, pa.array(values, pa.string()))
         names = rungs.labels[level].cast(pa.string()).to_pylist()
         self._labels += [names[node] for node in rungs.tables[level].tolist()]
         self.nodes += above_of(rungs, level)

@@ -103,9 +103,7 @@ class Veil(StreamPublisher):
         self._values = Values([])
         self._codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         key = self.rng.house_key("veil persons")
-        self._reader = RecordReader(
-            self._fields.names, self.policy.person, self.house.sensitive, key, self._values, unit=self._unit
-        )
+        self._reader = RecordReader((), self.policy.person, self.house.sensitive, key, self._values, unit=self._unit)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -131,15 +129,18 @@ class Veil(StreamPublisher):
 
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
         """Veils records for good."""
+        records, veiled = self._take(batch, seqs)
+        return Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
+
+    def _take(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> tuple[_Records, Veiled]:
         if not self._reader.knows(batch.schema):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
         read = self._read(batch, seqs)
-        published, rows = self._fields.publish(batch, read.qis)
+        published, rows = self._fields.publish(batch)
         records = _Records(seqs, read.persons, rows, self._codes[read.codes], read.units)
-        veiled = self._settle(records, published)
-        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
+        return records, self._settle(records, published)
 
     def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
         """Hashes of persons and units, and codes of raw values, each of which has its code of the domain then."""
@@ -182,17 +183,16 @@ class Veil(StreamPublisher):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        placed = self.place(batch)
-        return [self._release(batch, placed)] if len(placed.seqs) else []
+        records, veiled = self._take(batch, None)  # whoever pushes keeps no journal
+        return [self._release(batch, veiled)] if len(records.seqs) else []
 
     def close(self) -> list[Release]:
         """Nothing is held, so nothing is left."""
         return []
 
-    def _release(self, batch: pa.Table, placed: Placed) -> Release:
-        size, veiled = len(placed.seqs), placed.veiled
+    def _release(self, batch: pa.Table, veiled: Veiled) -> Release:
+        size = len(veiled.rows)
         persons, watched = len(self._people), self._watch.figures
-        assert veiled is not None  # noqa: S101 - this engine always veils
 
         def tables() -> dict[str, pa.Table]:
             names = (*self.policy.quasi, *self.policy.plain)
