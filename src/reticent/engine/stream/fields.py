@@ -97,7 +97,7 @@ class Fields:
 
 
 def _text(column: pa.ChunkedArray | pa.Array) -> Any:
-    return column if column.type == _TEXT else column.cast(_TEXT)
+    return column if column.type is _TEXT or column.type == _TEXT else column.cast(_TEXT)
 
 
 def _split(key: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ class _Climb:
         """As `encode`, for a handful of values."""
         if len(self) > _MOST:
             self._forget()
-        codes = [self._values.code(cell.as_py()) for cell in _text(column)]
+        codes = [self._values.code(value) for value in _text(column).to_pylist()]
         if len(self._values) > len(self):
             self._learn(self._values.labels[len(self) :])
         return codes
