@@ -111,7 +111,7 @@ def test_numbers_know_their_own_and_no_others(size, crowded):
     numbers = Numbers(np.array(inside, dtype=np.uint64))
     assert all(number in numbers for number in inside)
     assert not any(number in numbers for number in outside)
-    assert (0 in numbers) == (0 in inside)
+    assert (0 in numbers) == (0 in inside) == (numbers.strangers(np.zeros(1, dtype=np.uint64)) == 0)
     assert numbers.strangers(np.array(inside + outside, dtype=np.uint64)) == len(outside)
 
 
