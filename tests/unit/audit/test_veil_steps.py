@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.audit.first_seen import Persons
+from reticent.audit.numbers import Numbers
+from reticent.audit.veil_running import _by_person
 from reticent.audit.veil_steps import Possible
 
 ONE = 1 << 40
@@ -97,3 +99,22 @@ def test_persons_keep_their_places_one_by_one_and_in_batches(monkeypatch):
     assert persons.names().tolist() == list(twin)
     again = Persons.of(persons.names())
     assert again.places(np.array([1 << 40], dtype=np.uint64)).tolist() == [len(twin)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 300])
+@pytest.mark.parametrize("crowded", [False, True])
+def test_numbers_know_their_own_and_no_others(size, crowded):
+    # Multiples of the inverse of the spread stand at one address and the places behind it.
+    rng, inverse = np.random.default_rng(size), pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+    pool = [k * inverse % (1 << 64) if crowded else int(rng.integers(1 << 62)) for k in range(2 * size)]
+    inside, outside = pool[:size], [*pool[size:], (1 << 64) - 1]
+    numbers = Numbers(np.array(inside, dtype=np.uint64))
+    assert all(number in numbers for number in inside)
+    assert not any(number in numbers for number in outside)
+    assert (0 in numbers) == (0 in inside) == (numbers.strangers(np.zeros(1, dtype=np.uint64)) == 0)
+    assert numbers.strangers(np.array(inside + outside, dtype=np.uint64)) == len(outside)
+
+
+def test_records_of_a_person_stay_in_their_order():
+    persons = np.random.default_rng(5).integers(0, 40, 500).astype(np.uint64)
+    assert _by_person(persons).tolist() == np.argsort(persons, kind="stable").tolist()
