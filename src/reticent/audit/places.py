@@ -140,6 +140,9 @@ def _moved(
     """A largest assignment of rows to places; None where there are too many ways to look at."""
     if sum(len(open_[s, texts[row]]) for row, stalls in enumerate(choices) for s in stalls) > _EDGES:
         return None
+    from scipy.sparse import csr_array  # of the extra `audit`, as below
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     pairs = [(place, row) for row, stalls in enumerate(choices) for s in stalls for place in open_[s, texts[row]]]
     right, left = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(size, len(choices)))
