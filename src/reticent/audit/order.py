@@ -8,14 +8,21 @@ Cost: one sort of the rows.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+_DRIFT = 5.0
+"""Standard deviations: a random order is beyond them once in a million and more."""
+_TOGETHER, _FEW = 20, 100
 Row = tuple[tuple[bool, str], ...]
 
 
@@ -38,6 +45,18 @@ def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
         none_of("groups are numbered from 0", sum(a != b for a, b in enumerate(sorted(lists)))),
         none_of("groups are numbered in the order of their rows", sum(a > b for a, b in pairwise(inner))),
     ]
+
+
+def check_shuffled(places: NDArray[np.int64]) -> Finding:
+    """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
+    size = len(places)
+    ranks = np.argsort(np.argsort(places, kind="stable"), kind="stable")
+    spread = float(np.std(ranks)) if size else 0.0
+    drift = float(np.corrcoef(ranks, np.arange(size))[0, 1]) * math.sqrt(size - 1) if spread else 0.0
+    # In a random order about two pairs of neighbours stay together, whatever the size.
+    together = int((np.abs(np.diff(ranks)) == 1).sum())
+    holds = abs(drift) < _DRIFT and (size < _FEW or together < _TOGETHER)
+    return Finding("rows do not stand in the order of the input", holds, round(abs(drift), 2), _DRIFT)
 
 
 def _key(cell: str | None) -> tuple[bool, str]:

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.groups import Groups, codes, histograms, numbered
 from reticent.audit.matching import matching
+from reticent.audit.order import check_shuffled
 from reticent.audit.places import find_places, fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
@@ -73,6 +74,10 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if places is None:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += _origin(release, rows, policy, table, counted, places)
+    if (
+        release.shape == "generalised" and original.places is not None
+    ):  # among rows that read alike nobody else can tell
+        findings.append(check_shuffled(places))
     if any(not finding.holds for finding in findings) or policy.person is None:
         return Verdict(tuple(findings))
     claims = _claims(release, policy, table.take(pa.array(places)), table.take(pa.array(counted)))

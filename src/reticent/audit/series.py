@@ -21,6 +21,7 @@ import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.legal import illegal
+from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
 
@@ -64,6 +65,10 @@ def judge(release: Published, policy: Policy) -> Verdict:
             *(_nodes(release, policy, name) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
             none_of("no group shows a value twice", doubled),
+            *(
+                check_spellings(dict.fromkeys(data.column(name).to_pylist()), f"column '{name}'")
+                for name in policy.sensitive
+            ),
             none_of("a group has one generalisation", _mixed(release, policy, groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
         )

@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from reticent.audit import veil
 from reticent.audit.groups import codes, numbered
+from reticent.audit.order import check_shuffled
 from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
@@ -91,6 +92,7 @@ def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: N
     lost = ~desk.offered(seats, np.arange(len(seats)))
     return [
         none_of(_ORIGIN, int(wrong.sum())),
+        check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
         *_offers(lost, desk.rows, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),

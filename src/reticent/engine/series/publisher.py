@@ -16,6 +16,7 @@ from reticent.engine.series.quasi import attributes, points, traits
 from reticent.engine.series.risk_limit import People, within_limit
 from reticent.engine.series.tables import release_tables
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import spelled
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
@@ -88,7 +89,7 @@ class SeriesPublisher(Publisher):
         if not sum(batch.num_rows for batch in self._pending):
             raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
         table = pa.concat_tables(self._pending, promote_options="permissive").combine_chunks()
-        release = self._publish(table)
+        release = self._publish(spelled(table, self.policy).combine_chunks())
         self._pending = []
         return [release]
 

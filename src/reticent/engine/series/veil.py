@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.engine.base import Members, Publisher, Sights, check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import spelled
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
@@ -87,7 +88,7 @@ class Veil(Publisher):
         """Publishes what was pushed as the next release."""
         if not sum(batch.num_rows for batch in self._pending):
             raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
-        table = pa.concat_tables(self._pending, promote_options="permissive")
+        table = spelled(pa.concat_tables(self._pending, promote_options="permissive"), self.policy)
         names = table.column(str(self.policy.person))
         if names.null_count or pc.count_distinct(names).as_py() < table.num_rows:
             raise DataError(
