@@ -8,7 +8,7 @@ Guarantee: what the findings say: every published row is a row of the input, eac
     up to the noise in it; every published combination holds k persons.
 Not covered: from the files alone, truths that were exchanged between records that read alike; the probability of sets.
 Cost: one sort of the rows; without places a matching over all pairs of an input row and a published row that fit.
-Reference: matchings by J. Hopcroft and R. Karp, SIAM J. Comput. 2, 1973 (as in scipy).
+Reference: matchings by J. Hopcroft and R. Karp, SIAM J. Comput. 2, 1973 (scipy).
 Differences from the paper: none.
 """
 
@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from reticent.audit import veil
 from reticent.audit.groups import codes, numbered
@@ -309,5 +307,8 @@ def _members(classes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 def _matched(row: NDArray[np.int64], seat: NDArray[np.int64], rows: int, seats: int) -> NDArray[np.int64]:
     """A largest matching: the input row of each published record, -1 for none."""
+    from scipy.sparse import csr_array  # of the extra `audit`: only files without the gate's places need it
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     graph = csr_array((np.ones(len(row), dtype=np.int8), (seat, row)), shape=(seats, rows))
     return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
