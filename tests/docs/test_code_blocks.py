@@ -173,6 +173,7 @@ def test_links_lead_somewhere():
 
 def test_every_feature_we_claim_leads_to_a_page():
     rows = (TOP / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
+    rows = rows[: next(at for at, row in enumerate(rows) if row.startswith("| tool "))]
     table = [row.split("|")[1:3] for row in rows if row.startswith("| ") and not row.startswith("| |")]
     assert len(table) > 20
     assert not [feature for feature, ours in table if "](" not in ours]

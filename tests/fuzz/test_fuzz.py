@@ -155,7 +155,7 @@ RULES = {
         "ill": {"role": "sensitive", "hierarchy": {"tree": {"x": list("abcd")}}},
     },
     "privacy": {"l": 2},
-    "stream": {"l": 2},
+    "prior": {"file": "prior.csv"},
 }
 
 
@@ -168,11 +168,12 @@ def test_stream_protocol(lines):
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "in.ndjson", Path(folder) / "out.ndjson"
         source.write_bytes(data)
-        with Stream(Policy.from_dict(RULES), store=Path(folder) / "s.db", seed=1) as stream:
+        (Path(folder) / "prior.csv").write_text("value,count\na,3\nb,3\nc,2\nd,2\n")
+        with Stream(Policy.from_dict(RULES, base=folder), store=Path(folder) / "s.db", seed=1) as stream:
             done = tried(lambda: stream.run(str(source), str(out)))
         shown = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         if done is not None:
-            assert done.counts.published == sum(line["type"] == "tuple" for line in shown)
+            assert done.counts.published == sum(line["type"] == "record" for line in shown)
 
 
 @LEAST

@@ -38,7 +38,7 @@ privacy: {l: 3}
 prior: {file: prior.csv}
 table: {method: veil}
 series: {method: m-invariance, m: 3, max_risk: 0.5}
-stream: {method: delay-free, prior: {file: values.csv}}
+stream: {method: delay-free}
 """
 
 
@@ -63,7 +63,6 @@ def place(tmp_path_factory):
     (folder / "k.yaml").write_text(POLICY.replace("LEVEL ", "").replace("l: 3", "k: 5, suppression: 0.05"))
     pc.write_csv(people(1, 6000), folder / "past.csv")
     pc.write_csv(people(2, 3000), folder / "now.csv")
-    (folder / "values.csv").write_text("value,count\n" + "".join(f"{ill},10\n" for ill in ILLS))
     run("prior", folder / "past.csv", "-p", folder / "policy.yaml", "-o", folder / "prior.csv", "--seed", 3)
     now = folder / "now.csv"
     store = ["--store", folder / "house.db"]

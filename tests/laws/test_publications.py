@@ -48,6 +48,8 @@ KEYS = {
     *("kind", "shape", "method", "policy_hash", "guarantee", "counts", "metrics", "explain", "seeded"),
     *("format", "files", "versions", "time"),
 }
+STORED = KEYS | {"store"}
+"""A release of a store says which one."""
 
 
 @pytest.fixture(params=DOORS)
@@ -140,7 +142,7 @@ def test_files_columns_and_manifest_keys_are_a_closed_list(case, door_to):
     folder = door_to(case).publish(steps(case)[0])
     release, manifest = read(folder)
     assert {file.name for file in folder.iterdir()} <= FILES
-    assert set(manifest) == KEYS
+    assert set(manifest) in (KEYS, STORED)
     allowed = {*case.rules().released, "group", "value", "count"}
     if release.shape == "veil":
         slots = range(1, case.rules().l_of(case.kind) + 1)

@@ -33,6 +33,7 @@ _HALF_OPEN = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\)")
 _CLOSED = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
 _BELOW = re.compile(rf"<({_NUMBER})")
 _ABOVE = re.compile(rf"({_NUMBER})\+")
+_DECADE = re.compile(r"(\d{3}0)s")
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 
 
@@ -97,6 +98,8 @@ def _inside(value: str) -> str:
 def _first_day(value: str) -> str:
     if match := _QUARTER.fullmatch(value):
         return f"{match[1]}-{int(match[2]) * 3 - 2:02}-01"
+    if match := _DECADE.fullmatch(value):
+        return f"{match[1]}-01-01"
     return value + {4: "-01-01", 7: "-01"}.get(len(value), "")
 
 

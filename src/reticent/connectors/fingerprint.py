@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
+
+from reticent.disk import read_at
 
 _END = 64 << 10
 
@@ -21,7 +22,7 @@ def fingerprint(handle: int, size: int) -> str:
         (True, False)
     """
     last = max(0, size - _END)
-    ends = os.pread(handle, min(size, _END), 0), os.pread(handle, size - last, last)
+    ends = read_at(handle, min(size, _END), 0), read_at(handle, size - last, last)
     digest = hashlib.blake2b(digest_size=12)
     for end in (str(size).encode(), *ends):
         digest.update(len(end).to_bytes(8, "little") + end)
