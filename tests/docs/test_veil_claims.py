@@ -15,6 +15,7 @@ FILES = [
     "tests/unit/engine/veil/prior/test_released.py",
     "tests/unit/cli/test_init_command.py",
     "tests/integration/test_veil.py",
+    "tests/integration/test_veil_crowds.py",
     "tests/integration/test_veil_figures.py",
     "tests/attack/test_veil_units.py",
     "tests/attack/test_veil_persons.py",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.cover import covered
+from reticent.audit.cover import covered
 from reticent.audit.groups import codes, numbered
 from reticent.audit.relation import Relation
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from reticent.audit.attack.cover import cover
 from reticent.audit.attack.view import View, view
+from reticent.audit.cover import cover
 from reticent.audit.groups import codes
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Which labels may stand for which values."""
 
-from reticent.audit.attack.cover import cover
+from reticent.audit.cover import cover
 from reticent.policy import Policy
 
 COLUMNS = {

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.cover import cover
 from reticent.audit.attack.outcome import Outcome, Person, binned, pseudonyms
 from reticent.audit.attack.view import View, view
+from reticent.audit.cover import cover
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.requirements import requirements
 from reticent.audit.veil import SHAPE, codes_of, line_of

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array, eye_array
 
-from reticent.audit.attack.cover import cover
+from reticent.audit.cover import cover
 from reticent.audit.groups import codes
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder

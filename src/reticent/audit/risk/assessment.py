@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.cover import cover
-from reticent.audit.attack.transcript import wire_table
+from reticent.audit.cover import cover
 from reticent.audit.groups import codes, numbered
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
@@ -93,7 +92,11 @@ def _shown(release: Published) -> pa.Table:
     for name in ("data", "qit", "tuple", "record"):
         if name in release.tables:
             return release.tables[name]
-    return wire_table(release) if release.wire is not None else pa.table({})
+    if release.wire is None:
+        return pa.table({})
+    from reticent.audit.attack.transcript import wire_table  # the attacks need the extra `audit`
+
+    return wire_table(release)
 
 
 def _population_sizes(
