@@ -59,7 +59,7 @@ mutants: setup
 
 # Bits that turn, writes that are torn, processes that are killed, old backups that are restored; the tests run a few of each.
 storms: setup
-	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_KILLS=300 RETICENT_RESTORES=100 $(BIN)/python -m pytest -q -s \
+	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_KILLS=300 RETICENT_STREAM_KILLS=200 RETICENT_RESTORES=100 $(BIN)/python -m pytest -q -s \
 	  tests/integration/test_bit_flips.py tests/integration/test_generations.py tests/integration/test_mllp.py \
 	  tests/integration/test_stream_crash.py
 
