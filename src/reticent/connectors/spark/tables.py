@@ -127,7 +127,8 @@ def _several(frame: DataFrame, person: str) -> bool:
 
 def _persons(release: SparkRelease, policy: Policy, outcome: Outcome, distinct: pa.Table) -> Verdict:
     """The judge's word on the claims of persons, on the counts that Spark has brought."""
-    rows = np.flatnonzero(~outcome.suppressed)
+    # The published rows stand in the order of their cells; these combinations in none, so that the judge sees no order of the input.
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(~outcome.suppressed))
     labels = {name: outcome.attributes[name].labels(rows) for name in policy.quasi}
     values = {n: distinct.column(n).take(pa.array(rows)) for n in policy.sensitive if n in distinct.column_names}
     published = Published(
