@@ -43,8 +43,11 @@ def strata_of(prior: Prior) -> Strata:
     for row, shares, size in zip(prior.strata, prior.shares, prior.sizes, strict=True):
         # A missing cell is an empty one, here as in a release.
         nodes = tuple(row.get(name, ROOT).replace(MISSING, "") for name in prior.columns)
-        counts = {prior.labels[code]: float(f"{shares[code] * size:.4g}") for code in np.flatnonzero(shares)}
-        strata[nodes] = {None if label == MISSING else label: count for label, count in counts.items()}
+        # Noise may leave nobody in a row that offers values all the same; its shares count, not its size.
+        people = max(size, 1.0)
+        counts = {prior.labels[code]: float(f"{shares[code] * people:.4g}") for code in np.flatnonzero(shares)}
+        if counts:
+            strata[nodes] = {None if label == MISSING else label: count for label, count in counts.items()}
     return Strata(prior.columns, strata)
 
 

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.house import House
-from reticent.engine.veil.prior.file import write_fit
+from reticent.engine.veil.prior.file import write_fit, write_prior
 from reticent.engine.veil.prior.fit import fit_released
+from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.warmup import prior_of_warmup
 from reticent.engine.veil.release import guarantee
 from reticent.policy import Policy
@@ -69,3 +70,11 @@ def test_the_file_is_read_back_with_its_report(tmp_path):
     rules = policy(tmp_path, file="prior.csv")
     assert House.of(rules, "table").epsilon == pytest.approx(0.5)
     assert read_strata(tmp_path / "prior.csv", "prior").by == ("sex",)
+
+
+def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
+    shares = np.array([[0.5, 0.5], [1.0, 0.0]])
+    prior = Prior(("a", "b"), ({"sex": "f"}, {}), shares, np.array([0.0, 10.0]))
+    write_prior(prior, tmp_path / "prior.csv")
+    strata = read_strata(tmp_path / "prior.csv", "prior").strata
+    assert strata["f",] == {"a": 0.5, "b": 0.5}
