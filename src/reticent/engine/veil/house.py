@@ -67,6 +67,11 @@ class House:
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""
         settings = policy.prior
+        if settings is not None and settings.warmup is not None:
+            raise PolicyError(
+                "prior.warmup: no stream waits for its prior yet.",
+                hint="Make it from records of before: `reticent prior PAST -p POLICY -o prior.csv`.",
+            )
         if settings is None or settings.file is None:
             raise PolicyError(
                 "The veil needs a prior: what a reader knows already of the sensitive values.",

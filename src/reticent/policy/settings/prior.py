@@ -18,7 +18,9 @@ class PriorSettings(Section):
     epsilon: float | None = Field(
         default=None, gt=0, description="privacy loss that the prior has cost; its report says it too, and must agree"
     )
-    warmup: int | None = Field(default=None, ge=100, description="records of a stream that wait once, to make a prior")
+    warmup: int | None = Field(
+        default=None, ge=100, description="records of a stream that wait once, to make a prior; not served yet"
+    )
     order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
     )

@@ -10,6 +10,7 @@ from reticent.engine.veil.prior.fit import fit_released
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.warmup import prior_of_warmup
 from reticent.engine.veil.release import guarantee
+from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata
 
@@ -78,3 +79,8 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
     write_prior(prior, tmp_path / "prior.csv")
     strata = read_strata(tmp_path / "prior.csv", "prior").strata
     assert strata["f",] == {"a": 0.5, "b": 0.5}
+
+
+def test_a_policy_that_asks_to_wait_for_a_prior_is_refused_for_that_reason():
+    with pytest.raises(PolicyError, match="no stream waits"):
+        House.of(policy(warmup=1000), "stream")
