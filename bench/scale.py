@@ -1,7 +1,7 @@
-"""Scale-out: a shard alone, Kafka and Spark streams per number of shards, Spark tables against the number of rows.
+"""Scale-out: Kafka and Spark streams per number of shards, Spark tables against the number of rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     some of: shard, kafka, streams, tables
+    python -m bench.scale PART... [--quick]     some of: kafka, streams, tables
     python -m bench.scale large                 tables of 100 million rows
 
 Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
@@ -20,14 +20,13 @@ from typing import Any
 
 from bench.calibration import calibration
 from bench.scaling.kafka import kafka
-from bench.scaling.shard import phases, shard_cost
 from bench.scaling.streams import spark_streams
 from bench.scaling.tables import spark_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("shard", "kafka", "streams", "tables")
+PARTS = ("kafka", "streams", "tables")
 LARGE = "large"
 KEYS = {"kafka": "shards", "streams": "shards", "tables": "rows"}
 """What tells the figures of a part from each other."""
@@ -35,8 +34,6 @@ KEYS = {"kafka": "shards", "streams": "shards", "tables": "rows"}
 
 def part(name: str, folder: Path, *, quick: bool) -> Any:
     """The figures of one part."""
-    if name == "shard":
-        return shard_cost(folder, 20_000 if quick else 200_000) | phases(folder, 20_000 if quick else 100_000)
     if name == "kafka":
         return kafka(folder, [1, 2, 4], 4_000 if quick else 200_000)
     import services

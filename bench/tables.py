@@ -104,8 +104,8 @@ def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
     figures = {}
     for name, privacy in POLICIES.items():
         encoded = EncodedTable.from_table(adult_policy(privacy), table)
-        outcome = recode(encoded, "local")
-        seconds = best(lambda encoded=encoded: recode(encoded, "local"), times)
+        outcome = recode(encoded)
+        seconds = best(lambda encoded=encoded: recode(encoded), times)
         from reticent.engine.table.generalised import measured
 
         loss, theirs = ARX_LOCAL[name]

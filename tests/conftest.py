@@ -1,5 +1,6 @@
 """Shared by all tests: the profile of hypothesis, and a real PostgreSQL for whoever asks for one."""
 
+import importlib.util
 import os
 import pwd
 import secrets
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, settings
 # No wall-clock assertions: a busy machine must not fail a test.
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")
+
+# The script that atheris runs; without it there is nothing to import.
+collect_ignore = [] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"]
 
 _INSTALL = Path(__file__).parent.parent / "scripts" / "install-test-services"
 

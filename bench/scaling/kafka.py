@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import cProfile
 import json
+import pstats
 import time
-from typing import TYPE_CHECKING, Any
-
-from bench.scaling.shard import hottest
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 def kafka(folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]:
@@ -92,3 +89,11 @@ class _Clock:
         waits = {"for_records": "'consume'", "for_transactions": "SimpleQueue"}
         waiting = {name: round(sum(r["share"] for r in rows if word in r["what"]), 3) for name, word in waits.items()}
         return {"waiting": waiting, "profile": rows[:8]}
+
+
+def hottest(profile: cProfile.Profile, most: int = 8) -> list[dict[str, Any]]:
+    """The functions that take the time, by their own seconds."""
+    stats = pstats.Stats(profile)
+    total = sum(row[2] for row in stats.stats.values()) or 1.0  # type: ignore[attr-defined]
+    rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:most]  # type: ignore[attr-defined]
+    return [{"what": f"{Path(k[0]).name}:{k[2]}", "share": round(v[2] / total, 3)} for k, v in rows]

@@ -14,6 +14,7 @@ use _core::table::loss::{Kind as Loss, Scorer};
 use _core::table::model::Model;
 use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
+use _core::table::watch::Watch;
 
 const RUNS: usize = 5;
 
@@ -115,7 +116,7 @@ fn tables() {
             model: &model,
             scorer: &scorer,
             limit: 1000,
-            time: None,
+            watch: &Watch::default(),
         })
         .checked
     };

@@ -10,6 +10,7 @@ pub mod series;
 pub mod stream;
 pub mod table;
 pub mod veil;
+pub mod wire;
 
 #[cfg(feature = "python")]
 mod py;

@@ -4,7 +4,7 @@ use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::{evolving, random, series, stream, table, veil};
+use crate::{evolving, random, series, stream, table, veil, wire};
 
 pub fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
@@ -37,5 +37,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     series::py::register(m)?;
     stream::py::register(m)?;
     table::py::register(m)?;
-    veil::py::register(m)
+    veil::py::register(m)?;
+    wire::py::register(m)
 }

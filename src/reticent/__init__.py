@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.api import EvolvingTable, Series, anonymize, audit, risk, verify
+    from reticent.api import EvolvingTable, Series, anonymize, audit, draft, risk, verify
     from reticent.connectors.stream import Stream
     from reticent.errors import (
         ConnectorError,
@@ -38,6 +38,7 @@ _HOME = {
     "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",
     "audit": "reticent.api",
+    "draft": "reticent.api",
     "pool": "reticent.read.draws",
     "read": "reticent.read.received",
     "risk": "reticent.api",
@@ -60,6 +61,7 @@ __all__ = [
     "Stream",
     "anonymize",
     "audit",
+    "draft",
     "pool",
     "read",
     "risk",

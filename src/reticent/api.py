@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -16,6 +17,7 @@ from reticent.audit.published import is_wire, text_table
 from reticent.audit.risk.singling_out import singling_out
 from reticent.connectors.frames import is_frame, table_of
 from reticent.connectors.inputs import read_input
+from reticent.connectors.linked import read_tables
 from reticent.engine import publisher
 from reticent.engine.identifiers import prepare
 from reticent.engine.rng import Rng
@@ -23,17 +25,19 @@ from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_person
 from reticent.policy.section import unknown
-from reticent.publication import evolving, series, single, table
+from reticent.publication import evolving, linked, series, single, table
 from reticent.release import Release
 from reticent.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from reticent._core.table import Watch
     from reticent.audit import Verdict
     from reticent.audit.risk.singling_out import SinglingOut
     from reticent.engine.evolving.base import EvolvingPublisher
     from reticent.engine.evolving.change import Change
+    from reticent.publication.draft import Draft
     from reticent.release import Ledger
     from reticent.report import Audit
 
@@ -54,26 +58,50 @@ def anonymize(
     store: Place | None = None,
     seed: int | None = None,
     despite_ledger: bool = False,
+    watch: Watch | None = None,
 ) -> Release:
     """Releases one table, once.
 
     Args:
-        data: a table with exactly the columns of the policy, or whatever names one on the command line.
+        data: a table with exactly the columns of the policy, or whatever names one on the command line; under a policy with
+            `tables` all of them by name, or whatever names them.
         policy: a policy, or the path of its file.
         method: instead of the policy's `table.method`.
         store: remembers who stood in which publication, and keeps the key of the veil, which cannot do without.
         seed: makes the release repeatable, for tests only.
         despite_ledger: publish although some persons stand in other publications of the store; the release says so.
+        watch: tells how far the search is, and may be cancelled from another thread.
+
+    Raises:
+        GuaranteeError: the policy cannot be met.
+        UnwantedError: the watch was cancelled.
+    """
+    rules = _policy(policy)
+    if rules.tables is not None:
+        return _linked(data, rules, seed, plain=method is None and store is None)
+    records = _table(data, rules)
+    if store is None:
+        return table.publish(records, rules, method=method, seed=seed, watch=watch).release
+    with Store.open(store) as opened:
+        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger, watch=watch)
+
+
+def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed: int | None = None) -> Draft:
+    """A release that nobody sees, with what each column lost and what would help; no store and no ledger knows of it.
+
+    Args:
+        data: a table with exactly the columns of the policy, or whatever names one on the command line.
+        policy: a policy, or the path of its file.
+        method: instead of the policy's `table.method`.
+        seed: makes it repeatable.
 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
+    from reticent.publication.draft import make
+
     rules = _policy(policy)
-    records = _table(data, rules)
-    if store is None:
-        return table.publish(records, rules, method=method, seed=seed).release
-    with Store.open(store) as opened:
-        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger)
+    return make(_table(data, rules), rules, method=method, seed=seed)
 
 
 def verify(
@@ -118,9 +146,12 @@ def audit(
     from reticent.report import audit as attack
 
     rules = _policy(policy)
-    table = None if original is None else _table(original, rules)
     ledger = None if store is None else ledger_of(store)
-    return attack(sources_of(releases, rules), rules, Material(original=table, ledger=ledger, seed=seed))
+    if rules.tables is not None and original is not None:
+        material = Material(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
+    else:
+        material = Material(original=None if original is None else _table(original, rules), ledger=ledger, seed=seed)
+    return attack(sources_of(releases, rules), rules, material)
 
 
 def risk(
@@ -388,7 +419,22 @@ def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     return path if path.is_dir() or is_wire(path) else read_input(os.fspath(release), policy)
 
 
+def _linked(data: Any, policy: Policy, seed: int | None, *, plain: bool) -> Release:
+    if not plain:
+        raise PolicyError("Linked tables have one method, and no store.", hint="Leave out --method and --store.")
+    tables, standard = _tables(data, policy)
+    return linked.publish(tables, policy, seed=seed, standard=standard).release
+
+
+def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:
+    if isinstance(data, Mapping):
+        return {name: table_of(part) for name, part in data.items()}, None
+    return read_tables(os.fspath(data), policy)
+
+
 def _table(data: Data, policy: Policy) -> pa.Table:
+    if policy.tables is not None:
+        raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     return table_of(data) if is_frame(data) else read_input(os.fspath(data), policy)
 
 

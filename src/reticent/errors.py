@@ -6,6 +6,7 @@
     ├── GuaranteeError   the policy cannot be met; nothing is published      exit 4
     ├── StateError       the store, a snapshot or the ledger                 exit 5
     ├── ConnectorError   a source or a sink                                  exit 5
+    ├── UnwantedError    the work was cancelled; nothing is published        exit 1
     └── InternalError    this is a bug                                       exit 1
 
 Messages name columns, places and counts, and say what to do next. They never show a cell of the data.
@@ -62,6 +63,10 @@ class ConnectorError(ReticentError):
     """A source or a sink failed."""
 
     exit_code = 5
+
+
+class UnwantedError(ReticentError):
+    """The work was cancelled; nothing was published."""
 
 
 class InternalError(ReticentError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 import pytest
+from driving import WIDTHS
 
 from reticent.service.tokens import Role, Tokens
 from reticent.store import Store
@@ -68,6 +69,21 @@ def guarded(tmp_path_factory):
     process, address = serve("--store", str(store))
     yield address, tokens
     stop(process)
+
+
+@pytest.fixture
+def custodian(request, context, guarded):
+    """A signed-in custodian's page, at the width of a desk and of a phone, and the server's address."""
+    address, tokens = guarded
+    page = context.new_page()
+    width, height = WIDTHS[request.param]
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{address}/sign-in")
+    page.get_by_label("Token").fill(tokens[Role.CUSTODIAN])
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("Send a table").wait_for()
+    page.size = request.param
+    return page, address
 
 
 @pytest.fixture

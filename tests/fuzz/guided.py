@@ -52,9 +52,8 @@ def lines(data):
     plain = RecordReader(RULES)
     for reader in (CsvLines(plain), JsonLines(plain), Hl7Lines(RecordReader(MESSAGES))):
         reader.begin(b"patient_id,sex,diagnosis\n")
-        end = reader.end(data, last=False)
+        batch, end = reader.read(data, last=False)
         assert 0 <= end <= len(data)
-        batch = reader.parse(data[:end])
         assert batch.total == batch.table.num_rows + len(batch.bad)
 
 
@@ -66,7 +65,6 @@ def core(data):
     for call in (
         lambda: _core.table.anatomize(codes, domain=domain, l=l, key=key),
         lambda: _core.random.permutation(domain, key=key),
-        lambda: _core.stream.csv_end(data, 34),
     ):
         with contextlib.suppress(ValueError, OverflowError, TypeError):
             call()

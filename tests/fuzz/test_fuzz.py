@@ -134,9 +134,8 @@ def test_policy_files(text):
 def test_hl7(data):
     policy = Policy.from_dict({**_plain("adt"), "stream": {}})
     lines = Hl7Lines(RecordReader(policy))
-    end = lines.end(data, last=False)
-    assert 0 <= end <= len(data)
-    batch = lines.parse(data)
+    assert 0 <= lines.read(data, last=False)[1] <= len(data)
+    batch, _ = lines.read(data, last=True)
     assert batch.total == batch.table.num_rows + len(batch.bad)
 
 
@@ -194,6 +193,7 @@ def test_no_half_written_release(rows, method, l):
         assert [path.name for path in Path(folder).iterdir()] in ([], ["release"])
 
 
+READER = _core.wire.Reader(["a"], published=[True], released=[True], required=[], numbers=[], missing=[])
 codes = st.lists(st.integers(-5, 9), max_size=30).map(lambda xs: np.array(xs, dtype=np.int32))
 
 
@@ -204,7 +204,7 @@ def test_core_refuses_and_never_panics(column, domain, l, key):
     for call in (
         lambda: _core.table.anatomize(column, domain=domain, l=l, key=key),
         lambda: _core.random.permutation(domain, key=key),
-        lambda: _core.stream.csv_end(key, 34),
+        lambda: READER.csv(key, domain, column.tolist(), last=True),
     ):
         try:
             call()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from reticent.audit.series import matched
 from reticent.engine.series.grouping import Grouping
@@ -10,7 +11,7 @@ from reticent.engine.series.m_distinct import Order, grouped
 from reticent.engine.series.risk_limit import People
 from reticent.engine.series.sug import risk_of
 from reticent.policy import Policy
-from reticent.policy.updates import updates_of
+from reticent.policy.updates import Updates, updates_of
 
 NAMES = ("Ken", "Julia", "Tom", "Harry", "Lily", "Ben")
 FIRST = ("dyspepsia", "pneumonia", "pneumonia", "gastritis", "glaucoma", "flu")
@@ -128,3 +129,38 @@ def test_our_second_release_resists_and_needs_no_counterfeit(updates):
             for c in (updates.codes[v] for v in before)
         ]
         assert matched(sets, [updates.codes[v] for v in now])
+
+
+ONE_WAY = [[0, 1], [1], [2]]
+"""Flu (0) may become pneumonia (1), which stays; so does dyspepsia (2)."""
+
+
+@pytest.mark.parametrize(("first", "second"), [((0, 1), (2, 2)), ((2, 2), (1, 1))])
+def test_two_signatures_that_meet_need_no_counterfeit(first, second):
+    """One person is left of {flu, dyspepsia}, one of {dyspepsia, pneumonia}; the second signature is what both share."""
+    known = Updates(
+        ("flu", "pneumonia", "dyspepsia"), sparse.csr_array(np.array([[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1.0]]))
+    )
+    groups = np.array([0, 2, 4], dtype=np.int64), np.array([0, 2, 1, 2], dtype=np.int32)
+    persons = np.array([1, 2], dtype=np.uint64)
+    before, now = (np.array(pair, dtype=np.int32) for pair in zip(first, second, strict=True))
+    past = History().extend(persons, persons, np.array([0, 1], dtype=np.int32), before, groups)
+    where = np.array([[0.0], [1.0]], dtype=np.float32)
+    release = grouped(
+        past, known, People(persons, persons, now), where, Order(2, np.arange(3, dtype=np.int32), bytes(32))
+    )
+    assert not release.held.any()
+    assert release.counterfeits.tolist() == [0]
+    assert sorted(release.value.tolist()) == [1, 2]
+    for values in ((0, 2), (1, 2)):
+        assert matched([frozenset(ONE_WAY[v]) for v in values], release.value.tolist())
+
+
+def test_example_5_julias_second_candidates_are_a_legal_update_instance(updates):
+    rows = updates.matrix
+    sets = {v: frozenset(rows.indices[rows.indptr[c] : rows.indptr[c + 1]].tolist()) for v, c in updates.codes.items()}
+    signature = [sets["dyspepsia"], sets["pneumonia"]]
+    code = updates.codes
+    assert matched(signature, [code["dyspepsia"], code["lung cancer"]])
+    assert matched(signature, [code["gastritis"], code["flu"]])
+    assert not matched(signature, [code["pneumonia"], code["lung cancer"]])  # Table IV

@@ -17,8 +17,8 @@ from reticent.errors import StateError
 from reticent.store import Store
 
 HERE = Path(__file__).parent
-TORN = int(os.environ.get("RETICENT_TORN", "100"))
-FLIPS = int(os.environ.get("RETICENT_FLIPS", "100"))
+TORN = int(os.environ.get("RETICENT_TORN", "40"))
+FLIPS = int(os.environ.get("RETICENT_FLIPS", "25"))
 
 
 @pytest.fixture

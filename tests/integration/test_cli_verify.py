@@ -51,6 +51,22 @@ def test_a_refuted_claim_exits_4(folder, capsys):
     assert "SECRET" not in out + err
 
 
+def test_one_line_per_claim_unless_all_is_asked_for(folder, capsys):
+    words = {}
+    for options in ((), ("--all",)):
+        run(folder / "r", "-p", folder / "policy.yaml", *options)
+        words[options] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("  holds")]
+    assert [line.split()[1] for line in words[()]] == ["k", "l", "form,"]
+    folded, checks = int(words[()][-1].split()[-2]), len(words[("--all",)])
+    assert folded + 2 == checks > 5
+
+
+def test_a_failing_check_of_form_is_shown(folder, capsys):
+    (folder / "r" / "stray.txt").write_text("x")
+    assert run(folder / "r", "-p", folder / "policy.yaml") == 4
+    assert "FAILS    only files of the release" in capsys.readouterr().err
+
+
 def test_what_is_no_release_exits_3(folder):
     assert run(folder / "nowhere", "-p", folder / "policy.yaml") == 3
     (folder / "r" / "release.json").write_text("{")

@@ -234,7 +234,7 @@ def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
         crew.hire()
         crew.hire()
         sent = 0
-        for step in range(4):
+        for step in range(3):
             topics.send(stream_feed.records(600, sent))
             sent += 600
             until(topics, sent - 600 + dice.randrange(1, 500), crew)

@@ -7,10 +7,11 @@ from reticent.api import anonymize
 from reticent.audit import verify
 from reticent.connectors.inputs import read_input
 from reticent.connectors.sql import read_sql, write_release
-from reticent.datasets.omop import INDEX, TABLES, rows
+from reticent.datasets.omop import COURSES, INDEX, TABLES, rows
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import ConnectorError
 from reticent.policy import Policy
+from reticent.policy.settings import SqlSettings
 from reticent.release import Release
 
 
@@ -38,6 +39,24 @@ def test_database_to_verified_release_to_tables(omop, tmp_path):
     assert read_sql(f"{omop}?table=out_qit").num_rows == 5000
     with pytest.raises(ConnectorError, match="exists"):
         write_release(tmp_path / "release", omop, name="out")
+
+
+def test_linked_tables_of_a_schema(postgres_url, tmp_path):
+    with psycopg.connect(postgres_url) as link, link.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA cdm")
+        for table, columns in (TABLES | COURSES).items():
+            cursor.execute(f"CREATE TABLE cdm.{table} ({columns})")
+        for table, values in rows(600, 2, 3, further=True):
+            with cursor.copy(f"COPY cdm.{table} FROM STDIN") as copy:
+                for row in values:
+                    copy.write_row(row)
+    text = policy_yaml("omop-linked").replace("mapping: omop ", "schema: cdm\n  mapping: omop ")
+    policy = Policy.from_yaml(text)
+    release = anonymize(postgres_url, policy)
+    assert release.tables["person"].num_rows == 200
+    assert verify([release], policy).holds
+    flat = read_sql(postgres_url, SqlSettings(mapping="omop", schema="cdm").statement)
+    assert flat.num_rows > 600
 
 
 def test_reading_is_read_only_and_errors_tell_no_cell(omop):

@@ -34,9 +34,10 @@ RULES = {
 }
 
 
-def rules(folder, **prior):
-    """A policy whose prior is the law that `people` are drawn from, for both sexes."""
-    lines = [f"{sex},{ill},{n}" for sex in "fm" for ill, n in zip(ILLS, COUNTS, strict=True)]
+def rules(folder, men=COUNTS, **prior):
+    """A policy whose prior is the law that `people` are drawn from, for both sexes unless men have counts of their own."""
+    counts = {"f": COUNTS, "m": men}
+    lines = [f"{sex},{ill},{n}" for sex in "fm" for ill, n in zip(ILLS, counts[sex], strict=True)]
     (folder / "prior.csv").write_text("sex,value,count\n" + "\n".join(lines) + "\n")
     steps = STEPS[:, None] * COUNTS / COUNTS.sum() + np.diag(1 - STEPS)
     rows = [f"{ILLS[i]},{ILLS[j]},{steps[i, j]}" for i in range(7) for j in range(7)]
@@ -137,7 +138,7 @@ def test_a_value_that_nobody_knew_shows_nothing(tmp_path):
 
 
 def test_table_series_and_stream_of_one_house_agree(tmp_path):
-    policy, batch = rules(tmp_path), people(3, 200)
+    policy, batch = rules(tmp_path, men=COUNTS[::-1]), people(3, 200)
     with Store.open(tmp_path / "house.db") as store:
         once = table.publish(batch, policy, method="veil", store=store).release.tables["data"]
         store.register("series", policy_hash=policy.hash)

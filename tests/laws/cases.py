@@ -139,7 +139,10 @@ CASES = [
         {"version": 1, "person": "patient", "columns": COLUMNS, "privacy": {"l": 3, "suppression": 0.2}},
         people,
     ),
-    *(Case("table", method, generalised(method), people) for method in ("optimal", "local", "mondrian", "supervised")),
+    *(
+        Case("table", method, generalised(method), people)
+        for method in ("auto", "optimal", "local", "mondrian", "supervised")
+    ),
     *(
         Case(
             "evolving",

@@ -161,10 +161,9 @@ def stored(door) -> list[tuple[bytes, str]]:
     if not Path(door.store).exists():
         return []
     with Store.open(door.store, create=False) as store:
-        if door.publisher not in store.publishers():
-            return []
-        entries = store.ledger(door.publisher).entries
-        return [(entry.payload, line.digest) for entry, line in zip(store.outbox(door.publisher), entries, strict=True)]
+        names = [name for name in store.publishers() if name == door.publisher or name.startswith("table-")]
+        kept = [zip(store.outbox(name), store.ledger(name).entries, strict=True) for name in names]
+        return [(entry.payload, line.digest) for pairs in kept for entry, line in pairs]
 
 
 def read(folder: Path) -> tuple[Release, dict]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import odd_records
 import orjson
 import pytest
@@ -156,11 +157,19 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
         state=SimpleNamespace(address=SimpleNamespace(topic="state")),
         bury=buried.extend,
     )
-    session._producer = SimpleNamespace(produce=lambda topic, **message: sent.append((topic, message["value"])))
+
+    def send(topic, messages, partition):
+        sent.extend((topic, message["value"]) for message in messages)
+        return len(messages)
+
+    session._producer = SimpleNamespace(
+        produce=lambda topic, **message: sent.append((topic, message["value"])), produce_batch=send
+    )
     session.shards = {0: Held(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
-    messages = [(offset, line.encode()) for offset, line in enumerate(LINES)]
-    for first in range(0, len(messages), 77):
-        session._release(0, messages[first : first + 77])
+    values = [line.encode() for line in LINES]
+    for first in range(0, len(values), 77):
+        part = values[first : first + 77]
+        session._release(0, np.arange(first, first + len(part)), part)
     codebook, *lines = [value + b"\n" for topic, value in sent if topic == "out"]
     assert codebook == (folder / "cli.ndjson.codebook.json").read_bytes()
     assert b"".join(lines) == by_command[0]

@@ -241,16 +241,24 @@ def test_local_recoding_satisfies_the_model_and_never_loses_more_than_the_coarse
         assert not gone.any()
 
 
+def axis(place, codes, ladder):
+    """By nodes, by sets and by intervals in turn."""
+    tables, leaves, size = ladder
+    if place % 3 == 0:
+        levels = [(table, (below - 1) / max(1, size - 1)) for table, below in zip(tables, leaves, strict=True)]
+        return _core.table.Axis.tree(codes, levels, weight=1.0)
+    if place % 3 == 1:
+        return _core.table.Axis.set(codes, len(tables[0]), size, missing=False, weight=0.5)
+    return _core.table.Axis.ordered(codes, np.linspace(0, 1, len(tables[0])), missing=True, weight=2.0)
+
+
 @pytest.mark.parametrize("relaxed", [False, True])
 @settings(max_examples=60, deadline=None)
 @given(table=tables_(), name=st.sampled_from(list(MODELS)))
 def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
     ladders, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
-    axes = [
-        (codes, np.linspace(0, 1, len(tables[0])), [] if j % 2 else list(tables))
-        for j, (codes, (tables, _, _)) in enumerate(zip(quasi, ladders, strict=True))
-    ]
+    axes = [axis(j, *pair) for j, pair in enumerate(zip(quasi, ladders, strict=True))]
     partition = _core.table.mondrian(axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=relaxed)
     classes, whole = partition.classes, partition.holds
     assert whole == holds(model, totals, totals, tree)
@@ -258,6 +266,11 @@ def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
         for part in range(int(classes.max()) + 1):
             rows = np.flatnonzero(classes == part)
             assert holds(model, np.bincount(values[rows], minlength=domain).tolist(), totals, tree)
+        again = _core.table.mondrian(
+            axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=False, start=classes
+        )
+        assert len({(a, b) for a, b in zip(again.classes, classes, strict=True)}) == int(again.classes.max()) + 1
         if not relaxed:
+            assert again.classes.max() == classes.max()
             keys = list(zip(*(codes.tolist() for codes in quasi), strict=True))
             assert len({(key, int(c)) for key, c in zip(keys, classes, strict=True)}) == len(set(keys))

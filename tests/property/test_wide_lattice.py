@@ -18,12 +18,16 @@ def table(attributes, rows=300, seed=2):
     return _core.table.Collapsed(codes, ladders, [])
 
 
+def within(seconds):
+    return _core.table.Watch().within(seconds=seconds)
+
+
 @pytest.mark.parametrize("limit", [0, 15])
 def test_a_lattice_too_large_to_finish_gives_an_answer_and_a_bound(limit):
     collapsed = table(10)
     assert collapsed.nodes == 4**10
     model = _core.table.Model(k=3)
-    found = collapsed.search(model, loss="loss", weights=[1.0] * 10, limit=limit, seconds=0.3)
+    found = collapsed.search(model, loss="loss", weights=[1.0] * 10, limit=limit, watch=within(0.3))
     node = collapsed.evaluate(model, found["levels"], loss="loss", weights=[1.0] * 10)
     assert node.suppressed == found["suppressed"] <= limit
     assert node.score == pytest.approx(found["score"])
@@ -37,7 +41,7 @@ def test_the_bound_of_an_unfinished_search_is_below_the_optimum(limit):
     whole = collapsed.search(model, loss="loss", weights=weights, limit=limit)
     assert whole["complete"]
     for seconds in (1e-9, 1e-3, 1e-2):
-        part = collapsed.search(model, loss="loss", weights=weights, limit=limit, seconds=seconds)
+        part = collapsed.search(model, loss="loss", weights=weights, limit=limit, watch=within(seconds))
         assert part["bound"] <= whole["score"] <= part["score"]
         assert part["complete"] == (part["bound"] == part["score"]) or part["score"] == whole["score"]
 

@@ -133,7 +133,7 @@ def until_done(client: httpx.Client, job: str) -> dict[str, Any]:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         found = client.get(f"/jobs/{job}").json()
-        if found["state"] in ("done", "failed", "cancelled"):
+        if found["state"] in ("done", "failed", "cancelled", "parked"):
             return found
         threading.Event().wait(0.02)
     raise AssertionError("the job did not end")

@@ -1,4 +1,4 @@
-"""Every route with every role, and with a wrong, an expired and a missing token."""
+"""Every route with every role and scope, and with a wrong, an expired, a revoked and a missing token."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from importlib import import_module
 
 import httpx
 import pytest
-from serving import InThread, csv, feed_policy
+from serving import InThread, csv, feed_policy, until_done
 
 from reticent.datasets import feed, hospital
+from reticent.errors import PolicyError
 from reticent.service import routes as routes_package
 from reticent.service.tokens import Role, Tokens
 
@@ -26,7 +27,8 @@ ANALYST = {
     ("GET", "/api/v1/releases/{ident}"),
     ("GET", "/api/v1/releases/{ident}/download"),
 }
-ALLOWED = {Role.FEED: FEED, Role.ANALYST: ANALYST}
+MONITOR = {("GET", "/api/v1/metrics")}
+ALLOWED = {Role.FEED: FEED, Role.ANALYST: ANALYST, Role.MONITOR: MONITOR}
 
 
 def routes(server: InThread) -> list[tuple[str, str]]:
@@ -56,7 +58,7 @@ def call(server: InThread, method: str, path: str, token: str | None) -> httpx.R
 def test_the_document_lists_every_route(server):
     found = routes(server)
     assert written() == set(found)
-    assert set(found) > OPEN | FEED | ANALYST
+    assert set(found) > OPEN | FEED | ANALYST | MONITOR
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -69,6 +71,71 @@ def test_each_role_may_do_what_it_may(server, role):
         assert (answer.status_code == 403) != may, (method, path, answer.status_code)
         assert answer.status_code != 401
         assert answer.status_code < 500
+
+
+@pytest.mark.parametrize("role", [Role.FEED, Role.ANALYST])
+@pytest.mark.parametrize(
+    ("scope", "within"),
+    [
+        (["stream:nothing"], {"stream"}),
+        (["stream:noth*"], {"stream"}),
+        (["evolving:nothing"], {"evolving"}),
+        (["evolving:*", "stream:*"], {"stream", "evolving"}),
+        (["stream:other", "evolving:nothing2"], set()),
+        (["stream:nothing-else", "stream:nothin"], set()),
+    ],
+)
+def test_each_scope_reaches_its_sources(server, role, scope, within):
+    token = Tokens(server.hub.store).create("narrow", role, scope=scope)[0]
+    for method, path in sorted(ALLOWED[role]):
+        if "{name}" not in path or path.endswith("/events"):
+            continue
+        answer = call(server, method, path, f"Bearer {token}")
+        kind = path.split("/")[3].removesuffix("s")
+        assert (answer.status_code == 403) != (kind in within), (method, path)
+        if answer.status_code == 403:
+            assert answer.json()["error"]["code"] == "scope"
+
+
+@pytest.mark.parametrize(
+    ("role", "scope"),
+    [
+        (Role.CUSTODIAN, "stream:x"),
+        (Role.MONITOR, "stream:x"),
+        (Role.FEED, "release:x"),
+        (Role.FEED, "x"),
+        (Role.ANALYST, "stream:*x"),
+        (Role.ANALYST, "king:x"),
+        (Role.ANALYST, "stream:a:b"),
+        (Role.ANALYST, "stream:\n"),
+    ],
+)
+def test_a_scope_that_means_nothing_is_refused(server, role, scope):
+    with pytest.raises(PolicyError):
+        Tokens(server.hub.store).create("narrow", role, scope=[scope])
+
+
+def test_an_analyst_sees_the_releases_of_the_scope(server):
+    patients = hospital.generate(200, 8).select(["patient_id", "sex", "diagnosis"])
+    columns = {"patient_id": {"role": "identifier"}, "sex": {"role": "quasi"}, "diagnosis": {"role": "sensitive"}}
+    policy = {"version": 1, "columns": columns, "privacy": {"k": 2, "suppression": 0.2}}
+    idents = {}
+    with server.client() as client:
+        for number, name in enumerate(("north.csv", "south.csv")):
+            part = patients.slice(100 * number, 100)
+            sent = client.post(f"/tables?name={name}", content=csv(part), headers={"Content-Type": "text/csv"}).json()
+            job = client.post(f"/tables/{sent['id']}/jobs", json={"policy": policy}).json()
+            idents[name] = until_done(client, job["id"])["release"]
+    north, south = idents["north.csv"], idents["south.csv"]
+    for scope in (["table:north.csv"], [f"release:{north}"], ["table:no*", "stream:x"]):
+        token = Tokens(server.hub.store).create("narrow", Role.ANALYST, scope=scope)[0]
+        with httpx.Client(base_url=f"{server.root}/api/v1", headers={"Authorization": f"Bearer {token}"}) as client:
+            assert [release["id"] for release in client.get("/releases").json()] == [north]
+            assert client.get(f"/releases/{north}/download").status_code == 200
+            hidden, unknown = client.get(f"/releases/{south}"), client.get(f"/releases/{'0' * 16}")
+            assert (hidden.status_code, hidden.json()) == (404, unknown.json())
+            assert client.get(f"/releases/{south}/download").status_code == 404
+            assert client.get("/streams").json() == []
 
 
 def bad_tokens(server: InThread) -> dict[str, str | None]:

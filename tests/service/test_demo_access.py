@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
+
 import httpx
 import pytest
 from serving import InThread
 
 from reticent.errors import PolicyError
+from reticent.service import run as run_module
 from reticent.service.run import run
 from reticent.service.settings import Settings
 
@@ -42,3 +46,21 @@ def test_a_wrong_token_is_wrong_even_here(demo):
 def test_the_demonstration_refuses_other_addresses():
     with pytest.raises(PolicyError):
         run(Settings(store="", host="0.0.0.0", demo=True))  # noqa: S104 - that is the point
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104 - that is the point
+def test_off_this_machine_it_speaks_tls_or_is_told_otherwise(tmp_path, host, monkeypatch, capsys):
+    class StoppedError(Exception):
+        pass
+
+    def stop(*_):
+        raise StoppedError
+
+    monkeypatch.setattr(run_module, "_socket", lambda _: socket.create_server(("127.0.0.1", 0)))
+    monkeypatch.setattr(run_module.uvicorn.Server, "run", lambda *_, **__: stop())
+    settings = Settings(store=str(tmp_path / "s.db"), host=host, studio=False)
+    with pytest.raises(PolicyError, match="TLS"):
+        run(settings)
+    with pytest.raises(StoppedError):
+        run(replace(settings, plain=True))
+    assert "PLAIN HTTP: whoever reads the network" in capsys.readouterr().err

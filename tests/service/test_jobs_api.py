@@ -8,6 +8,8 @@ import threading
 import zipfile
 
 import httpx
+import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 from serving import InThread, csv, until_done
@@ -19,6 +21,10 @@ from reticent.release import Release
 from reticent.service import jobs as jobs_module
 from reticent.service.demo import renamed
 from reticent.service.documents import OWNER
+from reticent.service.hub import Hub
+from reticent.service.routes.tables import keep
+from reticent.service.shelf import parse
+from reticent.store import Store
 
 CSV = {"Content-Type": "text/csv"}
 PRIOR = {"prior.csv": csv_text(hospital.prior())}
@@ -115,7 +121,7 @@ def test_large_bodies_are_refused(tmp_path):
 def test_an_evolving_table_is_changed_and_published(client):
     policy = yaml.safe_load(policy_yaml("hospital"))
     client.post("/evolving", json={"name": "ev", "policy": policy, "files": PRIOR}).raise_for_status()
-    table = hospital.generate(600, 2)
+    table = renamed(hospital.generate(600, 2), "E")  # others of this server have the same names
     headers = CSV | {"Idempotency-Key": "first"}
     one = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
     again = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
@@ -206,4 +212,83 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
             assert not len(running.hub.store.ledger(OWNER))
     finally:
         hold.set()
+        running.close()
+
+
+class KilledError(BaseException):
+    """As if the process had been killed: nothing catches it, and the job stays as it was."""
+
+
+def test_a_job_that_ends_the_server_is_tried_three_times(tmp_path, monkeypatch):
+    tried = []
+
+    def poison(*_, **__):
+        tried.append(1)
+        raise KilledError
+
+    def opened():
+        store = Store.open(tmp_path / "store.db")
+        return store, Hub(store)
+
+    monkeypatch.setattr(jobs_module, "publish_table", poison)
+    store, hub = opened()
+    table = keep(hub, csv(hospital.generate(50, 1)), "h.csv")
+    policy = hub.accept(parse(policy_yaml("hospital"), PRIOR))
+    job = hub.jobs.begin("table", "h.csv", {"table": table["id"], "policy_hash": policy.hash, "method": None})["id"]
+    for _ in range(5):
+        hub.close()
+        store.close()
+        store, hub = opened()
+    try:
+        assert len(tried) == 3
+        parked = hub.jobs.get(job)
+        assert (parked["state"], parked["error"]["code"]) == ("parked", "parked")
+        monkeypatch.undo()
+        hub.jobs.retry(job)
+        assert hub.jobs.wait(job)["state"] == "done"
+        assert hub.jobs.retry(job)["state"] == "done"  # a second time changes nothing
+    finally:
+        hub.close()
+        store.close()
+
+
+def endless(seed: int) -> tuple[bytes, dict]:
+    """A table and a policy whose search would not end by itself: thirty columns, limits out of reach."""
+    rng = np.random.default_rng(seed)
+    table = pa.table({f"c{i:02}": rng.integers(0, 100, 300) for i in range(30)})
+    columns = {name: {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}} for name in table.column_names}
+    limits = {"method": "optimal", "time_limit": 1e6, "memory_limit": 10**6}
+    return csv(table), {"version": 1, "columns": columns, "privacy": {"k": 3}, "table": limits}
+
+
+def test_cancelling_frees_the_worker(tmp_path, monkeypatch):
+    """Both workers search without end: a third job can only be done once they are cancelled and have stopped."""
+    searching, real = threading.Semaphore(0), jobs_module.publish_table
+
+    def noted(*args, **kwargs):
+        searching.release()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(jobs_module, "publish_table", noted)
+    running = InThread(tmp_path)
+    try:
+        with running.client() as client:
+            stuck = []
+            for seed in (1, 2):
+                data, policy = endless(seed)
+                table = client.post("/tables", params={"name": f"{seed}.csv"}, content=data, headers=CSV).json()
+                stuck.append(client.post(f"/tables/{table['id']}/jobs", json={"policy": policy}).json()["id"])
+                searching.acquire()
+            policy = yaml.safe_load(policy_yaml("hospital")) | {"table": {"method": "anatomy"}}
+            body = {"policy": policy, "files": PRIOR}
+            waiting = client.post(f"/tables/{upload(client)['id']}/jobs", json=body).json()["id"]
+            assert client.get(f"/jobs/{waiting}").json()["state"] == "queued"
+            for ident in stuck:
+                assert client.delete(f"/jobs/{ident}").json()["state"] == "cancelled"
+            done = until_done(client, waiting)
+            assert done["state"] == "done", done
+            assert [release["id"] for release in client.get("/releases").json()] == [done["release"]]
+    finally:
+        for ident in stuck:
+            running.hub.jobs.cancel(ident)
         running.close()

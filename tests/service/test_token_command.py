@@ -13,6 +13,7 @@ import pytest
 
 from reticent.cli import main
 from reticent.service.tokens import Role, Tokens
+from reticent.service.trail import Trail
 from reticent.store import Store
 
 
@@ -36,7 +37,17 @@ def test_create_list_revoke(tmp_path, capsys):
         assert Tokens(kept).find(text) is None
 
 
-@pytest.mark.parametrize("arguments", [["--role", "king"], ["--days", "-1"]])
+def test_a_scope_is_kept(tmp_path, capsys):
+    store = str(tmp_path / "store.db")
+    run(capsys, "token", "create", "w", "--scope", "stream:a", "--scope", "evolving:b*", "--store", store)
+    entry = json.loads(run(capsys, "token", "list", "--store", store, "--json"))["tokens"][0]
+    assert entry["scope"] == ["stream:a", "evolving:b*"]
+    with Store.open(store) as kept:
+        assert Tokens(kept).all()[0].scope == ("stream:a", "evolving:b*")
+        assert [(entry["act"], entry["who"]) for entry in Trail(kept).entries()] == [("grant", "operator")]
+
+
+@pytest.mark.parametrize("arguments", [["--role", "king"], ["--days", "-1"], ["--scope", "king:x"]])
 def test_what_makes_no_sense_is_refused(tmp_path, arguments):
     with pytest.raises(SystemExit) as left:
         main(["token", "create", "x", "--store", str(tmp_path / "s.db"), *arguments])
@@ -59,7 +70,9 @@ def test_tls_by_certificate(tmp_path):
         trust = ssl.create_default_context(cafile=str(certificate))
         # The address is printed a moment before the socket listens.
         with httpx.Client(transport=httpx.HTTPTransport(verify=trust, retries=8)) as client:
-            assert client.get(f"{address}/health").status_code == 200
+            answer = client.get(f"{address}/health")
+        assert answer.status_code == 200
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
     finally:
         process.terminate()
         process.wait()

@@ -1,4 +1,4 @@
-//! A bucket: the records whose previous groups had the same update set signature.
+//! A bucket: the entries that every one of its groups must fill, and the records that will stand in them.
 
 use std::collections::HashMap;
 
@@ -19,33 +19,46 @@ pub struct Bucket {
     pub entries: Vec<u32>,
     /// Rows of the table in this bucket.
     pub rows: Vec<u32>,
-    allowed: HashMap<(u32, u32), bool>,
+    allowed: HashMap<u32, Vec<usize>>,
 }
 
 impl Bucket {
-    pub fn new(entries: Vec<u32>) -> Self {
+    /// An empty bucket; `entries` are set ids.
+    pub fn new(mut entries: Vec<u32>, knowledge: &Knowledge) -> Self {
+        entries.sort_unstable();
+        let mut allowed: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (entry, &id) in entries.iter().enumerate() {
+            for &value in &knowledge.sets[id as usize] {
+                // Entries with the same set allow the same values.
+                let twin = entry > 0 && entries[entry - 1] == id;
+                let fits = if twin {
+                    allowed
+                        .get(&value)
+                        .is_some_and(|e| e.contains(&(entry - 1)))
+                } else {
+                    others_represented(knowledge, &entries, entry, value)
+                };
+                if fits {
+                    allowed.entry(value).or_default().push(entry);
+                }
+            }
+        }
         Self {
             entries,
             rows: Vec::new(),
-            allowed: HashMap::new(),
+            allowed,
         }
     }
 
-    /// Whether a value may take an entry without leaving the others unable to differ from it.
-    pub fn allows(&mut self, knowledge: &Knowledge, entry: usize, value: u32) -> bool {
-        let id = self.entries[entry];
-        if !knowledge.covers(id, value) {
-            return false;
-        }
-        let entries = &self.entries;
-        *self
-            .allowed
-            .entry((id, value))
-            .or_insert_with(|| others_represented(knowledge, entries, entry, value))
+    /// The entries a value may take without leaving the others unable to differ from it.
+    pub fn places(&self, value: u32) -> &[usize] {
+        self.allowed.get(&value).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether some entry takes the value.
-    pub fn takes(&mut self, knowledge: &Knowledge, value: u32) -> bool {
-        (0..self.entries.len()).any(|e| self.allows(knowledge, e, value))
+    /// The values that may occur in the bucket, sorted.
+    pub fn domain(&self) -> Vec<u32> {
+        let mut values: Vec<u32> = self.allowed.keys().copied().collect();
+        values.sort_unstable();
+        values
     }
 }

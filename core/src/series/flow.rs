@@ -24,38 +24,6 @@ pub struct Balance {
     pub used: Vec<u32>,
 }
 
-impl Balance {
-    /// Gives a gap of the entry to a record with this value; false when the value is used up.
-    pub fn occupy(&mut self, entry: usize, value: u32) -> bool {
-        let m = self.entries;
-        let Ok(v) = self.values.binary_search(&value) else {
-            return false;
-        };
-        let own = self.gaps[v * m + entry] > 0;
-        if !own && self.used[v] >= self.delta {
-            return false;
-        }
-        let other = if own {
-            Some(v)
-        } else {
-            (0..self.values.len()).find(|u| self.gaps[u * m + entry] > 0)
-        };
-        let Some(u) = other else { return false };
-        self.gaps[u * m + entry] -= 1;
-        self.used[u] -= 1;
-        self.real[v * m + entry] += 1;
-        self.used[v] += 1;
-        true
-    }
-
-    /// Number of gaps of an entry.
-    pub fn open(&self, entry: usize) -> u32 {
-        (0..self.values.len())
-            .map(|v| self.gaps[v * self.entries + entry])
-            .sum()
-    }
-}
-
 struct Network {
     entries: usize,
     chances: Vec<f64>,
@@ -176,19 +144,13 @@ impl Network {
 
 /// Finds the least delta and a full assignment for the records of a bucket.
 pub fn balance(
-    bucket: &mut Bucket,
+    bucket: &Bucket,
     knowledge: &Knowledge,
     values: &[i32],
     rng: &mut ChaCha20Rng,
 ) -> Balance {
     let m = bucket.entries.len();
-    let mut domain: Vec<u32> = bucket
-        .entries
-        .iter()
-        .flat_map(|&id| knowledge.sets[id as usize].iter().copied())
-        .collect();
-    domain.sort_unstable();
-    domain.dedup();
+    let domain = bucket.domain();
     let mut count = vec![0u32; domain.len()];
     for &row in &bucket.rows {
         let at = domain
@@ -198,8 +160,8 @@ pub fn balance(
     }
     let mut allowed = vec![false; domain.len() * m];
     for (v, &value) in domain.iter().enumerate() {
-        for e in 0..m {
-            allowed[v * m + e] = bucket.allows(knowledge, e, value);
+        for &e in bucket.places(value) {
+            allowed[v * m + e] = true;
         }
     }
     let chances = domain
@@ -275,12 +237,11 @@ mod tests {
 
     /// A bucket of the sets of these values, with one row per value in `values`.
     fn balanced(knowledge: &Knowledge, entries: &[usize], values: &[i32]) -> Balance {
-        let mut ids: Vec<u32> = entries.iter().map(|&v| knowledge.id[v]).collect();
-        ids.sort_unstable();
-        let mut bucket = Bucket::new(ids);
+        let ids: Vec<u32> = entries.iter().map(|&v| knowledge.id[v]).collect();
+        let mut bucket = Bucket::new(ids, knowledge);
         bucket.rows = (0..values.len() as u32).collect();
         let mut rng = ChaCha20Rng::from_seed([1; 32]);
-        balance(&mut bucket, knowledge, values, &mut rng)
+        balance(&bucket, knowledge, values, &mut rng)
     }
 
     #[test]

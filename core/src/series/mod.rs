@@ -2,6 +2,7 @@
 
 pub mod assign;
 pub mod bucket;
+pub mod buckets;
 pub mod colour;
 pub mod flow;
 pub mod fresh;

@@ -6,9 +6,12 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::assign::{Past, Table, assign, buckets, entries};
+use super::assign::{Table, assign, entries};
 use super::bucket::Slot;
+use super::buckets::{Past, buckets};
+use super::flow::balance;
 use super::fresh::{Plan, first_groups};
+use super::knowledge::Knowledge;
 use super::split::split;
 use crate::random::shuffle;
 
@@ -18,23 +21,33 @@ pub struct Outcome {
     pub held: Vec<u8>,
 }
 
+/// What first groups must look like.
+pub struct First<'a> {
+    pub m: usize,
+    pub colours: &'a [i32],
+    pub relax: bool,
+}
+
 /// Publishes the table after the past; None when first groups need more colours than the domain has.
 pub fn publish(
     table: &Table,
     past: &Past,
-    plan: &Plan,
-    relax: bool,
+    mut knowledge: Knowledge,
+    first: &First,
     key: [u8; 32],
 ) -> Option<Outcome> {
-    let knowledge = plan.knowledge;
     let mut rng = ChaCha20Rng::from_seed(key);
     let mut held = vec![0u8; table.values.len()];
-    let mut places = buckets(table, past, knowledge, &mut held);
-    let (balances, left) = assign(table, &mut places, knowledge, &mut rng);
+    let mut places = buckets(table.previous, past, &mut knowledge);
+    let left = assign(table, &mut places, &knowledge, &mut held, &mut rng);
     let balanced: Vec<_> = places
+        .all
         .iter()
-        .zip(&balances)
-        .map(|(bucket, state)| entries(table, bucket, state, &mut rng))
+        .filter(|bucket| !bucket.rows.is_empty())
+        .map(|bucket| {
+            let state = balance(bucket, &knowledge, table.values, &mut rng);
+            entries(table, bucket, &state, &mut rng)
+        })
         .collect();
     let mut out: Vec<Vec<Slot>> = balanced
         .into_par_iter()
@@ -44,7 +57,7 @@ pub fn publish(
             groups
         })
         .collect();
-    let first: Vec<Slot> = left
+    let fresh: Vec<Slot> = left
         .iter()
         .map(|&row| Slot {
             row: row as i32,
@@ -52,7 +65,12 @@ pub fn publish(
             donor: row,
         })
         .collect();
-    if !first_groups(plan, relax, &table.space, first, &mut rng, &mut out) {
+    let plan = Plan {
+        m: first.m,
+        colours: first.colours,
+        knowledge: &knowledge,
+    };
+    if !first_groups(&plan, first.relax, &table.space, fresh, &mut rng, &mut out) {
         return None;
     }
     out.retain(|group| group.iter().any(|slot| slot.row >= 0));

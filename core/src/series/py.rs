@@ -3,10 +3,10 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::assign::{Past, Table};
-use super::fresh::Plan;
+use super::assign::Table;
+use super::buckets::Past;
 use super::knowledge::Knowledge;
-use super::publish::{Outcome, check};
+use super::publish::{First, Outcome, check};
 use super::query;
 use super::space::Space;
 use super::sug::{self, Risk, Step, Versions};
@@ -86,12 +86,8 @@ fn publish(
     check(&table, &past, colours.len(), indptr, m).map_err(refuse)?;
     let outcome = py.detach(|| {
         let knowledge = Knowledge::new(indptr, indices, weights);
-        let plan = Plan {
-            m,
-            colours,
-            knowledge: &knowledge,
-        };
-        super::publish::publish(&table, &past, &plan, relax, key)
+        let first = First { m, colours, relax };
+        super::publish::publish(&table, &past, knowledge, &first, key)
     });
     Ok(outcome.map(|outcome| Published::new(py, outcome)))
 }

@@ -53,6 +53,7 @@ enum Data<'a> {
     Text { offsets: &'a [i32], bytes: &'a [u8] },
     LongText { offsets: &'a [i64], bytes: &'a [u8] },
     Int(&'a [i64]),
+    Natural(&'a [u64]),
     Float(&'a [f64]),
     Bool(&'a [u8]),
     Null,
@@ -179,7 +180,7 @@ impl<'a> Column<'a> {
         let format = unsafe { format(schema) }?;
         let count = match format {
             b"u" | b"U" => 3,
-            b"l" | b"g" | b"b" => 2,
+            b"l" | b"L" | b"g" | b"b" => 2,
             b"n" => 0,
             _ => {
                 let message = "a column of a type that the core does not read";
@@ -214,6 +215,10 @@ impl<'a> Column<'a> {
                 Cell::Text(&bytes[offsets[row] as usize..offsets[row + 1] as usize])
             }
             Data::Int(numbers) => Cell::Int(numbers[row]),
+            // Whoever cannot keep 64 bits without a sign knows it by the float.
+            Data::Natural(numbers) => {
+                i64::try_from(numbers[row]).map_or(Cell::Float(numbers[row] as f64), Cell::Int)
+            }
             Data::Float(numbers) => Cell::Float(numbers[row]),
             Data::Bool(bits) => Cell::Bool(bit(bits, self.offset + row)),
             Data::Null => Cell::Null,
@@ -260,6 +265,7 @@ unsafe fn data<'a>(format: &[u8], buffers: &Buffers<'a>) -> Readable<Data<'a>> {
                 Data::LongText { offsets, bytes }
             }
             b"l" => Data::Int(buffers.view(1, offset, len)?),
+            b"L" => Data::Natural(buffers.view(1, offset, len)?),
             b"g" => Data::Float(buffers.view(1, offset, len)?),
             b"b" => Data::Bool(buffers.bits(1)?),
             _ => Data::Null,

@@ -1,23 +1,32 @@
 //! Keyed 64-bit hashes of records: equal cells give equal hashes, and nobody without the key can tell more.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::column::{Cell, Column};
 use super::draw::derive;
+use super::quick::Quick;
 use super::sip::Sip;
 
 /// A cell is the same whatever type its column came with, hence whatever its neighbours are: 5, 5.0 and "5" are one.
 fn cell(sip: &Sip, cell: &Cell) -> u64 {
-    match *cell {
+    match cell {
         Cell::Null => 0x6e75_6c6c,
-        Cell::Text(bytes) => sip.bytes(bytes),
-        Cell::Int(x) => sip.bytes(x.to_string().as_bytes()),
-        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
-            sip.bytes((x as i64).to_string().as_bytes())
-        }
-        Cell::Float(x) => sip.bytes(format!("{x:?}").as_bytes()),
-        Cell::Bool(x) => sip.bytes(if x { b"true" } else { b"false" }),
+        other => sip.bytes(&text_of(other)),
     }
+}
+
+/// The text of a cell as the engines know it.
+pub fn text_of<'a>(cell: &Cell<'a>) -> Cow<'a, [u8]> {
+    let text = match *cell {
+        Cell::Null => return Cow::Borrowed(b""),
+        Cell::Text(bytes) => return Cow::Borrowed(bytes),
+        Cell::Bool(x) => return Cow::Borrowed(if x { b"true" } else { b"false" }),
+        Cell::Int(x) => x.to_string(),
+        Cell::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => (x as i64).to_string(),
+        Cell::Float(x) => format!("{x:?}"),
+    };
+    Cow::Owned(text.into_bytes())
 }
 
 fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
@@ -36,16 +45,15 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
-    codes: HashMap<Vec<u8>, i32>,
+    codes: HashMap<Vec<u8>, i32, Quick>,
     missing: Option<i32>,
     known: i32,
 }
 
-/// Hashes of quasi-identifiers, of persons and of units, rows without one of them, and codes, unless a value is not known.
+/// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
 pub struct Hashes {
     pub qis: Vec<u64>,
     pub persons: Option<Vec<u64>>,
-    pub units: Option<Vec<u64>>,
     pub missing: usize,
     pub codes: Option<Vec<i32>>,
 }
@@ -55,7 +63,7 @@ impl Hasher {
         Hasher {
             quasi: Sip::new(&derive(key, 16)),
             person: Sip::new(&derive(key, 17)),
-            codes: HashMap::new(),
+            codes: HashMap::default(),
             missing: None,
             known: 0,
         }
@@ -75,28 +83,21 @@ impl Hasher {
     }
 
     /// Hashes and codes of the rows of equally long columns.
-    pub fn read(
-        &self,
-        quasi: &[Column],
-        person: Option<&Column>,
-        unit: Option<&Column>,
-        sensitive: &Column,
-    ) -> Hashes {
+    pub fn read(&self, quasi: &[Column], person: Option<&Column>, sensitive: &Column) -> Hashes {
         let rows = sensitive.len();
-        let (persons, missing) = person.map(|column| self.persons(column, rows)).unzip();
-        let (units, alone) = unit.map(|column| self.persons(column, rows)).unzip();
+        let (persons, missing) = person.map(|column| self.persons(column)).unzip();
         Hashes {
             qis: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
             persons,
-            units,
-            missing: missing.unwrap_or(0) + alone.unwrap_or(0),
+            missing: missing.unwrap_or(0),
             codes: (0..rows).map(|r| self.code(&sensitive.cell(r))).collect(),
         }
     }
 
-    fn persons(&self, column: &Column, rows: usize) -> (Vec<u64>, usize) {
+    /// Hashes of a column of persons, and how many cells name nobody.
+    pub fn persons(&self, column: &Column) -> (Vec<u64>, usize) {
         let mut missing = 0;
-        let hashes = (0..rows).map(|row| {
+        let hashes = (0..column.len()).map(|row| {
             let own = column.cell(row);
             missing += usize::from(matches!(own, Cell::Null));
             cell(&self.person, &own)
@@ -121,7 +122,7 @@ mod tests {
 
     fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {
         let columns: Vec<Column> = quasi.iter().map(|s| s.column().unwrap()).collect();
-        hasher.read(&columns, None, None, &columns[0]).qis
+        hasher.read(&columns, None, &columns[0]).qis
     }
 
     #[test]
@@ -161,11 +162,10 @@ mod tests {
         let mut hasher = Hasher::new([1; 32]);
         let ills = Sample::text(&[Some("x"), None, Some("y")]);
         let column = ills.column().unwrap();
-        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), Some(&column), &column);
+        let codes = |hasher: &Hasher| hasher.read(&[], Some(&column), &column);
         assert_eq!(codes(&hasher).codes, None);
         hasher.learn(vec![Some("y".into()), None, Some("x".into())]);
         assert_eq!(codes(&hasher).codes, Some(vec![2, 1, 0]));
-        assert_eq!(codes(&hasher).missing, 2);
-        assert_eq!(codes(&hasher).units, codes(&hasher).persons);
+        assert_eq!(codes(&hasher).missing, 1);
     }
 }

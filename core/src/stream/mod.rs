@@ -5,6 +5,7 @@ pub mod castle;
 pub mod castle_snapshot;
 mod castle_split;
 pub mod cluster;
+pub mod coder;
 pub mod column;
 mod crowd;
 pub mod delay_free;
@@ -13,6 +14,7 @@ pub mod hash;
 pub mod ndjson;
 pub mod placed;
 pub mod pools;
+mod quick;
 pub mod sip;
 pub mod slots;
 

@@ -25,7 +25,7 @@ fn is_number(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     // Nearly all text goes out as it is: one look at all of it, without a branch per byte.
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
@@ -110,6 +110,35 @@ fn group_id(out: &mut Vec<u8>, id: u64) {
     out.push(b'"');
 }
 
+/// Bytes that are copied at once, whether or not they are needed: that is quicker than to ask how many.
+const AT_ONCE: usize = 32;
+
+/// A piece of a line that is written again and again.
+struct Piece {
+    bytes: Vec<u8>,
+    padded: [u8; AT_ONCE],
+}
+
+impl Piece {
+    fn new(bytes: Vec<u8>) -> Self {
+        let mut padded = [0; AT_ONCE];
+        let size = bytes.len().min(AT_ONCE);
+        padded[..size].copy_from_slice(&bytes[..size]);
+        Piece { bytes, padded }
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        let size = self.bytes.len();
+        if size > AT_ONCE {
+            return out.extend_from_slice(&self.bytes);
+        }
+        let end = out.len() + size;
+        out.extend_from_slice(&self.padded);
+        out.truncate(end);
+    }
+}
+
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
 pub struct Lines {
     /// `"name":` per column, quasi-identifiers first.
@@ -117,7 +146,7 @@ pub struct Lines {
     quasi: usize,
     labels: Vec<Vec<u8>>,
     /// The same with a comma behind each.
-    listed: Vec<Vec<u8>>,
+    listed: Vec<Piece>,
 }
 
 /// Opened groups as the engines give them, their candidates in compressed rows; `at` is the row before which one is announced.
@@ -173,7 +202,7 @@ impl Lines {
     /// The JSON text of every value a group can offer, by code.
     pub fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
         let listed = labels.iter().map(|label| [label, &b","[..]].concat());
-        self.listed = listed.collect();
+        self.listed = listed.map(Piece::new).collect();
         self.labels = labels;
     }
 
@@ -181,9 +210,7 @@ impl Lines {
     pub fn fits(&self, columns: &[Field], seqs: &[u64], groups: &[u64], opened: &Opened) -> bool {
         let labelled = |&code: &i32| code >= 0 && (code as usize) < self.labels.len();
         columns.len() == self.names.len()
-            && columns
-                .iter()
-                .all(|(column, form)| column.len() == seqs.len() && *form <= TOKEN)
+            && columns.iter().all(|field| field.fits(seqs.len()))
             && groups.len() == seqs.len()
             && opened.shaped()
             && opened.codes.iter().all(labelled)
@@ -218,9 +245,7 @@ impl Lines {
         let size = veiled.seqs.len();
         let labelled = |&code: &u16| usize::from(code) < self.labels.len();
         columns.len() == self.names.len()
-            && columns
-                .iter()
-                .all(|(column, form)| column.len() == size && *form <= TOKEN)
+            && columns.iter().all(|field| field.fits(size))
             && veiled.rows.len() == size
             && veiled.events.len() == size
             && veiled.persons.is_none_or(|persons| persons.len() == size)
@@ -228,49 +253,51 @@ impl Lines {
             && veiled.candidates.iter().all(labelled)
     }
 
-    /// The lines of veiled records.
-    pub fn write_veiled(&self, columns: &[Field], veiled: &Veiled) -> Vec<u8> {
-        let (mut out, size) = (Vec::new(), veiled.seqs.len());
+    /// The lines of veiled records, behind what is written already.
+    pub fn write_veiled(&self, out: &mut Vec<u8>, columns: &[Field], veiled: &Veiled) {
+        let size = veiled.seqs.len();
         let width = veiled.candidates.len() / size.max(1);
+        let fields: Vec<Cells> = self.names.iter().zip(columns).map(Cells::new).collect();
+        let (quasi, plain) = fields.split_at(self.quasi);
         for (row, &seq) in veiled.seqs.iter().enumerate() {
             if row == SAMPLE {
                 // Lines are much alike: as long as the first ones, and a little more, so that they are not moved.
                 out.reserve(out.len() / SAMPLE * (size - SAMPLE) / 16 * 17);
             }
             out.extend_from_slice(b"{\"type\":\"record\",\"seq\":");
-            number(&mut out, seq);
-            out.extend_from_slice(b",\"qi\":");
-            self.object(&mut out, columns, 0, self.quasi, row);
-            out.extend_from_slice(b",\"plain\":");
-            self.object(&mut out, columns, self.quasi, self.names.len(), row);
+            number(out, seq);
+            out.extend_from_slice(b",\"qi\":{");
+            list(out, quasi, row);
+            out.extend_from_slice(b"},\"plain\":{");
+            list(out, plain, row);
             if let Some(persons) = veiled.persons {
-                out.extend_from_slice(b",\"person\":\"");
-                name(&mut out, b'p', persons[row]);
-                out.push(b'"');
+                out.extend_from_slice(b"},\"person\":\"");
+                name(out, b'p', persons[row]);
+                out.extend_from_slice(b"\",\"row\":");
+            } else {
+                out.extend_from_slice(b"},\"row\":");
             }
-            out.extend_from_slice(b",\"row\":");
-            number(&mut out, veiled.rows[row].into());
+            number(out, veiled.rows[row].into());
             out.extend_from_slice(b",\"event\":");
-            number(&mut out, veiled.events[row].into());
+            number(out, veiled.events[row].into());
             out.extend_from_slice(b",\"candidates\":[");
             for &code in &veiled.candidates[row * width..][..width] {
-                out.extend_from_slice(&self.listed[usize::from(code)]);
+                self.listed[usize::from(code)].write(out);
             }
             out.truncate(out.len() - usize::from(width > 0));
             out.extend_from_slice(b"]}\n");
         }
-        out
     }
 
     fn object(&self, out: &mut Vec<u8>, columns: &[Field], from: usize, to: usize, row: usize) {
         out.push(b'{');
         let fields = self.names.iter().zip(columns);
-        for (i, (name, (column, form))) in fields.take(to).skip(from).enumerate() {
+        for (i, (name, field)) in fields.take(to).skip(from).enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(name);
-            value(out, &column.cell(row), *form);
+            value(out, &field.cell(row), field.form);
         }
         out.push(b'}');
     }
@@ -302,20 +329,82 @@ impl Lines {
     }
 }
 
-/// A column, and the form its text is in: text, a number where it is written as one, or JSON already.
-pub type Field<'a> = (Column<'a>, u8);
+/// The cells of a column with its name before each; written out beforehand where they come again and again.
+struct Cells<'a> {
+    name: &'a [u8],
+    field: &'a Field<'a>,
+    pieces: Vec<Piece>,
+}
 
-/// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
-pub fn csv_end(block: &[u8], quote: u8) -> usize {
-    let (mut inside, mut end) = (false, 0);
-    for (i, &byte) in block.iter().enumerate() {
-        if byte == quote {
-            inside = !inside;
-        } else if byte == b'\n' && !inside {
-            end = i + 1;
+impl<'a> Cells<'a> {
+    fn new((name, field): (&'a Vec<u8>, &'a Field<'a>)) -> Self {
+        let labels = field.column.len();
+        let often = field.codes.is_some_and(|codes| codes.len() > labels);
+        let piece = |label: usize| {
+            let mut out = name.clone();
+            value(&mut out, &field.column.cell(label), field.form);
+            Piece::new(out)
+        };
+        let pieces = (0..if often { labels } else { 0 }).map(piece).collect();
+        Cells {
+            name,
+            field,
+            pieces,
         }
     }
-    end
+
+    fn write(&self, out: &mut Vec<u8>, row: usize) {
+        match self.field.codes {
+            Some(codes) if !self.pieces.is_empty() => self.pieces[codes[row] as usize].write(out),
+            _ => {
+                out.extend_from_slice(self.name);
+                value(out, &self.field.cell(row), self.field.form);
+            }
+        }
+    }
+}
+
+fn list(out: &mut Vec<u8>, fields: &[Cells], row: usize) {
+    for (i, cells) in fields.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        cells.write(out, row);
+    }
+}
+
+/// A column, and the form its text is in: text, a number where it is written as one, or JSON already.
+pub struct Field<'a> {
+    pub column: Column<'a>,
+    pub form: u8,
+    /// The cell of each record, where the column holds labels.
+    pub codes: Option<&'a [i32]>,
+}
+
+impl<'a> Field<'a> {
+    pub fn new(column: Column<'a>, form: u8) -> Self {
+        let codes = None;
+        Field {
+            column,
+            form,
+            codes,
+        }
+    }
+
+    /// Whether it has a cell for so many records.
+    fn fits(&self, records: usize) -> bool {
+        let size = self.column.len();
+        let cells = self.codes.map_or(size == records, |codes| {
+            let inside = |&code: &i32| usize::try_from(code).is_ok_and(|code| code < size);
+            codes.len() == records && codes.iter().all(inside)
+        });
+        cells && self.form <= TOKEN
+    }
+
+    fn cell(&self, record: usize) -> Cell<'a> {
+        let row = self.codes.map_or(record, |codes| codes[record] as usize);
+        self.column.cell(row)
+    }
 }
 
 /// The published text of group ids, 17 characters each.
@@ -373,8 +462,8 @@ mod tests {
         lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
         let columns = [
-            (zips.column().unwrap(), TEXT),
-            (notes.column().unwrap(), TEXT),
+            Field::new(zips.column().unwrap(), TEXT),
+            Field::new(notes.column().unwrap(), TEXT),
         ];
         let mut opened = Opened {
             ids: &[255],
@@ -407,9 +496,9 @@ mod tests {
         let mut lines = Lines::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"\"y\"".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7]), Sample::text(&[None]));
-        let columns = [
-            (zips.column().unwrap(), TEXT),
-            (notes.column().unwrap(), TEXT),
+        let mut columns = [
+            Field::new(zips.column().unwrap(), TEXT),
+            Field::new(notes.column().unwrap(), TEXT),
         ];
         let mut veiled = Veiled {
             seqs: &[3],
@@ -418,23 +507,37 @@ mod tests {
             candidates: &[0, 1, 1],
             persons: None,
         };
-        let text = |veiled: &Veiled| {
-            assert!(lines.fits_veiled(&columns, veiled));
-            String::from_utf8(lines.write_veiled(&columns, veiled)).unwrap()
+        let text = |columns: &[Field], veiled: &Veiled| {
+            assert!(lines.fits_veiled(columns, veiled));
+            text_of(|out| lines.write_veiled(out, columns, veiled))
         };
         let expected = r#"{"type":"record","seq":3,"qi":{"zip":7},"plain":{"note":null},"row":2,"event":0,"candidates":["x","y","y"]}"#;
-        assert_eq!(text(&veiled).trim_end(), expected);
+        assert_eq!(text(&columns, &veiled).trim_end(), expected);
         veiled.persons = Some(&[255]);
-        assert!(text(&veiled).contains(r#","person":"p00000000000000ff","row":2,"#));
+        assert!(text(&columns, &veiled).contains(r#","person":"p00000000000000ff","row":2,"#));
         veiled.candidates = &[0, 1, 2];
         assert!(!lines.fits_veiled(&columns, &veiled), "no label");
+        veiled.candidates = &[0, 1, 1];
+        let labels = Sample::text(&[Some("[0, 9]"), Some("10+")]);
+        for (codes, fits) in [
+            (&[1][..], true),
+            (&[2], false),
+            (&[-1], false),
+            (&[0, 0], false),
+        ] {
+            let codes = Some(codes);
+            columns[0] = Field {
+                column: labels.column().unwrap(),
+                form: TEXT,
+                codes,
+            };
+            assert_eq!(lines.fits_veiled(&columns, &veiled), fits);
+            assert!(!fits || text(&columns, &veiled).contains(r#"{"zip":"10+"}"#));
+        }
     }
 
     #[test]
-    fn a_record_ends_at_a_line_break_outside_quotes() {
-        assert_eq!(csv_end(b"a,b\nc,d", b'"'), 4);
-        assert_eq!(csv_end(b"a,\"b\nc\"\nd", b'"'), 8);
-        assert_eq!(csv_end(b"a,\"b\nc", b'"'), 0);
+    fn groups_have_names() {
         assert_eq!(group_names(&[1, 2]), b"g0000000000000001g0000000000000002");
     }
 }

@@ -1,5 +1,7 @@
 //! Where a new group's candidates come from: `uniform`, `empirical` or `matched`, and the paper's own generation.
 
+use std::collections::HashMap;
+
 use super::draw::Draw;
 
 /// Length of the circle per candidate drawn in `matched`: a value's arc is its inclusion probability times this.
@@ -197,23 +199,18 @@ impl Pool {
 
     /// The paper's generation, word by word: draw with replacement until no count exceeds the total over l.
     pub fn literal(&self, own: u32, limit: usize, draw: &mut Draw) -> Option<Vec<(u32, u32)>> {
-        let mut drawn: Vec<(u32, u32)> = vec![(own, 1)];
-        let mut total = 1usize;
-        let diverse = |drawn: &[(u32, u32)], total: usize| {
-            drawn.len() >= self.l && drawn.iter().all(|&(_, n)| n as usize * self.l <= total)
-        };
-        while !diverse(&drawn, total) {
+        let mut counts: HashMap<u32, u32> = HashMap::from([(own, 1)]);
+        let (mut total, mut top) = (1usize, 1usize);
+        while counts.len() < self.l || top * self.l > total {
             if total > limit {
                 return None;
             }
-            let code = self.any(draw);
-            match drawn.iter_mut().find(|(c, _)| *c == code) {
-                Some((_, n)) => *n += 1,
-                None => drawn.push((code, 1)),
-            }
+            let count = counts.entry(self.any(draw)).or_insert(0);
+            *count += 1;
+            top = top.max(*count as usize);
             total += 1;
         }
-        Some(drawn)
+        Some(counts.into_iter().collect())
     }
 }
 

@@ -32,10 +32,16 @@ const ROOM_FLOOR: usize = 32 << 20;
 
 impl Hubs {
     pub fn new(table: &Table) -> Self {
+        Self::within(table, usize::MAX)
+    }
+
+    /// With at most this many bytes beside the table's own grouping.
+    pub fn within(table: &Table, most: usize) -> Self {
         let kept = vec![(table.space.bottom(), Arc::clone(&table.base))];
+        let own = table.base.bytes();
         Self {
             kept: RwLock::new(kept),
-            room: (ROOM * table.base.bytes()).max(ROOM_FLOOR),
+            room: (ROOM * own).max(ROOM_FLOOR).min(most.saturating_add(own)),
         }
     }
 
@@ -54,15 +60,14 @@ impl Hubs {
         )
     }
 
+    /// Bytes of the kept groupings, the table's own among them.
+    pub fn bytes(&self) -> usize {
+        let kept = self.kept.read().expect("as above");
+        kept.iter().map(|(_, g)| g.bytes()).sum()
+    }
+
     fn offer(&self, levels: &[u8], make: impl FnOnce() -> Grouping) {
-        let used: usize = self
-            .kept
-            .read()
-            .expect("as above")
-            .iter()
-            .map(|(_, g)| g.bytes())
-            .sum();
-        if used < self.room {
+        if self.bytes() < self.room {
             let made = Arc::new(make());
             self.kept
                 .write()

@@ -93,6 +93,14 @@ impl<'a> Frontier<'a> {
         Some((entry.bound, entry.levels))
     }
 
+    /// Nodes that wait.
+    pub fn len(&self) -> usize {
+        match &self.order {
+            Order::Sorted(nodes) => nodes.len(),
+            Order::Heap(heap) => heap.len(),
+        }
+    }
+
     pub fn is_huge(&self) -> bool {
         matches!(self.order, Order::Heap(_))
     }

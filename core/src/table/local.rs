@@ -5,7 +5,7 @@
 //! that what stays behind satisfies the model too (or may be suppressed). So the table is satisfied at every moment.
 //!
 //! Under t-closeness a group that is too far from the whole table may leave in part: as many of its records as can be
-//! close, the others wait for company that balances them.
+//! close, the others wait for company that balances them. So may a group in which a value is too frequent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +15,7 @@ use super::grouping::{Grouping, Histogram, Scratch};
 use super::loss::Scorer;
 use super::model::Model;
 use super::optimal::Task;
+use super::persons;
 use super::space::Levels;
 
 /// Node of every record: by combination, except for the records that left in part.
@@ -82,9 +83,10 @@ pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Rec
     let last = order.len() as u32 - 1;
     let mut rest = Rest::new(task, parting, last);
     for (node, levels) in order.iter().enumerate() {
-        if rest.left == 0 || node as u32 == last {
+        if rest.left == 0 || node as u32 == last || task.watch.late() {
             break;
         }
+        task.watch.tell(node as u64, f64::NAN, f64::NAN);
         rest.visit(node as u32, levels);
     }
     let spoiled = rest.left > 0 && !rest.good(&rest.whole, rest.left);
@@ -99,22 +101,36 @@ pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Rec
 
 /// Lattices beyond this are represented by their cheapest nodes and a path to the top.
 const NODES: usize = 1 << 14;
+/// Codes (combinations times packs) that are looked at for the nodes of such lattices.
+const WORK: usize = 1 << 28;
+/// Fewest nodes of each half.
+const FEW: usize = 64;
+/// Pairs that mostly tell whether the rest holds.
+const SAMPLE: usize = 256;
 
 /// Cheapest first; the top, where nothing is left of the values, comes last.
 fn nodes_by_cost(table: &Table, scorer: &Scorer<'_>) -> Vec<Levels> {
     let (space, top) = (&table.space, table.space.top());
+    let huge = space.nodes > NODES;
+    let codes = table.base.len().max(1) * space.packs.len().max(1);
+    // Half for the cheapest, which in a wide table have no groups yet, half for the way to the top.
+    let most = if huge {
+        NODES.min(WORK / codes / 2).max(FEW)
+    } else {
+        NODES
+    };
     let mut frontier = Frontier::new(scorer, space, space.bottom());
     let cheapest = std::iter::from_fn(|| frontier.pop())
         .map(|(_, levels)| levels)
-        .take(NODES);
+        .take(most);
     let mut nodes: Vec<Levels> = cheapest.filter(|levels| *levels != top).collect();
-    if space.nodes > NODES {
+    if huge {
         let seen: HashSet<Levels> = nodes.iter().cloned().collect();
-        nodes.extend(
-            beside(&path(scorer, space.bottom(), &top), &top)
-                .into_iter()
-                .filter(|levels| !seen.contains(levels)),
-        );
+        let way = path(scorer, space.bottom(), &top);
+        let step = (way.len() * top.len()).div_ceil(most);
+        let way: Vec<Levels> = way.into_iter().step_by(step).collect();
+        let beside = beside(&way, &top).into_iter();
+        nodes.extend(beside.filter(|levels| !seen.contains(levels)));
     }
     nodes.push(top);
     nodes
@@ -150,6 +166,8 @@ struct Rest<'a> {
     members: Vec<u32>,
     groups: Grouping,
     whole: Histogram,
+    /// Some pairs of the rest, where persons are counted.
+    sample: Vec<u32>,
     left: u32,
     node: Vec<u32>,
     parts: HashMap<(u32, u32), Vec<(u32, u32)>>,
@@ -184,6 +202,7 @@ impl<'a> Rest<'a> {
             members,
             groups,
             whole,
+            sample: Vec::new(),
             left: table.rows,
             node,
             parts: HashMap::new(),
@@ -241,11 +260,9 @@ impl<'a> Rest<'a> {
             return false;
         }
         for share in SHARES {
-            let (rows, sensitive) = (self.table.rows, &self.table.sensitive);
-            let part =
-                self.model
-                    .closest((class, n), (&self.whole, self.left), rows, sensitive, share);
-            let Some((part, m)) = part else { return false };
+            let Some((part, m)) = self.part(class, n, share) else {
+                return false;
+            };
             if self.good(&part, m) && self.release(&part, m) {
                 self.split(node, members, part);
                 return true;
@@ -254,17 +271,52 @@ impl<'a> Rest<'a> {
         false
     }
 
+    /// A part of a group that can satisfy the model by itself.
+    fn part(&self, class: &Histogram, n: u32, share: f64) -> Option<(Histogram, u32)> {
+        let (rows, sensitive) = (self.table.rows, &self.table.sensitive);
+        let rest = (&self.whole, self.left);
+        let close = self.model.closest((class, n), rest, rows, sensitive, share);
+        close.or_else(|| {
+            // Smaller caps leave a rest that is more skewed: the largest is tried alone.
+            let first = share >= SHARES[0];
+            first.then(|| self.model.capped(class, rows, sensitive))?
+        })
+    }
+
+    /// Whether what stays behind satisfies the model; by persons, a sample of their pairs mostly settles it.
+    fn rest_good(&mut self, n: u32) -> bool {
+        let Some(persons) = self
+            .model
+            .persons
+            .as_ref()
+            .filter(|_| !persons::weighs(self.model))
+        else {
+            return self.good(&self.whole, n);
+        };
+        for again in [false, true] {
+            if again {
+                let present = |&&pair: &&u32| self.whole.counts[pair as usize] > 0;
+                let pairs: Vec<u32> = self.whole.touched.iter().filter(present).copied().collect();
+                let step = pairs.len() / SAMPLE + 1;
+                self.sample = pairs.into_iter().step_by(step).collect();
+            }
+            let entry = |&pair: &u32| (pair, self.whole.counts[pair as usize]);
+            let entries: Vec<persons::Entry> =
+                self.sample.iter().map(entry).filter(|e| e.1 > 0).collect();
+            if persons.plausible(self.model, &entries) {
+                return true;
+            }
+        }
+        self.good(&self.whole, n)
+    }
+
     /// Takes a class out of the rest if the rest stays satisfied, or small enough to be suppressed.
     fn release(&mut self, class: &Histogram, n: u32) -> bool {
         for &value in &class.touched {
             self.whole.counts[value as usize] -= class.counts[value as usize];
         }
         let rest = self.left - n;
-        if rest == 0
-            || !self.guarded
-            || u64::from(rest) <= self.limit
-            || self.good(&self.whole, rest)
-        {
+        if rest == 0 || !self.guarded || u64::from(rest) <= self.limit || self.rest_good(rest) {
             self.left = rest;
             return true;
         }
@@ -299,6 +351,10 @@ impl<'a> Rest<'a> {
         let stay: Vec<u32> = (0..self.members.len() as u32)
             .filter(|&m| self.groups.counts[m as usize] > 0)
             .collect();
+        let counts = &self.whole.counts;
+        self.whole
+            .touched
+            .retain(|&value| counts[value as usize] > 0);
         self.groups = gather(&self.groups, &stay);
         self.members = stay.iter().map(|&m| self.members[m as usize]).collect();
     }
@@ -330,6 +386,7 @@ mod tests {
     use super::super::loss::Kind;
     use super::super::model::Diversity;
     use super::super::space::{Attribute, Space};
+    use super::super::watch::Watch;
     use super::*;
 
     /// Levels of the rows of one column with four leaves and their root, for k = 2 and l values.
@@ -355,7 +412,7 @@ mod tests {
             model: &model,
             scorer: &scorer,
             limit: 0,
-            time: None,
+            watch: &Watch::default(),
         };
         let recoded = recode(&task, None, false);
         let (levels, suppressed) = recoded.of_rows(&collapsed.combinations, None);

@@ -61,13 +61,39 @@ struct Column {
     room: Vec<(u64, u64)>,
 }
 
+/// What a generalised and what a suppressed value weigh: 1 and 1 unless one of them is to be favoured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Balance {
+    general: f64,
+    suppressed: f64,
+}
+
+impl Balance {
+    pub const EVEN: Self = Self {
+        general: 1.0,
+        suppressed: 1.0,
+    };
+
+    /// From one factor: at 0 suppression is free, at 1 generalisation is, at 0.5 both cost the same.
+    pub fn of(factor: f64) -> Self {
+        Self {
+            general: (2.0 - 2.0 * factor).min(1.0),
+            suppressed: (2.0 * factor).min(1.0),
+        }
+    }
+}
+
 pub struct Scorer<'a> {
     pub kind: Kind,
     space: &'a Space,
     rows: u64,
     weights: Vec<f64>,
     columns: Vec<Vec<Column>>,
+    balance: Balance,
 }
+
+/// Keeps a lower bound below what it bounds, however the two were rounded.
+const SLACK: f64 = 1.0 - 1e-12;
 
 fn floor10(x: f64) -> f64 {
     (x * 1e10).floor() / 1e10
@@ -93,7 +119,13 @@ impl<'a> Scorer<'a> {
             rows,
             weights: weights.iter().map(|w| w / top).collect(),
             columns: columns.collect(),
+            balance: Balance::EVEN,
         }
+    }
+
+    /// The same with suppression and generalisation weighed against each other.
+    pub fn balanced(self, balance: Balance) -> Self {
+        Self { balance, ..self }
     }
 
     /// Score of a node when at least `suppressed` records are lost: never above the true one.
@@ -101,16 +133,31 @@ impl<'a> Scorer<'a> {
         let s = suppressed as f64;
         let n = self.rows as f64;
         match self.kind {
-            Kind::Loss | Kind::Ncp => self.shares(|j| {
-                let column = &self.columns[j][levels[j] as usize];
-                column.leaves + cheapest(&column.room, suppressed)
+            Kind::Loss | Kind::Ncp => {
+                let slack = if self.balance == Balance::EVEN {
+                    1.0
+                } else {
+                    SLACK
+                };
+                self.shares(|j| {
+                    let column = &self.columns[j][levels[j] as usize];
+                    let room = cheapest(&column.room, suppressed);
+                    slack * self.share(j, column.leaves, room, suppressed)
+                })
+            }
+            // Where suppression is the cheaper of the two, more of it may cost less.
+            Kind::Precision => self.mean(|j| {
+                self.precision(j, levels, n, s)
+                    .min(self.precision(j, levels, n, n))
             }),
-            Kind::Precision => self.mean(|j| self.precision(j, levels, n, s)),
             Kind::Height => self.height(levels),
             Kind::Entropy => levels
                 .iter()
                 .enumerate()
-                .map(|(j, &v)| self.weights[j] * floor10(self.columns[j][v as usize].entropy))
+                .map(|(j, &v)| {
+                    let bits = self.balance.general * self.columns[j][v as usize].entropy;
+                    self.weights[j] * floor10(bits)
+                })
                 .sum(),
             Kind::Discernibility => s * n,
             Kind::DiscernibilityStar | Kind::ClassSize => 0.0,
@@ -121,7 +168,7 @@ impl<'a> Scorer<'a> {
     pub fn bound_above(&self, tally: &Tally) -> f64 {
         match self.kind {
             Kind::Discernibility | Kind::DiscernibilityStar => tally.all_squares as f64,
-            Kind::ClassSize => self.rows as f64 / (tally.all_classes + 1) as f64,
+            Kind::ClassSize => self.rows as f64 / self.class_count(tally.all_classes, true),
             _ => 0.0,
         }
     }
@@ -131,7 +178,10 @@ impl<'a> Scorer<'a> {
         match self.kind {
             Kind::Loss | Kind::Ncp => {
                 let lost = self.suppressed_room(levels, tally);
-                self.shares(|j| self.columns[j][levels[j] as usize].leaves + lost[j])
+                self.shares(|j| {
+                    let leaves = self.columns[j][levels[j] as usize].leaves;
+                    self.share(j, leaves, lost[j], tally.suppressed)
+                })
             }
             Kind::Precision => self.mean(|j| self.precision(j, levels, n, s)),
             Kind::Height => self.height(levels),
@@ -139,7 +189,7 @@ impl<'a> Scorer<'a> {
                 (tally.squares + u128::from(tally.suppressed) * u128::from(self.rows)) as f64
             }
             Kind::DiscernibilityStar => tally.all_squares as f64,
-            Kind::ClassSize => n / (tally.classes + u64::from(tally.suppressed > 0)) as f64,
+            Kind::ClassSize => n / self.class_count(tally.classes, tally.suppressed > 0),
             Kind::Entropy => self.entropy(levels, tally),
         }
     }
@@ -152,15 +202,40 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    fn shares(&self, total: impl Fn(usize) -> u64) -> f64 {
-        let values = self.space.attributes.iter().enumerate().map(|(j, a)| {
-            let (n, size) = (self.rows as f64, a.size as f64);
-            let value = match self.kind {
-                _ if a.size <= 1 => 0.0,
-                Kind::Ncp => (total(j) - self.rows) as f64 / (n * (size - 1.0)),
-                _ => floor10((total(j) - self.rows) as f64 / (n * (size - 1.0))),
-            };
-            self.weights[j] * value
+    /// Share of the hierarchy that an attribute loses: `leaves` below the values of all records, and the `room` that the
+    /// suppressed ones among them lose beyond their generalised value.
+    fn share(&self, j: usize, leaves: u64, room: u64, suppressed: u64) -> f64 {
+        let (n, size) = (self.rows as f64, self.space.attributes[j].size);
+        let Balance {
+            general: g,
+            suppressed: s,
+        } = self.balance;
+        if size <= 1 {
+            0.0
+        } else if self.balance == Balance::EVEN {
+            (leaves + room - self.rows) as f64 / (n * (size as f64 - 1.0))
+        } else {
+            let gone = (suppressed * size - room) as f64;
+            let spent = g * (leaves as f64 - n) + (1.0 - g) * gone + s * room as f64;
+            (spent / (n * (size as f64 - g))).max(0.0)
+        }
+    }
+
+    /// Classes by their weight; all suppressed records are one more. The fewer the worse, so the weights change places.
+    fn class_count(&self, classes: u64, suppressed: bool) -> f64 {
+        let more = if suppressed {
+            self.balance.general
+        } else {
+            0.0
+        };
+        let count = self.balance.suppressed * classes as f64 + more;
+        if count > 0.0 { count } else { 1.0 } // where classes weigh nothing, the table is as good as one
+    }
+
+    fn shares(&self, share: impl Fn(usize) -> f64) -> f64 {
+        let values = (0..self.columns.len()).map(|j| match self.kind {
+            Kind::Ncp => self.weights[j] * share(j),
+            _ => self.weights[j] * floor10(share(j)),
         });
         match self.kind {
             Kind::Loss => values.fold(1.0, |product, v| product * (v + 1.0)),
@@ -179,7 +254,11 @@ impl<'a> Scorer<'a> {
         } else {
             0.0
         };
-        self.weights[j] * ((n - s) * share + s) / n
+        let Balance {
+            general,
+            suppressed,
+        } = self.balance;
+        self.weights[j] * ((n - s) * share * general + s * suppressed) / n
     }
 
     fn height(&self, levels: &[u8]) -> f64 {
@@ -210,7 +289,7 @@ impl<'a> Scorer<'a> {
         let mut values: Vec<f64> = levels
             .iter()
             .enumerate()
-            .map(|(j, &v)| self.columns[j][v as usize].entropy)
+            .map(|(j, &v)| self.balance.general * self.columns[j][v as usize].entropy)
             .collect();
         let s = tally.suppressed as f64;
         for (pack, marginal) in self.space.packs.iter().zip(&tally.marginals) {
@@ -224,7 +303,7 @@ impl<'a> Scorer<'a> {
                     .iter()
                     .filter(|&&c| c > 0)
                     .map(|&c| c as f64 * (c as f64 / s).log2());
-                values[member.0] -= parts.sum::<f64>();
+                values[member.0] -= self.balance.suppressed * parts.sum::<f64>();
             }
         }
         values

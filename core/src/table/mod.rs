@@ -1,6 +1,7 @@
 //! Kernels for one table, released once.
 
 pub mod anatomy;
+pub mod axis;
 pub mod check;
 pub mod collapse;
 pub mod entropy;
@@ -14,6 +15,7 @@ pub mod mondrian;
 pub mod optimal;
 pub mod persons;
 pub mod space;
+pub mod watch;
 pub mod witness;
 
 #[cfg(feature = "python")]

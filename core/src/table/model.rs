@@ -125,7 +125,8 @@ impl Model {
         if kept < self.smallest() { n } else { n - kept }
     }
 
-    /// A part of a class within t of the whole table: `share` of the most that can be (equal distance, one attribute).
+    /// A part of a class within t of the whole table: `share` of the most that can be by the equal distance, which the
+    /// others never exceed (one attribute).
     ///
     /// Each value first gets its share of the table, then the values that `rest` has too many of fill up.
     pub fn closest(
@@ -137,7 +138,7 @@ impl Model {
         share: f64,
     ) -> Option<(Histogram, u32)> {
         let ((class, n), (rest, left)) = (class, rest);
-        let (Some((Distance::Equal, t)), [s]) = (self.closeness, sensitive) else {
+        let (Some((_, t)), [s]) = (self.closeness, sensitive) else {
             return None;
         };
         if self.persons.is_some() {
@@ -171,6 +172,46 @@ impl Model {
             open -= taken;
         }
         Some((part, m))
+    }
+
+    /// The largest part of a class that is diverse among those that take up to so many records of each value.
+    pub fn capped(
+        &self,
+        class: &Histogram,
+        rows: u32,
+        sensitive: &[Sensitive],
+    ) -> Option<(Histogram, u32)> {
+        let skewed = !matches!(self.diversity, None | Some(Diversity::Distinct(_)));
+        if !skewed || sensitive.len() != 1 || self.closeness.is_some() || self.persons.is_some() {
+            return None;
+        }
+        let part = |cap: u32| {
+            let mut part = Histogram {
+                counts: vec![0; class.counts.len()],
+                touched: class.touched.clone(),
+            };
+            let mut n = 0;
+            for &v in &class.touched {
+                part.counts[v as usize] = class.counts[v as usize].min(cap);
+                n += part.counts[v as usize];
+            }
+            (part, n)
+        };
+        let fits = |cap: u32| {
+            let (part, n) = part(cap);
+            self.plausible(&part, n, sensitive) && self.holds(&part, n, rows, sensitive)
+        };
+        let most = |v: &u32| class.counts[*v as usize];
+        let (mut low, mut high) = (0, class.touched.iter().map(most).max()?);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        (low > 0).then(|| part(low))
     }
 
     fn diverse(&self, class: &Histogram, n: u32, s: &Sensitive) -> bool {

@@ -1,47 +1,70 @@
 //! Mondrian (LeFevre, DeWitt, Ramakrishnan, ICDE 2006): cut the table along one attribute after the other.
 //!
-//! An ordered attribute is cut in two next to the median, an attribute with a tree at the children of the lowest common
-//! node. A cut is made if every part satisfies the model; the attribute with the widest range is tried first. Strict cuts
-//! keep equal values together; relaxed ones share out the records at the median.
+//! A part is cut in two where that wins most over all attributes, provided that both pieces satisfy the model: an
+//! ordered attribute between two values, a set of values into frequent and rare ones, a tree into one child of the common
+//! node and the others. Strict cuts keep equal values together; relaxed ones share out the records at the median.
 //!
-//! Records lie row by row and move with every cut, so that a part is always one stretch of memory.
+//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The larger piece is
+//! cut on in the same loop, so that the depth of the stack grows with the logarithm of the rows only.
 
+use std::sync::Mutex;
+
+use super::axis::{Axis, Cut, Entry, Extent, Shape};
 use super::collapse::{SensitiveColumn, totals};
 use super::grouping::Histogram;
 use super::model::{Model, Sensitive};
 use super::persons;
-
-/// One quasi-identifier: codes in the order of its values.
-pub struct Axis<'a> {
-    pub codes: &'a [i32],
-    /// Position of each code on a scale from 0 to 1.
-    pub scale: Vec<f64>,
-    /// `tree[level][code]`, empty for ordered attributes.
-    pub tree: Vec<Vec<u32>>,
-}
+use super::watch::Watch;
 
 /// A record: its codes on every axis, then its row number.
 type Record<'a> = &'a [u32];
 
 struct Cutter<'a> {
-    axes: Vec<Axis<'a>>,
+    axes: &'a [&'a Axis],
     values: Vec<&'a [i32]>,
     model: &'a Model,
     sensitive: Vec<Sensitive>,
     domain: usize,
     rows: u32,
     relaxed: bool,
+    watch: &'a Watch,
+    /// Finished parts: where they start, and how many records they hold.
+    parts: Mutex<Vec<(usize, usize)>>,
 }
 
 /// Parts with more records than this are cut side by side.
 const PARALLEL: usize = 2048;
-/// Cuts tried per attribute, from the median outward.
-const CUTS: usize = 8;
+/// Axes whose best cut is weighed over all axes.
+const WEIGHED: usize = 8;
 
-/// Sizes of the finished parts, from left to right.
-type Sizes = Vec<u32>;
+/// A cut of one axis, and what it wins.
+struct Choice {
+    axis: usize,
+    gain: f64,
+    cut: Cut,
+}
 
-impl Cutter<'_> {
+/// Which values a piece has held, for axes that count them.
+#[derive(Default)]
+struct Marks {
+    seen: Vec<u32>,
+    round: u32,
+}
+
+impl Marks {
+    fn begin(&mut self, domain: usize) {
+        if self.seen.len() < domain {
+            self.seen.resize(domain, 0);
+        }
+        self.round += 1;
+    }
+
+    fn first(&mut self, code: u32) -> bool {
+        std::mem::replace(&mut self.seen[code as usize], self.round) != self.round
+    }
+}
+
+impl<'a> Cutter<'a> {
     fn stride(&self) -> usize {
         self.axes.len() + 1
     }
@@ -50,202 +73,237 @@ impl Cutter<'_> {
         part.chunks_exact(self.stride())
     }
 
-    /// Cuts until nothing can be cut; orders the records by part and gives the sizes.
-    fn cut(&self, part: &mut [u32]) -> Sizes {
-        let n = part.len() / self.stride();
-        let Some(sizes) = self.split(part) else {
-            return vec![n as u32];
-        };
-        let mut pieces = Vec::with_capacity(sizes.len());
-        let mut rest = part;
-        for size in sizes {
-            let (piece, after) = rest.split_at_mut(size * self.stride());
-            pieces.push(piece);
-            rest = after;
+    /// Cuts until nothing can be cut, and notes the parts that are left.
+    fn cut<'s>(&'s self, scope: &rayon::Scope<'s>, mut part: &'s mut [u32], mut start: usize) {
+        let mut marks = Marks::default();
+        while let Some(size) = self.split(part, &mut marks) {
+            let (left, right) = part.split_at_mut(size * self.stride());
+            let (small, large) = if left.len() < right.len() {
+                ((left, start), (right, start + size))
+            } else {
+                ((right, start + size), (left, start))
+            };
+            if large.0.len() > PARALLEL * self.stride() {
+                scope.spawn(move |scope| self.cut(scope, small.0, small.1));
+            } else {
+                self.cut(scope, small.0, small.1);
+            }
+            (part, start) = large;
         }
-        if n <= PARALLEL {
-            return pieces
-                .into_iter()
-                .flat_map(|piece| self.cut(piece))
-                .collect();
-        }
-        let last = pieces.pop().expect("a cut has two parts");
-        let (mut done, more) = rayon::join(
-            || {
-                pieces
-                    .into_iter()
-                    .flat_map(|piece| self.cut(piece))
-                    .collect::<Sizes>()
-            },
-            || self.cut(last),
-        );
-        done.extend(more);
-        done
+        let size = part.len() / self.stride();
+        let mut parts = self.parts.lock().expect("no thread panics with the lock");
+        parts.push((start, size));
     }
 
-    /// Makes the first cut that is allowed, widest attribute first; gives the sizes of its parts.
-    fn split(&self, part: &mut [u32]) -> Option<Vec<usize>> {
-        if part.len() / self.stride() < 2 * self.model.smallest() as usize {
+    /// Makes the best cut that is allowed; gives the size of its first piece.
+    fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
+        let n = part.len() / self.stride();
+        if n < 2 * self.model.smallest() as usize || self.watch.late() {
             return None;
         }
-        let ranges = self.ranges(part);
-        let mut order: Vec<(f64, usize)> = ranges
+        if self.relaxed {
+            return self.split_relaxed(part, marks);
+        }
+        let mut choices = self.choices(part);
+        self.weigh(part, &mut choices, marks);
+        let mask = &mut Vec::new();
+        choices
+            .iter()
+            .find_map(|choice| self.arrange(part, &self.side(choice, mask)))
+    }
+
+    /// The cuts of all axes, the best of each axis first, by what they win on their own axis.
+    fn choices(&self, part: &[u32]) -> Vec<Choice> {
+        let least = self.model.smallest();
+        let mut choices = Vec::new();
+        let mut others = Vec::new();
+        for (axis, knowledge) in self.axes.iter().enumerate() {
+            let cuts = knowledge.cuts(&self.entries(axis, part), least);
+            let cuts = cuts
+                .into_iter()
+                .map(|(gain, cut)| Choice { axis, gain, cut });
+            let mut cuts = cuts.filter(|choice| choice.gain > 0.0);
+            choices.extend(cuts.next());
+            others.extend(cuts);
+        }
+        let best_first = |a: &Choice, b: &Choice| b.gain.total_cmp(&a.gain);
+        choices.sort_by(best_first);
+        others.sort_by(best_first);
+        choices.extend(others);
+        choices
+    }
+
+    /// The values of an axis in a part with their records, ascending.
+    fn entries(&self, axis: usize, part: &[u32]) -> Vec<Entry> {
+        let codes = self.records(part).map(|record| record[axis]);
+        let domain = self.axes[axis].domain;
+        if domain <= 4 * part.len() / self.stride() {
+            let mut counts = vec![0u32; domain];
+            codes.for_each(|code| counts[code as usize] += 1);
+            return (0..).zip(counts).filter(|entry| entry.1 > 0).collect();
+        }
+        persons::counted(codes.collect())
+    }
+
+    /// Orders the first choices by what they win over all axes.
+    fn weigh(&self, part: &[u32], choices: &mut [Choice], marks: &mut Marks) {
+        let first = choices
             .iter()
             .enumerate()
-            .map(|(j, &range)| (self.width(j, range, part), j))
-            .collect();
-        order.retain(|&(width, _)| width > 0.0);
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        order.into_iter().find_map(
-            |(_, j)| match (self.axes[j].tree.is_empty(), self.relaxed) {
-                (false, _) => self.split_tree(j, part),
-                (true, true) => self.split_relaxed(j, part),
-                (true, false) => self.split_strict(j, ranges[j], part),
-            },
-        )
+            .position(|(at, choice)| {
+                at == WEIGHED || choices[..at].iter().any(|c| c.axis == choice.axis)
+            })
+            .unwrap_or(choices.len());
+        if first < 2 {
+            return;
+        }
+        let mask = &mut Vec::new();
+        for choice in &mut choices[..first] {
+            let side = self.side(choice, mask);
+            let sides: Vec<bool> = self.records(part).map(&side).collect();
+            choice.gain = -self.costs(part, &sides, marks);
+        }
+        choices[..first].sort_by(|a, b| b.gain.total_cmp(&a.gain));
     }
 
-    fn ranges(&self, part: &[u32]) -> Vec<(u32, u32)> {
-        let mut ranges = vec![(u32::MAX, 0); self.axes.len()];
-        for record in self.records(part) {
-            for (range, &code) in ranges.iter_mut().zip(record) {
-                range.0 = range.0.min(code);
-                range.1 = range.1.max(code);
+    /// What all records of a part lose once it is cut.
+    fn costs(&self, part: &[u32], sides: &[bool], marks: &mut Marks) -> f64 {
+        let above = sides.iter().filter(|&&side| side).count();
+        let sizes = [(sides.len() - above) as f64, above as f64];
+        let mut total = 0.0;
+        for (at, axis) in self.axes.iter().enumerate() {
+            let mut extents = [Extent::EMPTY; 2];
+            let counts = axis.counts_values();
+            if counts {
+                marks.begin(2 * axis.domain);
             }
+            for (record, &side) in self.records(part).zip(sides) {
+                let code = record[at];
+                let new = counts && marks.first(2 * code + u32::from(side));
+                axis.grow(&mut extents[usize::from(side)], code, new);
+            }
+            total += sizes[0] * axis.cost(&extents[0]) + sizes[1] * axis.cost(&extents[1]);
         }
-        ranges
+        total
     }
 
-    /// Share of its attribute that a part covers.
-    fn width(&self, j: usize, (low, high): (u32, u32), part: &[u32]) -> f64 {
-        let axis = &self.axes[j];
-        if axis.tree.is_empty() {
-            axis.scale[high as usize] - axis.scale[low as usize]
-        } else if low == high {
-            0.0
-        } else {
-            // The height of the common node; a leaf has none.
-            self.common(j, part) as f64 / (axis.tree.len() - 1) as f64
-        }
-    }
-
-    /// Lowest level at which all values of a part share a node.
-    fn common(&self, j: usize, part: &[u32]) -> usize {
-        let tree = &self.axes[j].tree;
-        let first = part[j] as usize;
-        let together = |table: &Vec<u32>| {
-            self.records(part)
-                .all(|r| table[r[j] as usize] == table[first])
-        };
-        tree.iter().position(together).unwrap_or(tree.len() - 1)
-    }
-
-    fn split_strict(
+    /// Whether a record goes to the second piece; `mask` holds the list of codes, one flag each.
+    fn side<'m>(
         &self,
-        j: usize,
-        (low, high): (u32, u32),
-        part: &mut [u32],
-    ) -> Option<Vec<usize>> {
-        let mut counts = vec![0usize; (high - low + 1) as usize];
-        self.records(part)
-            .for_each(|r| counts[(r[j] - low) as usize] += 1);
-        let n = part.len() / self.stride();
-        let (mut cuts, mut below) = (Vec::new(), 0);
-        for (at, &count) in counts.iter().enumerate() {
-            below += count;
-            if count > 0 && below.min(n - below) >= self.model.smallest() as usize {
-                cuts.push((below.abs_diff(n - below), at as u32));
+        choice: &Choice,
+        mask: &'m mut Vec<bool>,
+    ) -> impl Fn(Record<'_>) -> bool + use<'m> {
+        let (axis, mut above) = (choice.axis, u32::MAX);
+        mask.clear();
+        match &choice.cut {
+            Cut::Above(code) => above = *code,
+            Cut::Among(codes) => {
+                mask.resize(self.axes[axis].domain, false);
+                codes.iter().for_each(|&code| mask[code as usize] = true);
             }
         }
-        cuts.sort_unstable();
-        cuts.into_iter()
-            .take(CUTS)
-            .find_map(|(_, at)| self.arrange(part, 2, |r| usize::from(r[j] > low + at)))
+        let mask = &*mask;
+        move |record| match mask.get(record[axis] as usize) {
+            Some(&listed) => listed,
+            None => record[axis] > above,
+        }
     }
 
-    /// Halves the records in the order of their values, then of their rows.
-    fn split_relaxed(&self, j: usize, part: &mut [u32]) -> Option<Vec<usize>> {
+    /// Halves the records in the order of their values, then of their rows, along the axis that costs most.
+    fn split_relaxed(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
         let row = self.axes.len();
-        let mut keys: Vec<(u32, u32)> = self.records(part).map(|r| (r[j], r[row])).collect();
-        let half = keys.len() / 2;
-        let middle = *keys.select_nth_unstable(half).1;
-        self.arrange(part, 2, |r| usize::from((r[j], r[row]) >= middle))
+        let mut order: Vec<(f64, usize)> = (0..row)
+            .map(|axis| (self.cost(axis, part, marks), axis))
+            .filter(|choice| choice.0 > 0.0)
+            .collect();
+        order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        order.into_iter().find_map(|(_, axis)| {
+            let key = |record: Record<'_>| (self.place(axis, record[axis]), record[row]);
+            let mut keys: Vec<((u32, u32), u32)> = self.records(part).map(key).collect();
+            let half = keys.len() / 2;
+            let middle = *keys.select_nth_unstable(half).1;
+            self.arrange(part, &|record: Record<'_>| key(record) >= middle)
+        })
     }
 
-    fn split_tree(&self, j: usize, part: &mut [u32]) -> Option<Vec<usize>> {
-        let children = &self.axes[j].tree[self.common(j, part) - 1];
-        let width = children.iter().max().map_or(0, |&m| m as usize + 1);
-        self.arrange(part, width, |r| children[r[j] as usize] as usize)
+    fn cost(&self, axis: usize, part: &[u32], marks: &mut Marks) -> f64 {
+        let mut extent = Extent::EMPTY;
+        marks.begin(self.axes[axis].domain);
+        for record in self.records(part) {
+            let new = marks.first(record[axis]);
+            self.axes[axis].grow(&mut extent, record[axis], new);
+        }
+        self.axes[axis].cost(&extent)
     }
 
-    /// Orders the records by piece if every piece satisfies the model; gives the sizes of those that are not empty.
-    fn arrange(
-        &self,
-        part: &mut [u32],
-        pieces: usize,
-        piece: impl Fn(Record<'_>) -> usize,
-    ) -> Option<Vec<usize>> {
-        let mut sizes = vec![0usize; pieces];
-        self.records(part).for_each(|r| sizes[piece(r)] += 1);
-        let smallest = self.model.smallest() as usize;
-        if sizes.iter().any(|&n| n > 0 && n < smallest) || !self.diverse(part, &sizes, &piece) {
+    /// Where a value stands: the children of a node stand together.
+    fn place(&self, axis: usize, code: u32) -> (u32, u32) {
+        match &self.axes[axis].shape {
+            Shape::Tree(levels) => (
+                levels[levels.len().saturating_sub(2)].nodes[code as usize],
+                code,
+            ),
+            _ => (0, code),
+        }
+    }
+
+    /// Orders the records by piece if both pieces satisfy the model; gives the size of the first.
+    fn arrange(&self, part: &mut [u32], side: &impl Fn(Record<'_>) -> bool) -> Option<usize> {
+        let n = part.len() / self.stride();
+        let above = self.records(part).filter(|record| side(record)).count();
+        let sizes = [n - above, above];
+        if sizes.iter().any(|&n| n < self.model.smallest() as usize)
+            || !self.diverse(part, sizes, side)
+        {
             return None;
         }
-        let mut next: Vec<usize> = sizes
-            .iter()
-            .scan(0, |end, &n| Some(std::mem::replace(end, *end + n)))
-            .collect();
+        let mut next = [0, sizes[0]];
         let (stride, old) = (self.stride(), part.to_vec());
         for record in old.chunks_exact(stride) {
-            let at = &mut next[piece(record)];
+            let at = &mut next[usize::from(side(record))];
             part[*at * stride..(*at + 1) * stride].copy_from_slice(record);
             *at += 1;
         }
-        sizes.retain(|&n| n > 0);
-        Some(sizes)
+        Some(sizes[0])
     }
 
-    /// Whether the sensitive values of every piece satisfy the model.
-    fn diverse(&self, part: &[u32], sizes: &[usize], piece: &impl Fn(Record<'_>) -> usize) -> bool {
+    /// Whether the sensitive values of both pieces satisfy the model; an empty piece does.
+    fn diverse(&self, part: &[u32], sizes: [usize; 2], side: &impl Fn(Record<'_>) -> bool) -> bool {
         if self.model.counts_only() {
             return true;
         }
         if self.model.persons.is_some() {
-            return self.peopled(part, sizes, piece);
+            return self.peopled(part, side);
         }
-        let mut classes: Vec<Histogram> = sizes.iter().map(|_| Histogram::default()).collect();
+        let mut classes = [Histogram::default(), Histogram::default()];
         classes
             .iter_mut()
             .for_each(|class| class.reset(self.domain));
         for record in self.records(part) {
-            let class = &mut classes[piece(record)];
+            let class = &mut classes[usize::from(side(record))];
+            let row = record[self.axes.len()] as usize;
             for (values, s) in self.values.iter().zip(&self.sensitive) {
-                class.add(
-                    s.start as u32 + values[record[self.axes.len()] as usize] as u32,
-                    1,
-                );
+                class.add(s.start as u32 + values[row] as u32, 1);
             }
         }
-        let filled = classes.iter().zip(sizes).filter(|&(_, &n)| n > 0);
-        filled.into_iter().all(|(class, &n)| {
+        let filled = classes.iter().zip(sizes).filter(|&(_, n)| n > 0);
+        filled.into_iter().all(|(class, n)| {
             self.model.plausible(class, n as u32, &self.sensitive)
                 && self
                     .model
                     .holds(class, n as u32, self.rows, &self.sensitive)
         })
     }
-}
 
-impl Cutter<'_> {
     /// The same by persons: pieces are lists of pairs, since a histogram over all pairs would be nearly empty.
-    fn peopled(&self, part: &[u32], sizes: &[usize], piece: &impl Fn(Record<'_>) -> usize) -> bool {
+    fn peopled(&self, part: &[u32], side: &impl Fn(Record<'_>) -> bool) -> bool {
         let Some(persons) = &self.model.persons else {
             return false;
         };
-        let mut pieces: Vec<Vec<u32>> = vec![Vec::new(); sizes.len()];
+        let mut pieces = [Vec::new(), Vec::new()];
         for record in self.records(part) {
             let row = record[self.axes.len()] as usize;
-            pieces[piece(record)].push(self.values[0][row] as u32);
+            pieces[usize::from(side(record))].push(self.values[0][row] as u32);
         }
         let filled = pieces.into_iter().filter(|pairs| !pairs.is_empty());
         filled.into_iter().all(|pairs| {
@@ -256,11 +314,15 @@ impl Cutter<'_> {
 }
 
 /// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
+///
+/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model.
 pub fn mondrian(
-    axes: Vec<Axis<'_>>,
+    axes: &[&Axis],
     sensitive: Vec<SensitiveColumn<'_>>,
     model: &Model,
+    start: Option<&[i64]>,
     relaxed: bool,
+    watch: &Watch,
 ) -> (Vec<i64>, bool) {
     let rows = axes.first().map_or(0, |axis| axis.codes.len());
     let cutter = Cutter {
@@ -271,25 +333,42 @@ pub fn mondrian(
         sensitive: totals(sensitive, &|_| 1),
         rows: rows as u32,
         relaxed,
+        watch,
+        parts: Mutex::default(),
     };
-    classes(&cutter, rows)
+    classes(&cutter, start, rows)
 }
 
-fn classes(cutter: &Cutter<'_>, rows: usize) -> (Vec<i64>, bool) {
+fn classes(cutter: &Cutter<'_>, start: Option<&[i64]>, rows: usize) -> (Vec<i64>, bool) {
+    let mut order: Vec<u32> = (0..rows as u32).collect();
+    let class = |row: u32| start.map_or(0, |classes| classes[row as usize]);
+    order.sort_by_key(|&row| class(row));
     let mut records = Vec::with_capacity(rows * cutter.stride());
-    for row in 0..rows {
-        records.extend(cutter.axes.iter().map(|axis| axis.codes[row] as u32));
-        records.push(row as u32);
+    for &row in &order {
+        records.extend(cutter.axes.iter().map(|axis| axis.codes[row as usize]));
+        records.push(row);
     }
     let mut classes = vec![0i64; rows];
-    if rows < cutter.model.smallest() as usize || !cutter.diverse(&records, &[rows], &|_| 0) {
+    let all = |_: Record<'_>| false;
+    let few = rows < cutter.model.smallest() as usize;
+    if start.is_none() && (few || !cutter.diverse(&records, [rows, 0], &all)) {
         return (classes, false);
     }
-    let sizes = cutter.cut(&mut records);
+    let (stride, mut rest, mut at) = (cutter.stride(), &mut records[..], 0);
+    rayon::scope(|scope| {
+        for same in order.chunk_by(|&a, &b| class(a) == class(b)) {
+            let (part, more) = std::mem::take(&mut rest).split_at_mut(same.len() * stride);
+            cutter.cut(scope, part, at);
+            at += same.len();
+            rest = more;
+        }
+    });
+    let mut parts = cutter.parts.lock().expect("all threads are done").clone();
+    parts.sort_unstable();
     let mut rest = cutter.records(&records);
-    for (class, &n) in sizes.iter().enumerate() {
+    for (class, &(_, n)) in parts.iter().enumerate() {
         rest.by_ref()
-            .take(n as usize)
+            .take(n)
             .for_each(|r| classes[r[cutter.axes.len()] as usize] = class as i64);
     }
     (classes, true)
@@ -303,9 +382,11 @@ mod tests {
     fn classes_of(codes: &[i32], ills: &[i32], k: u32, l: u32, relaxed: bool) -> (Vec<i64>, bool) {
         let domain = codes.iter().max().map_or(0, |&c| c as usize + 1);
         let axis = Axis {
-            codes,
-            scale: (0..domain).map(|c| c as f64).collect(),
-            tree: vec![],
+            codes: codes.iter().map(|&c| c as u32).collect(),
+            domain,
+            shape: Shape::Ordered((0..domain).map(|c| c as f64).collect()),
+            missing: false,
+            weight: 1.0,
         };
         let ills = SensitiveColumn {
             codes: ills,
@@ -318,7 +399,14 @@ mod tests {
             closeness: None,
             persons: None,
         };
-        mondrian(vec![axis], vec![ills], &model, relaxed)
+        mondrian(
+            &[&axis],
+            vec![ills],
+            &model,
+            None,
+            relaxed,
+            &Watch::default(),
+        )
     }
 
     #[test]

@@ -13,7 +13,8 @@
 //! there. Ties: lowest score, then fewest levels in total, then the lexicographically first levels.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::mem::size_of;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
@@ -23,12 +24,15 @@ use super::grouping::Scratch;
 use super::loss::{Scorer, Tally};
 use super::model::Model;
 use super::space::{Levels, covers, height};
+use super::watch::Watch;
 use super::witness;
 
 /// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
 const BATCH: usize = 4;
 /// Nodes checked side by side between two looks at the clock.
 const BLOCK: usize = 16;
+/// Combinations times nodes from which a search under limits looks for a good answer first: it may not finish.
+const LONG: usize = 1 << 28;
 
 pub struct Task<'a> {
     pub table: &'a Table,
@@ -36,7 +40,7 @@ pub struct Task<'a> {
     pub scorer: &'a Scorer<'a>,
     /// Most records that may be suppressed.
     pub limit: u64,
-    pub time: Option<Duration>,
+    pub watch: &'a Watch,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -63,7 +67,8 @@ pub struct Answer {
 }
 
 pub fn search(task: &Task<'_>) -> Answer {
-    let hubs = Hubs::new(task.table);
+    // Half of the room is for the nodes that the search remembers.
+    let hubs = Hubs::within(task.table, task.watch.bytes() / 2);
     let checker = Checker {
         table: task.table,
         model: task.model,
@@ -73,13 +78,13 @@ pub fn search(task: &Task<'_>) -> Answer {
         task,
         checker,
         frontier: Frontier::new(task.scorer, &task.table.space, task.table.space.bottom()),
-        deadline: task.time.map(|limit| Instant::now() + limit),
         best: None,
         seen: HashMap::new(),
         refuted: Vec::new(),
         floors: Vec::new(),
     };
-    if search.frontier.is_huge() || task.time.is_some() {
+    let long = task.table.space.nodes.saturating_mul(task.table.base.len()) > LONG;
+    if search.frontier.is_huge() || (long && task.watch.limited()) {
         search.descend();
     }
     if search.frontier.is_huge() {
@@ -93,11 +98,13 @@ pub fn search(task: &Task<'_>) -> Answer {
     }
 }
 
+/// Bytes of an entry of a table of nodes beside its levels: the vector, the number, and room to grow.
+const ENTRY: usize = 2 * (size_of::<Levels>() + size_of::<u64>());
+
 struct Search<'a> {
     task: &'a Task<'a>,
     checker: Checker<'a>,
     frontier: Frontier<'a>,
-    deadline: Option<Instant>,
     best: Option<Best>,
     /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
     seen: HashMap<Levels, u64>,
@@ -119,6 +126,7 @@ impl Search<'_> {
             if self.done(bound) || self.late() {
                 return self.answer(bound);
             }
+            self.tell(bound);
             let mut scratch = Scratch::default();
             let (tally, bad) = self
                 .checker
@@ -158,6 +166,9 @@ impl Search<'_> {
                     self.frontier.give_back(bound, levels);
                     break;
                 }
+                if batch.is_empty() {
+                    self.tell(bound);
+                }
                 if !self.spared(&levels) {
                     batch.push(levels);
                 }
@@ -181,8 +192,15 @@ impl Search<'_> {
     }
 
     fn late(&self) -> bool {
-        self.deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
+        self.task.watch.late_with(|| self.bytes())
+    }
+
+    /// What the search keeps beside the table.
+    fn bytes(&self) -> usize {
+        let nodes = self.seen.len() + self.refuted.len() + self.floors.len() + self.frontier.len();
+        let table = self.task.table;
+        nodes * (ENTRY + table.space.attributes.len()) + self.checker.hubs.bytes()
+            - table.base.bytes()
     }
 
     /// Whether `suppressed` certain losses rule a node out.
@@ -241,6 +259,16 @@ impl Search<'_> {
             }
         }
         found
+    }
+
+    fn tell(&self, bound: f64) {
+        let best = self.best.as_ref().map_or(f64::NAN, |best| best.score);
+        let scorer = self.task.scorer;
+        self.task.watch.tell(
+            self.seen.len() as u64,
+            scorer.publish(best),
+            scorer.publish(bound),
+        );
     }
 
     fn record(&mut self, levels: &Levels, tally: &Tally) {
@@ -345,7 +373,7 @@ impl Search<'_> {
     /// Trades one level of an attribute for one of another as long as that helps and half of the time is left.
     fn improve(&mut self) {
         let start = Instant::now();
-        let half = self.task.time.map(|limit| limit / 2);
+        let half = self.task.watch.left().map(|left| left / 2);
         while let Some(at) = self.best.as_ref().map(|best| best.levels.clone()) {
             let mut near = Vec::new();
             for i in (0..at.len()).filter(|&i| at[i] > 0) {
@@ -395,7 +423,13 @@ impl Search<'_> {
         }
     }
 
-    fn answer(self, bound: f64) -> Answer {
+    fn answer(mut self, bound: f64) -> Answer {
+        if self.best.is_none() && bound < f64::INFINITY {
+            // Out of time before anything was found: the coarsest node is the likeliest to hold.
+            let top = self.task.table.space.top();
+            let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
+            self.record(&top, &tally);
+        }
         let complete = self
             .best
             .as_ref()
@@ -416,7 +450,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::collapse::{SensitiveColumn, collapse};
-    use super::super::loss::Kind;
+    use super::super::loss::{Balance, Kind};
     use super::super::model::Diversity;
     use super::super::space::{Attribute, Space};
     use super::*;
@@ -478,19 +512,34 @@ mod tests {
                 closeness: None,
                 persons: None,
             };
-            for kind in [Kind::Loss, Kind::Ncp, Kind::Discernibility, Kind::Height] {
-                let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5]);
+            let kinds = [
+                Kind::Loss,
+                Kind::Ncp,
+                Kind::Discernibility,
+                Kind::Height,
+                Kind::Precision,
+                Kind::Entropy,
+                Kind::ClassSize,
+            ];
+            let factors = [0.5, 0.0, 0.2, 0.9, 1.0];
+            for (kind, factor) in kinds.iter().flat_map(|&k| factors.map(|f| (k, f))) {
+                let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5])
+                    .balanced(Balance::of(factor));
                 for limit in [0, 1, 3, 12] {
                     let task = Task {
                         table: &table,
                         model: &model,
                         scorer: &scorer,
                         limit,
-                        time: None,
+                        watch: &Watch::default(),
                     };
                     let answer = search(&task);
                     assert!(answer.complete);
-                    assert_eq!(answer.best, brute(&task), "{kind:?} {k} {l} {limit}");
+                    assert_eq!(
+                        answer.best,
+                        brute(&task),
+                        "{kind:?} {factor} {k} {l} {limit}"
+                    );
                 }
             }
         }

@@ -4,3 +4,4 @@ from . import series as series
 from . import stream as stream
 from . import table as table
 from . import veil as veil
+from . import wire as wire

@@ -43,6 +43,39 @@ class Recoding:
     def suppressed(self) -> npt.NDArray[np.bool_]: ...
 
 @final
+class Watch:
+    def __init__(self) -> None: ...
+    def within(self, *, seconds: float | None = None, megabytes: int | None = None) -> Watch: ...
+    def cancel(self) -> None: ...
+    def tell(self, loss: float) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def late(self) -> bool: ...
+    @property
+    def stopped(self) -> bool: ...
+    @property
+    def left(self) -> float | None: ...
+    @property
+    def progress(self) -> tuple[int, float, float]: ...
+
+@final
+class Axis:
+    @staticmethod
+    def ordered(
+        codes: npt.NDArray[np.int32], scale: npt.NDArray[np.float64], *, missing: bool, weight: float
+    ) -> Axis: ...
+    @staticmethod
+    def set(codes: npt.NDArray[np.int32], domain: int, size: int, *, missing: bool, weight: float) -> Axis: ...
+    @staticmethod
+    def tree(
+        codes: npt.NDArray[np.int32],
+        levels: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]],
+        *,
+        weight: float,
+    ) -> Axis: ...
+
+@final
 class Partition:
     @property
     def classes(self) -> npt.NDArray[np.int64]: ...
@@ -64,7 +97,14 @@ class Collapsed:
     def nodes(self) -> int: ...
     def combinations(self) -> npt.NDArray[np.uint32]: ...
     def search(
-        self, model: Model, *, loss: str, weights: list[float], limit: int, seconds: float | None = None
+        self,
+        model: Model,
+        *,
+        loss: str,
+        weights: list[float],
+        limit: int,
+        gs_factor: float = 0.5,
+        watch: Watch | None = None,
     ) -> dict[str, Any]: ...
     def evaluate(self, model: Model, levels: list[int], *, loss: str, weights: list[float]) -> Evaluation: ...
     def classes(self, model: Model, levels: list[int]) -> npt.NDArray[np.int32]: ...
@@ -77,14 +117,17 @@ class Collapsed:
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
         order: list[list[int]] | None = None,
+        watch: Watch | None = None,
     ) -> Recoding: ...
 
 def mondrian(
-    axes: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]],
+    axes: list[Axis],
     sensitive: list[_Sensitive],
     model: Model,
     *,
     relaxed: bool,
+    start: npt.NDArray[np.int64] | None = None,
+    watch: Watch | None = None,
 ) -> Partition: ...
 def classes_hold(
     model: Model, classes: npt.NDArray[np.int64], pairs: npt.NDArray[np.int32]

@@ -52,9 +52,12 @@ _NUMBERS = frozenset(
         "left_out",
         "groups",
         "cells",
+        "stopped",
     ]
 )
+METHODS = frozenset(["local", "mondrian", "optimal"])
 _WORDS = frozenset({"loss", "cuts"})
+_TRIED = frozenset(["sets", "weighed", "loss", "score", "suppressed", "stopped"])
 _NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
 _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
 
@@ -99,11 +102,19 @@ def _fine(key: str, value: Any, policy: Policy) -> bool:
             set(key.split(" ")) <= {*" ".join(policy.quasi).split(), ""} for key in value
         )
         return names and all(map(_number, value.values()))
-    return key == "batches" and isinstance(value, list) and all(set(batch) <= set(policy.quasi) for batch in value)
+    entry = {"tried": _method, "batches": lambda batch: set(batch) <= set(policy.quasi)}.get(key)
+    return entry is not None and isinstance(value, list) and all(map(entry, value))
 
 
 def _mapping(value: Any, known: Iterable[str]) -> bool:
     return isinstance(value, dict) and set(value) <= set(known)
+
+
+def _method(value: Any) -> bool:
+    """The figures of one method among those that were tried."""
+    if not _mapping(value, {"method", *_TRIED}) or value.get("method") not in METHODS:
+        return False
+    return all(_number(number) for name, number in value.items() if name != "method")
 
 
 def _attribute(value: Any) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from reticent.audit.figures import figures
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.legal import illegal
+from reticent.audit.overall import OVERALL, check_overall
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -54,6 +55,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
     findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
+    findings += check_overall(data, rows, size, release.claims, policy)
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
@@ -92,9 +94,10 @@ def _plain(data: pa.Table, policy: Policy) -> list[str]:
         return []
     rows, size = numbered(data, [*(name for name in policy.quasi if name in data.column_names), *plain])
     alone = int((np.bincount(rows, minlength=size) == 1).sum())
+    shown = ", ".join(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
     return [
         (
-            f"Plain columns ({', '.join(plain)}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
+            f"Plain columns ({shown}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
             "unique. They are quasi-identifiers in disguise until shown otherwise."
         )
     ]
@@ -121,7 +124,7 @@ def _several(release: Published) -> bool:
     return any(requirement.model != "k" for requirement in of_persons(release.claims))
 
 
-def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t")) -> tuple[str, ...]:
+def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL)) -> tuple[str, ...]:
     """Claims that the judge of this kind of release does not recompute."""
     return tuple(claim for claim in claims if claim not in known)
 

@@ -1,8 +1,9 @@
 """Whether a published value is a legal node of its column's hierarchy.
 
-Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-10) a value
+Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-9, ICD-10) a value
 that the label would stand for is put through the hierarchy of the policy, and the label must come out on some level.
-Methods that cut numeric columns freely publish closed intervals, `[20, 37]`, which are no nodes and are allowed there.
+Methods that cut columns freely publish closed intervals, `[20, 37]`, and sets of leaves, `{a, b}`, which are no nodes and
+are allowed there.
 """
 
 from __future__ import annotations
@@ -46,17 +47,39 @@ def illegal(values: Iterable[str | None], policy: Policy, column: str, method: s
     if method not in FULL_DOMAIN and spec.kind in ("intervals", "file", "tree"):
         shown = [value for value in shown if not _closed(value)]
     if spec.kind in ("file", "tree"):
-        nodes = _nodes(spec, policy, column)
-        return sum(value not in nodes for value in shown)
+        leaves, nodes = _nodes(spec, policy, column)
+        free = method not in FULL_DOMAIN
+        return sum(value not in nodes and not (free and _listed(value, leaves)) for value in shown)
     return int((~_known(shown, spec, policy, column)).sum())
 
 
-def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> set[str]:
+def exact(value: str | None, policy: Policy, column: str) -> bool:
+    """Whether a published value is a leaf of the column's hierarchy and stands for itself alone."""
+    spec = policy.columns[column].hierarchy
+    if value is None or value == ROOT:
+        return value is None
+    if any(shape.fullmatch(value) for shape in (_HALF_OPEN, _CLOSED, _BELOW, _ABOVE, _DECADE, _QUARTER)):
+        return False
+    if spec is not None and spec.kind in ("file", "tree"):
+        leaves, nodes = _nodes(spec, policy, column)
+        return value not in nodes - leaves
+    return not (spec is not None and spec.kind == "prefix" and "*" in value)
+
+
+def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> tuple[set[str], set[str]]:
+    """The leaves of a tree, and all its nodes."""
     if spec.kind == "file":
         tree = read_tree(policy.base / str(spec.file), column=column)
     else:
         tree = tree_from_dict(spec.tree or {}, column=column)
-    return set(tree.paths).union(*tree.paths.values())
+    return set(tree.paths), set(tree.paths).union(*tree.paths.values())
+
+
+def _listed(value: str, leaves: set[str]) -> bool:
+    """Whether a value is a set of different leaves."""
+    members = value[1:-1].split(", ")
+    bracketed = value.startswith("{") and value.endswith("}")
+    return bracketed and 1 < len(members) == len(set(members)) and set(members) <= leaves
 
 
 def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str) -> NDArray[np.bool_]:
@@ -84,6 +107,8 @@ def _example(value: str, kind: str) -> str:
     if kind == "icd10":
         chapter = next((first for first, _, name in CHAPTERS if name == value), value)
         return chapter.split("-")[0]
+    if kind == "icd9":
+        return value.split("-", maxsplit=1)[0]
     return _inside(value)
 
 

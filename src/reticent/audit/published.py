@@ -39,7 +39,7 @@ class Published:
 
     Attributes:
         name: how to call it in findings.
-        shape: generalised, anatomy, m-distinct or stream.
+        shape: generalised, anatomy, m-distinct, veil, linked or stream.
         kind: table, evolving, series or stream by the manifest, "" when there is none.
         method: the algorithm named by the manifest, "" when there is none.
         tables: table name -> columns as text, null where a value is missing.
@@ -151,9 +151,10 @@ def _from_release(release: Release, name: str) -> Published:
 
 def _from_folder(path: Path, name: str) -> Published:
     manifest = _manifest(path)
-    files = [path / f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")]
-    files = [file for file in files if file.is_file()]
     digests = _mapping(manifest, "files")
+    named = [Path(file).stem for file in digests] if manifest.get("shape") == "linked" else _TABLES
+    files = [path / f"{table}.{form}" for table in dict.fromkeys(named) for form in ("csv", "parquet")]
+    files = [file for file in files if file.is_file()]
     tables = {file.stem: _read(file) for file in files}
     wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
     return Published(

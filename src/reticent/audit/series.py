@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
-from reticent.audit.legal import illegal
+from reticent.audit.legal import exact, illegal
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
@@ -71,6 +71,10 @@ def judge(release: Published, policy: Policy) -> Verdict:
             ),
             none_of("a group has one generalisation", _mixed(release, policy, groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
+            none_of(
+                "no group of one person shows exact quasi-identifiers",
+                _exposed(release, policy, {g for g, n in counts.items() if len(members.get(g, ())) - n == 1}),
+            ),
         )
     )
 
@@ -224,6 +228,17 @@ def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     total = weights.sum(axis=1, keepdims=True)
     scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
+
+
+def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:
+    """Lone persons' groups that generalise no quasi-identifier; one that is the same in the whole release needs no hiding."""
+    data = release.tables["data"]
+    columns = {name: data.column(name).to_pylist() for name in policy.quasi}
+    telling = [name for name, cells in columns.items() if len(set(cells)) > 1]
+    first = {int(group): row for row, group in reversed(list(enumerate(data.column("group").to_pylist())))}
+    return sum(
+        bool(telling) and all(exact(columns[name][first[group]], policy, name) for name in telling) for group in lone
+    )
 
 
 def _mixed(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from reticent.audit import anatomy, generalised, persons, sequence, series, stream, trails, veil, veil_original
+from reticent.audit import anatomy, generalised, linked, persons, sequence, series, stream, trails, veil, veil_original
 from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -37,6 +37,7 @@ JUDGES: dict[str, Judge] = {
     "anatomy": anatomy.judge,
     series.SHAPE: series.judge,
     veil.SHAPE: veil.judge,
+    linked.SHAPE: linked.judge,
 }
 """The judge of each kind of release that stands by itself."""
 
@@ -72,7 +73,7 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    if original is not None and releases and releases[-1].kind in ("table", ""):
+    if original is not None and releases and releases[-1].kind in ("table", "") and releases[-1].shape != linked.SHAPE:
         # What the input shows is no longer unchecked.
         verdicts = [
             replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,9 @@ def anonymize(
         ),
     ] = None,
     despite_ledger: DespiteLedger = False,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="Publish nothing: keep the figures in the folder, to be compared.")
+    ] = False,
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -36,23 +40,63 @@ def anonymize(
     """Release one table, once.
 
     Meets the policy, verifies, then writes; or writes nothing and says why.
+    With --draft it says what a release would lose and what would help; no store and no ledger knows of it.
     """
+    if draft:
+        _draft(data, policy, output, method, seed, json=json)
+        return
+    from reticent import _core
     from reticent.api import anonymize as release_table
     from reticent.cli.load_inputs import load_inputs
-    from reticent.cli.output import describe, emit, say, summary, working
+    from reticent.cli.output import describe, emit, say, summary
+    from reticent.cli.progress import told_by, working
+    from reticent.release.damage import damage_in_words, damages
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
-    with working("Searching for the release"):
-        release = release_table(table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger)
+    watch = _core.table.Watch()
+    with working("Searching for the release", told_by(watch)):
+        release = release_table(
+            table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger, watch=watch
+        )
+    columns = [] if isinstance(table, str) else damages(release, table, rules)
     del table
     with working("Writing"):
         release.to_dir(output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
+    for line in damage_in_words(release, columns, rules):
+        say(f"  {line}")
     for word in release.guarantee.not_covered:
         if word.startswith("PERSONS"):
             say(f"WARNING: {word}.")
     say(f"Verified and written to {output}.")
     if json:
-        emit(summary(release, seconds))
+        emit(summary(release, seconds) | {"columns": [one.to_dict() for one in columns]})
+
+
+def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
+    from reticent.cli.drafts import keep_draft
+    from reticent.cli.load_inputs import load_inputs
+    from reticent.cli.output import describe, emit, say, summary
+    from reticent.cli.progress import working
+    from reticent.errors import PolicyError
+    from reticent.publication.draft import make
+    from reticent.release.damage import damage_in_words
+
+    start = time.perf_counter()
+    table, rules = load_inputs(data, policy, None)
+    if isinstance(table, str):
+        raise PolicyError("Linked tables have no drafts.", hint="Leave --draft out.")
+    with working("Searching for the release, and for what would help"):
+        draft = make(table, rules, method=method, seed=seed)
+    seconds = time.perf_counter() - start
+    describe(draft.release, seconds, "would be released")
+    for line in damage_in_words(draft.release, draft.columns, rules):
+        say(f"  {line}")
+    for one in draft.alternatives:
+        say(f"  Would help: {one.words}.")
+    number = keep_draft(output, draft, rules, str(policy))
+    say(f"Draft {number}: nothing was published. Compare: reticent drafts {output}. To publish, leave --draft out.")
+    if json:
+        emit(summary(draft.release, seconds) | {"draft": number} | draft.to_dict())

@@ -47,6 +47,8 @@ def audit(
     from reticent.api import ledger_of, sources_of
     from reticent.cli.output import emit, say
     from reticent.connectors.files import read_table
+    from reticent.connectors.inputs import read_input
+    from reticent.connectors.linked import read_tables
     from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.report import Material, write_report
@@ -62,9 +64,11 @@ def audit(
     candidates = [(path.name, Policy.load(path)) for path in compare or ()]
     with _progress() as step:
         step("Reading the tables")
-        table = read_table(original) if original is not None else None
+        linked = rules.tables is not None and original is not None
+        table = read_input(original, rules) if original is not None and not linked else None
         material = Material(
             original=table,
+            tables=read_tables(str(original), rules)[0] if linked else None,
             population=_population(population, read_table),
             external=read_table(external) if external is not None else None,
             ledger=None if ledger is None else ledger_of(ledger),

@@ -30,15 +30,23 @@ Visits = Annotated[
     float | None,
     typer.Option(min=1, max=50, help="Mean visits per person; -n counts visits. Without it one per person."),
 ]
+Courses = Annotated[
+    bool,
+    typer.Option(
+        "--courses",
+        help="Several diagnoses of a visit, drugs, procedures, families, deaths; a policy of linked tables.",
+    ),
+]
 Break = Annotated[bool, typer.Option("--outbreak", help="An outbreak, six-fold, in the middle of the feed.")]
 Disease = Annotated[str | None, typer.Option(help="With --outbreak: which diagnosis; influenza unless told.")]
 
 
 class Layout(StrEnum):
-    """The two census tables."""
+    """The census tables."""
 
     EVOLVING = "evolving"
     M_DISTINCT = "m-distinct"
+    IPUMS = "ipums"
 
 
 @app.command()
@@ -56,12 +64,23 @@ def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, visits: Visit
 def census(
     output: Out, rows: Rows = 100_000, seed: Seed = None, layout: Layout = Layout.EVOLVING, json: Json = False
 ) -> None:
-    """The census tables of two papers, redrawn."""
+    """The census tables of three papers, redrawn."""
     from reticent.datasets.files import write_census
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
         files = write_census(output, rows, seed, layout=layout.value, on_rows=heard)
+    _report(files, heard.rows, seed, start, json=json)
+
+
+@app.command()
+def nps(output: Out, rows: Rows = 117_047, seed: Seed = None, json: Json = False) -> None:
+    """One day of a national patients sample: 4,848 diseases."""
+    from reticent.datasets.files import write_nps
+
+    start, seed = time.perf_counter(), _seed(seed)
+    with _progress(rows) as heard:
+        files = write_nps(output, rows, seed, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -101,13 +120,23 @@ def series(
 
 
 @app.command()
-def fhir(output: Folder, rows: Rows = 10_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
-    """The hospital as a FHIR bulk export (NDJSON)."""
-    from reticent.datasets.fhir import write_fhir
+def fhir(
+    output: Folder,
+    rows: Rows = 10_000,
+    seed: Seed = None,
+    visits: Visits = None,
+    courses: Courses = False,
+    bundles: Annotated[bool, typer.Option("--bundles", help="Bundles instead of NDJSON.")] = False,
+    r5: Annotated[bool, typer.Option("--r5", help="FHIR R5 instead of R4.")] = False,
+    json: Json = False,
+) -> None:
+    """The hospital as a FHIR export."""
+    from reticent.datasets.fhir import Form, write_fhir
 
     start, seed = time.perf_counter(), _seed(seed)
+    form = Form(bundles=bundles, r5=r5, courses=courses)
     with _progress(rows) as heard:
-        files = write_fhir(output, rows, seed, visits=visits, on_rows=heard)
+        files = write_fhir(output, rows, seed, visits=visits, form=form, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -117,6 +146,7 @@ def omop(
     rows: Rows = 10_000,
     seed: Seed = None,
     visits: Visits = None,
+    courses: Courses = False,
     json: Json = False,
 ) -> None:
     """The hospital as an OMOP database (SQLite)."""
@@ -124,7 +154,7 @@ def omop(
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_omop(output, rows, seed, visits=visits, on_rows=heard)
+        files = write_omop(output, rows, seed, visits=visits, further=courses, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
@@ -135,6 +165,7 @@ def adt(
     seed: Seed = None,
     outbreak: Break = False,
     disease: Disease = None,
+    courses: Annotated[bool, typer.Option("--courses", help="A second diagnosis in every third message.")] = False,
     json: Json = False,
 ) -> None:
     """Admissions as HL7 v2 ADT messages."""
@@ -142,7 +173,7 @@ def adt(
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_adt(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
+        files = write_adt(output, rows, seed, outbreak=_outbreak(outbreak, disease), further=courses, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 

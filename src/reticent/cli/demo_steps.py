@@ -1,7 +1,9 @@
-"""The steps of the demo: the commands a user would type, run one after the other and explained."""
+"""The steps of the demo: the commands a user would type, run one after the other and explained; three screens of it."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,142 +13,126 @@ from reticent.cli.output import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ALL = 99
+"""Lines of a command that is shown whole."""
+_WIDTH = 118
+
 
 def show_steps(folder: Path, rows: int) -> None:
-    """All steps, in order."""
+    """All steps, in order, in the folder: so the commands are as short as a user would type them."""
     folder.mkdir(parents=True, exist_ok=True)
-    _table(folder, rows)
-    _evolving(folder, rows)
-    _series(folder, rows)
-    _feed(folder, rows)
-    _audit(folder)
-    _ask(folder)
-    say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv")
-    say("To see it in a browser: make serve")
+    say(f"In {folder}, with people who do not exist. The lines after $ are what you would type; --help tells the rest.")
+    with contextlib.chdir(folder):
+        _table(rows)
+        _evolving(rows)
+        _series(rows)
+        _feed(rows)
+        _audit()
+        _ask()
+    say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv. In a browser: make serve")
 
 
 def _title(number: int, text: str) -> None:
-    line = f"{number}. {text}"
-    say(f"\n{line}\n{'-' * len(line)}")
+    say(f"\n{number}. {text}")
 
 
-def _run(*args: Any) -> None:
-    """Shows a command as a user would type it, and runs it."""
+def _run(*args: Any, first: int = 0, last: int = 0) -> None:
+    """Shows a command as a user would type it, runs it, and shows the first and the last lines of what it says."""
     from reticent.cli import app
 
     words = [str(arg) for arg in args]
-    say(f"\n$ reticent {shlex.join(words)}")
-    app(words, standalone_mode=False)
+    say(f"$ reticent {shlex.join(words)}")
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        app(words, standalone_mode=False)
+    lines = told.getvalue().splitlines()
+    for line in lines if first + last >= len(lines) else [*lines[:first], *lines[len(lines) - last :]]:
+        say(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "\u2026")
 
 
-def _table(folder: Path, rows: int) -> None:
-    _title(1, "One table, released once")
-    say("A hospital that does not exist, with a policy beside it that says what must hold.")
-    data, policy = folder / "hospital.csv", folder / "hospital.policy.yaml"
-    _run("datasets", "hospital", "-n", rows, "--seed", 1, "-o", data)
-    _run("policy", "check", policy)
-    say("\nAnatomy keeps the quasi-identifiers exact and mixes the diagnoses of each group.")
-    _run("anonymize", data, "-p", policy, "-o", folder / "anatomy")
-    _run("verify", folder / "anatomy", "-p", policy)
-    say("\nGeneralising instead: the best release in which nobody stands alone.")
-    general = folder / "general.policy.yaml"
-    general.write_text(_general(policy))
-    _run("anonymize", data, "-p", general, "-o", folder / "general")
-    _run("verify", folder / "general", "-p", general)
+def _table(rows: int) -> None:
+    _title(1, "One table, released once: a policy says what must hold, and nothing leaves that the judge refutes.")
+    _run("datasets", "hospital", "-n", rows, "--seed", 1, "-o", "hospital.csv")
+    say("Anatomy keeps the quasi-identifiers exact and mixes the diagnoses of each group.")
+    _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "anatomy", first=3)
+    _run("verify", "anatomy", "-p", "hospital.policy.yaml", last=1)
+    say("Generalising instead: the columns become coarser until nobody stands alone.")
+    Path("general.policy.yaml").write_text(_general(Path("hospital.policy.yaml")))
+    _run("anonymize", "hospital.csv", "-p", "general.policy.yaml", "-o", "general", first=ALL)
+    _run("verify", "general", "-p", "general.policy.yaml", first=3, last=1)
 
 
 def _general(policy: Path) -> str:
-    """The same columns under k-anonymity and l-diversity, by the optimal search."""
+    """The same columns under k-anonymity and l-diversity."""
     import yaml
 
     rules = yaml.safe_load(policy.read_text())
     rules["privacy"] = {"k": 5, "l": 3, "suppression": 0.02}
-    rules["table"] = {"method": "optimal"}
+    rules["table"] = {"method": "auto"}
     return yaml.safe_dump(rules, sort_keys=False)
 
 
-def _evolving(folder: Path, rows: int) -> None:
-    _title(2, "A table that changes")
-    say(
-        "The first nine tenths today, the rest tomorrow, some patients removed. Each diagnosis stands among ten candidates, the same in every version."
-    )
+def _evolving(rows: int) -> None:
+    _title(2, "A table that changes: each diagnosis stands among ten candidates, the same in every version.")
     from reticent.connectors.files import read_table, write_table
 
-    data, store = read_table(folder / "hospital.csv"), folder / "evolving.db"
-    cut = rows * 9 // 10
+    data, cut = read_table("hospital.csv"), rows * 9 // 10
     parts: dict[str, pa.Table] = {
         "today": data.slice(0, cut),
         "tomorrow": data.slice(cut),
         "gone": data.slice(0, rows // 20).select(["patient_id"]),
     }
     for name, part in parts.items():
-        write_table(part, folder / f"{name}.csv")
-    policy = folder / "hospital.policy.yaml"
+        write_table(part, f"{name}.csv")
+    policy, store = "hospital.policy.yaml", "evolving.db"
     _run("evolve", "init", store, "-p", policy)
-    _run("evolve", "insert", store, folder / "today.csv")
-    _run("evolve", "publish", store, "-o", folder / "version-1")
-    _run("evolve", "insert", store, folder / "tomorrow.csv")
-    _run("evolve", "delete", store, folder / "gone.csv")
-    _run("evolve", "publish", store, "-o", folder / "version-2")
-    _run("verify", folder / "version-1", folder / "version-2", "-p", policy, "--ledger", store)
+    _run("evolve", "insert", store, "today.csv", first=1)
+    _run("evolve", "publish", store, "-o", "version-1", first=2)
+    _run("evolve", "insert", store, "tomorrow.csv", first=1)
+    _run("evolve", "delete", store, "gone.csv", first=1)
+    _run("evolve", "publish", store, "-o", "version-2", first=1)
+    _run("verify", "version-1", "version-2", "-p", policy, "--ledger", store, last=1)
 
 
-def _series(folder: Path, rows: int) -> None:
-    _title(3, "The same patients, again and again")
-    say("Their illnesses progress between the releases, a reader knows how, and the candidates progress likewise.")
-    place = folder / "series"
-    _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", place)
-    policy, store = place / "policy.yaml", folder / "series.db"
-    for number in (1, 2, 3):
-        _run(
-            "republish",
-            place / f"release_{number}.csv",
-            "-p",
-            policy,
-            "--store",
-            store,
-            "-o",
-            folder / f"series-{number}",
-        )
-    _run("verify", *(folder / f"series-{number}" for number in (1, 2, 3)), "-p", policy, "--ledger", store)
-
-
-def _feed(folder: Path, rows: int) -> None:
-    _title(4, "A feed that cannot wait")
-    say(
-        "Each record is released the moment it arrives, its diagnosis among ten candidates; a prior beside it says what readers know."
+def _series(rows: int) -> None:
+    _title(
+        3, "The same patients again and again: their illnesses progress, a reader knows how, and so do the candidates."
     )
-    feed, policy = folder / "feed.csv", folder / "feed.policy.yaml"
-    _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", feed)
-    _run("stream", feed, "-p", policy, "--store", folder / "feed.db", "--to", folder / "feed.ndjson")
-    _run("verify", folder / "feed.ndjson", "-p", policy)
-    with (folder / "feed.ndjson").open() as lines:
-        say("The first lines of the released stream:")
-        for _ in range(3):
-            say(f"  {next(lines).strip()[:150]}")
+    _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", "series")
+    policy, store = "series/policy.yaml", "series.db"
+    for number in (1, 2, 3):
+        table, folder = f"series/release_{number}.csv", f"series-{number}"
+        _run("republish", table, "-p", policy, "--store", store, "-o", folder, first=1)
+    _run("verify", "series-1", "series-2", "series-3", "-p", policy, "--ledger", store, last=1)
 
 
-def _audit(folder: Path) -> None:
-    _title(5, "Somebody tries to break it")
-    report = folder / "audit.html"
-    policy = folder / "general.policy.yaml"
-    _run("audit", folder / "general", "-p", policy, "--original", folder / "hospital.csv", "-o", report)
-    say(f"The report is one file for a browser: {report}")
+def _feed(rows: int) -> None:
+    _title(4, "A feed that cannot wait: each record is released the moment it arrives.")
+    _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", "feed.csv")
+    _run("stream", "feed.csv", "-p", "feed.policy.yaml", "--store", "feed.db", "--to", "feed.ndjson", first=1)
+    _run("verify", "feed.ndjson", "-p", "feed.policy.yaml", last=1)
+    with Path("feed.ndjson").open() as lines:
+        say(f"  {next(lines)[:_WIDTH]}\u2026")
 
 
-def _ask(folder: Path) -> None:
-    _title(6, "What the recipient gets")
+def _audit() -> None:
+    _title(5, "Somebody tries to break it.")
+    policy = "general.policy.yaml"
+    _run("audit", "general", "-p", policy, "--original", "hospital.csv", "-o", "audit.html", first=3, last=2)
+
+
+def _ask() -> None:
+    _title(6, "Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
     from collections import Counter
 
     from reticent.connectors.files import read_table
     from reticent.read.received import read
 
-    say("Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
-    rows = read_table(folder / "hospital.csv").to_pylist()
+    rows = read_table("hospital.csv").to_pylist()
     chapter = Counter(row["diagnosis"][0] for row in rows).most_common(1)[0][0]
     where = "length_of_stay>=7"
-    _run("ask", folder / "anatomy", "--value", f"{chapter}*", "--where", where, "--by", "sex")
-    for row in read(folder / "anatomy").count(f"{chapter}*", where=where, by="sex").to_list():
+    _run("ask", "anatomy", "--value", f"{chapter}*", "--where", where, "--by", "sex", first=ALL)
+    for row in read("anatomy").count(f"{chapter}*", where=where, by="sex").to_list():
         mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
         truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)
         words = "holds" if row["low"] <= truth <= row["high"] else "misses (as one in twenty may)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Format, Json, Method, OutputFolder, PolicyFile, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +33,13 @@ Again = Annotated[
 
 
 @app.command("init")
-def init(store: Place, policy: PolicyFile, seed: Seed = None, json: Json = False) -> None:
+def init(store: Place, policy: PolicyFile, method: Method = None, seed: Seed = None, json: Json = False) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
     from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
+    from reticent.policy import Policy
 
-    rules = EvolvingTable.create(store, policy, seed=seed).policy
+    rules = EvolvingTable.create(store, Policy.load(policy).with_method("evolving", method), seed=seed).policy
     say(f"An empty table under method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
     if json:
         emit({"method": rules.evolving.method, "l": rules.l_of("evolving"), "policy_hash": rules.hash})
@@ -86,7 +87,8 @@ def publish(
 ) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
     from reticent.api import EvolvingTable
-    from reticent.cli.output import describe, emit, say, summary, working
+    from reticent.cli.output import describe, emit, say, summary
+    from reticent.cli.progress import working
     from reticent.release.folder import refuse_taken
 
     start = time.perf_counter()
@@ -121,7 +123,8 @@ def status(store: Place, json: Json = False) -> None:
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
     from reticent.api import EvolvingTable
-    from reticent.cli.output import emit, say, working
+    from reticent.cli.output import emit, say
+    from reticent.cli.progress import working
 
     start = time.perf_counter()
     with working("Changing"):

@@ -1,29 +1,66 @@
-"""`reticent export`: a release folder into the tables of a database."""
+"""`reticent export`: a release folder into the tables of a database, or back into the standard it came from."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reticent.cli.options import Json
 
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+
 
 def export(
     release: Annotated[Path, typer.Argument(metavar="DIR", help="A release folder, or a stream's file.")],
-    url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://... or sqlite:///file.db.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="postgresql://... or sqlite:///file.db; fhir:FOLDER or fhir:FILE.json; omop:FILE.db or omop:FILE.duckdb.",
+        ),
+    ],
     name: Annotated[str, typer.Option(help="Tables are called NAME_data and so on.")] = "release",
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            help="fhir: of a table made from FHIR, says which column is which element.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write a release into tables of a database.
+    """Write a release into tables of a database, as FHIR, or as OMOP.
 
     All of them in one transaction, or nothing.
     """
     from reticent.cli.output import emit, say
+    from reticent.policy import Policy
+
+    standard, _, place = url.partition(":")
+    if standard in ("fhir", "omop"):
+        counts = _standard(standard, release, Path(place), None if policy is None else Policy.load(policy))
+        say(f"Written to {place}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) + ".")
+        if json:
+            emit({"written": counts})
+        return
     from reticent.connectors.sql import write_release
 
     tables = write_release(release, url, name=name)
     say(f"Written: {', '.join(tables)}.")
     if json:
         emit({"tables": list(tables)})
+
+
+def _standard(standard: str, release: Path, place: Path, policy: Policy | None) -> dict[str, int]:
+    if standard == "fhir":
+        from reticent.connectors.fhir.write import write_fhir_release
+
+        return write_fhir_release(release, place, policy)
+    from reticent.connectors.omop import write_omop_release
+
+    return write_omop_release(release, place)

@@ -32,15 +32,17 @@ def init(
             help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
         ),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, also on a terminal.")] = False,
     json: Json = False,
 ) -> None:
     """Look at the data, guess roles, and write a policy to correct.
 
-    Hierarchies are guessed too, and each guess is explained.
+    Hierarchies and markers of missing cells are guessed too, and each guess is explained; on a terminal it asks where it is unsure.
     For the veil it proposes published levels and counts a prior on the data, with noise.
     """
     import shlex
 
+    from reticent.cli.ask_roles import ask_roles
     from reticent.cli.kinds import KINDS, kind_for
     from reticent.cli.output import emit, say
     from reticent.cli.veil_policy import VEIL, method_of, veil_kind
@@ -48,30 +50,32 @@ def init(
     from reticent.connectors.inputs import is_hl7, read_input_head, section_for
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
-    from reticent.policy.guess import SAMPLE, guess, guess_person
+    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive
     from reticent.policy.section import unknown
 
     if kind not in KINDS:
         raise PolicyError(f"--for: {unknown(kind, KINDS)}")
     if is_hl7(data) and kind != "stream":
         raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
-    guesses = guess(read_input_head(data, SAMPLE))
-    person = guess_person(guesses)
     chosen = method_of(kind, method)
+    head = read_input_head(data, SAMPLE)
+    missing = guess_missing(head)
+    guesses = guess(head) if yes else ask_roles(guess(head))
+    if kind != "table" or chosen in (VEIL, "anatomy"):
+        guesses = one_sensitive(guesses)
+    person = guess_person(guesses)
     if chosen == VEIL:
-        plan = veil_kind(kind, data, output, guesses, person, section_for(data))
+        plan = veil_kind(kind, data, output, guesses, person, section_for(data), missing)
     else:
-        plan = kind_for(kind, chosen, data, output, guesses, person)
-    files = plan.files | {output: render(guesses, person, section_for(data), plan)}
+        plan = kind_for(kind, chosen, data, output, guesses, person, head, missing)
+    files = plan.files | {output: render(guesses, person, section_for(data), plan, missing)}
     for path in files:
         if path.exists():
             raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
     for path, text in files.items():
         write_text(path, text)
     Policy.load(output)
-    width = max(len(g.column) for g in guesses)
-    for g in guesses:
-        say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
+    _explain(guesses, missing, plan)
     say(f"Written to {' and '.join(map(str, reversed(files)))}. Read and correct, then:")
     for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
         say(f"  {command}")
@@ -80,38 +84,60 @@ def init(
             {
                 "policy": str(output),
                 "person": person,
+                "missing": list(missing),
                 "columns": {g.column: {"role": g.role, "why": g.why} for g in guesses},
                 "files": [str(path) for path in files],
             }
         )
 
 
-def render(guesses: list[Guess], person: str | None, section: str | None = None, plan: Kind | None = None) -> str:
+def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None:
+    """One line per guess, then what they come to."""
+    from reticent.cli.output import say
+
+    width = max(len(g.column) for g in guesses)
+    for g in guesses:
+        say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
+    if missing:
+        say(f"  Read as missing: {' '.join(missing)}")
+    for note in plan.notes:
+        say(f"  {note}")
+    names = {role: [g.column for g in guesses if g.role == role] for role in ("identifier", "quasi", "plain")}
+    say(f"{len(names['identifier'])} columns stay inside, {len(names['quasi'])} are made coarser as far as needed.")
+    if names["plain"]:
+        say(
+            f"{len(names['plain'])} are released as they are: whoever knows those of a person can find the record, so write quasi for "
+            "each that your readers may know."
+        )
+
+
+def render(
+    guesses: list[Guess],
+    person: str | None,
+    section: str | None = None,
+    plan: Kind | None = None,
+    missing: tuple[str, ...] = (),
+) -> str:
     """The policy as text, each guess with its reason."""
     import json
 
-    lines = [
-        "# Guessed from the data: read every line and correct it. When in doubt a column is a quasi-identifier.",
-        "version: 1",
-    ]
+    lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
     if person:
         records = plan.records if plan is not None else None
         name = f"{{column: {json.dumps(person)}, records: {records}}}" if records else json.dumps(person)
         lines.append(f"person: {name}   # the same person across records; never released")
     if section:
         lines.append(f"{section}   # how the data becomes a table")
+    if missing:
+        lines.append(f"missing: {json.dumps(list(missing))}   # read as missing cells")
     lines.append("columns:")
     for g in guesses:
-        more = "" if g.hierarchy is None else f", hierarchy: {json.dumps(g.hierarchy)}"
+        more = "" if g.shown is None else f", hierarchy: {json.dumps(g.shown)}"
         if plan is not None and g.role == "quasi" and plan.levels.get(g.column):
             more += f", level: {plan.levels[g.column]}"
         if g.role == "sensitive" and plan is not None and plan.updates:
             more += ", updates: any"
         what = f"{{role: {g.role}{more}}}" if more else g.role
         lines.append(f"  {json.dumps(g.column)}: {what}   # {g.why}")
-    if plan is not None and plan.lines:
-        lines += plan.lines
-    else:
-        wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
-        lines.append(f"privacy: {{k: 5, {'l: 3, ' if wide else ''}suppression: 0.02}}")
+    lines += plan.lines if plan is not None and plan.lines else ["privacy: {k: 5, suppression: 0.02}"]
     return "\n".join(lines) + "\n"

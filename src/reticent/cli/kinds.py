@@ -8,14 +8,20 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reticent.connectors.inputs import count_values
 from reticent.errors import DataError, PolicyError
+from reticent.policy.guess import SUPPRESSION, K, guess_l
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
     from reticent.policy.guess import Guess
 
 KINDS = ("table", "evolving", "series", "stream")
+METHOD = "auto"
+"""Of a first table."""
 _L = 10
 
 
@@ -29,18 +35,28 @@ class Kind:
     levels: dict[str, int] = field(default_factory=dict)
     records: str | None = None
     files: dict[Path, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
-def kind_for(name: str, method: str | None, data: str, output: Path, guesses: list[Guess], person: str | None) -> Kind:
+def kind_for(
+    name: str,
+    method: str | None,
+    data: str,
+    output: Path,
+    guesses: list[Guess],
+    person: str | None,
+    head: pa.Table,
+    missing: tuple[str, ...],
+) -> Kind:
     """The kind of release that was asked for, by a method other than the veil, as far as the data tells.
 
     Raises:
         DataError: the data lacks what the kind cannot do without.
     """
     if name == "table":
-        return Kind(commands(name, data, output))
+        return _table(method, data, output, guesses, head)
     sensitive = required(name, guesses, person)
-    counts = _counts(data, sensitive)
+    counts = count_values(data, sensitive, missing)
     lines, files = [f"privacy: {{l: {_possible(counts, sensitive)}}}", f"{name}: {{method: {method}}}"], {}
     if name == "stream":
         prior = output.with_suffix(".prior.csv")
@@ -87,10 +103,23 @@ def command(*words: object) -> str:
     return shlex.join(["reticent", *map(str, words)])
 
 
-def _counts(data: str, column: str) -> dict[str | None, int]:
-    from reticent.connectors.inputs import count_values
+def _table(method: str | None, data: str, output: Path, guesses: list[Guess], head: pa.Table) -> Kind:
+    """One table: k, and an l that the sensitive columns allow."""
+    l, ill = guess_l(head, guesses), [g.column for g in guesses if g.role == "sensitive"]
+    if method == "anatomy" and l is None:
+        raise DataError("No column can be hidden among others, as Anatomy does.", hint="Leave --method out.")
+    demands = (
+        ([] if method == "anatomy" else [f"k: {K}"]) + ([f"l: {l}"] if l else []) + [f"suppression: {SUPPRESSION}"]
+    )
+    notes = (_l_words(l, ill),) if ill else ("No column looks sensitive: classes hide who is who, not what they have.",)
+    lines = (f"privacy: {{{', '.join(demands)}}}   # {notes[0]}", f"table: {{method: {method or METHOD}}}")
+    return Kind(commands("table", data, output), lines, notes=notes)
 
-    return count_values(data, column)
+
+def _l_words(l: int | None, ill: list[str]) -> str:
+    if l is None:
+        return f"No l: one value of '{ill[0]}' is too frequent to be hidden among others."
+    return f"l = {l}: every class shows at least {l} different values of {', '.join(ill)}."
 
 
 def _possible(counts: dict[str | None, int], column: str) -> int:

@@ -11,16 +11,24 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-def load_inputs(data: str, policy: str | Path, output: str | Path) -> tuple[pa.Table, Policy]:
-    """Reads the policy and the data; refuses early what must be refused, before anything long begins."""
-    from reticent.cli.output import working
+def load_inputs(
+    data: str, policy: str | Path, output: str | Path | None, kind: str = "table", method: str | None = None
+) -> tuple[pa.Table | str, Policy]:
+    """Reads the policy and the data; refuses early what must be refused, before anything long begins.
+
+    Linked tables are left to whoever releases them: the data comes back as it was named.
+    """
+    from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
     from reticent.policy import Policy
     from reticent.policy.check import check
     from reticent.release.folder import refuse_taken
 
-    rules = Policy.load(policy)
+    rules = Policy.load(policy).with_method(kind, method)
     check(rules)
-    refuse_taken(Path(output))
+    if output is not None:
+        refuse_taken(Path(output))
+    if rules.tables is not None:
+        return data, rules
     with working("Reading"):
         return read_input(data, rules), rules

@@ -16,6 +16,9 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 Format = Annotated[str, typer.Option("--format", help="csv or parquet.")]
+Method = Annotated[
+    str | None, typer.Option(help="Instead of the policy's method for this kind of release.", show_default=False)
+]
 
 DespiteLedger = Annotated[
     bool,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,11 +11,17 @@ if TYPE_CHECKING:
 
 
 _QUIET: list[bool] = []
+_SCALE = " (0: all as it was, 1: nothing left)"
 
 
 def be_quiet() -> None:
     """Leaves out the lines for people; errors and JSON stay."""
     _QUIET.append(True)
+
+
+def quiet() -> bool:
+    """Whether the lines for people are left out."""
+    return bool(_QUIET)
 
 
 def say(text: str = "") -> None:
@@ -30,18 +34,6 @@ def say(text: str = "") -> None:
 def emit(result: dict[str, Any]) -> None:
     """One JSON object, as the last line of standard output."""
     print(json.dumps(result, allow_nan=False, default=str))  # noqa: T201
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner while something long runs, on a terminal only."""
-    if _QUIET or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
 
 
 def summary(release: Release, seconds: float) -> dict[str, Any]:
@@ -61,20 +53,23 @@ def summary(release: Release, seconds: float) -> dict[str, Any]:
     }
 
 
-def describe(release: Release, seconds: float) -> None:
+def describe(release: Release, seconds: float, done: str = "released") -> None:
     """A release in plain words."""
     from reticent.release.wording import claims_in_words
 
     counts = release.counts
     say(
-        f"{counts.published:,} of {counts.rows_in:,} records released with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
+        f"{counts.published:,} of {counts.rows_in:,} records {done} with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
     )
     for line in claims_in_words(release.guarantee.claims):
         say(f"  - {line}")
     say(f"  Holds against {release.guarantee.against}.")
     if release.guarantee.not_covered:
-        say(f"  Not covered: {'; '.join(release.guarantee.not_covered)}.")
+        say(
+            f"  Not covered: {len(release.guarantee.not_covered)} kinds of reader; README.txt of the release names each."
+        )
     for name, value in release.metrics.items():
-        say(f"  {name.replace('_', ' ')}: {value:,.4g}")
+        if name == "loss" or release.shape != "generalised":
+            say(f"  {name.replace('_', ' ')}: {value:,.4g}{_SCALE if name == 'loss' else ''}")
     if release.seeded:
         say("  Made with a seed: fit for tests, not for publication.")

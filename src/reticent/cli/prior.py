@@ -34,7 +34,8 @@ def prior(
     """
     import numpy as np
 
-    from reticent.cli.output import emit, say, working
+    from reticent.cli.output import emit, say
+    from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.file import kernel_name, write_fit
     from reticent.engine.veil.prior.fit import fit, fit_released

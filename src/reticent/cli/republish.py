@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Format, Json, Method, OutputFolder, PolicyFile, Seed
 
 
 def republish(
@@ -17,6 +17,7 @@ def republish(
         str, typer.Option("--store", help="Where the series is remembered: a path or a URL.", show_default=False)
     ],
     output: OutputFolder,
+    method: Method = None,
     despite_ledger: DespiteLedger = False,
     form: Format = "csv",
     seed: Seed = None,
@@ -28,10 +29,11 @@ def republish(
     """
     from reticent.api import Series
     from reticent.cli.load_inputs import load_inputs
-    from reticent.cli.output import describe, emit, say, summary, working
+    from reticent.cli.output import describe, emit, say, summary
+    from reticent.cli.progress import working
 
     start = time.perf_counter()
-    table, rules = load_inputs(data, policy, output)
+    table, rules = load_inputs(data, policy, output, "series", method)
     with working("Grouping"):
         series = Series(store, rules, seed=seed, despite_ledger=despite_ledger)
         release = series.publish(table, output, format=form)

@@ -35,7 +35,8 @@ def risk(
     Needs no policy. Counts persons where a column names them, records otherwise. Changes and keeps nothing.
     """
     from reticent.api import risk as measure
-    from reticent.cli.output import emit, say, working
+    from reticent.cli.output import emit, say
+    from reticent.cli.progress import working
     from reticent.connectors.files import write_text
     from reticent.report.singling_out import drawing
 

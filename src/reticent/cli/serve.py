@@ -26,6 +26,17 @@ def serve(
         Path | None, typer.Option(help="TLS certificate chain (PEM).", show_default=False, exists=True)
     ] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key (PEM).", show_default=False, exists=True)] = None,
+    oidc: Annotated[
+        Path | None,
+        typer.Option(help="Sign in to the studio through this provider (YAML).", show_default=False, exists=True),
+    ] = None,
+    plain_http: Annotated[
+        bool,
+        typer.Option(
+            "--plain-http",
+            help="Speak plain HTTP off this machine: whoever reads that network has the tokens and the records.",
+        ),
+    ] = False,
     max_body: Annotated[int, typer.Option(help="Largest request body, in megabytes.", min=1)] = 64,
     keep_days: Annotated[
         float | None,
@@ -44,6 +55,7 @@ def serve(
     if (certificate is None) != (key is None):
         raise PolicyError("TLS needs both a certificate and its key.", hint="Give --certificate and --key.")
     try:
+        from reticent.service.oidc import OidcSettings
         from reticent.service.run import Tls, run
         from reticent.service.settings import Settings
     except ModuleNotFoundError as error:
@@ -58,5 +70,7 @@ def serve(
         rate=rate,
         keep_days=keep_days,
         secure=certificate is not None,
+        plain=plain_http,
+        oidc=OidcSettings.read(oidc) if oidc else None,
     )
     run(settings, Tls(certificate, key) if certificate and key else None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reticent.cli.options import DespiteLedger, Json, PolicyFile, Seed
+from reticent.cli.options import DespiteLedger, Json, Method, PolicyFile, Seed
 
 if TYPE_CHECKING:
     from reticent.connectors.stream import Stream
@@ -30,6 +30,7 @@ def stream(
     to: Annotated[
         str, typer.Option(help="Where released lines go: a file, - for standard output, or kafka://broker/topic.")
     ] = "-",
+    method: Method = None,
     dead_letters: Annotated[
         Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
     ] = None,
@@ -45,6 +46,9 @@ def stream(
     ] = False,
     group: Annotated[str, typer.Option(help="Kafka: workers of one group share the partitions.")] = "reticent",
     until_end: Annotated[bool, typer.Option(help="Kafka: stop when all that is there now has been released.")] = False,
+    metrics: Annotated[
+        str | None, typer.Option(help="Kafka: HOST:PORT where this worker tells its figures (Prometheus).")
+    ] = None,
     despite_ledger: DespiteLedger = False,
     seed: Seed = None,
     json: Json = False,
@@ -63,14 +67,14 @@ def stream(
     from reticent.policy.check import check
     from reticent.store import Store
 
-    rules = Policy.load(policy)
+    rules = Policy.load(policy).with_method("stream", method)
     check(rules)
     if format is not None and format not in FORMATS:
         raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
-        from reticent.cli.stream_kafka import stream_kafka
+        from reticent.cli.stream_kafka import Options, stream_kafka
 
-        stream_kafka((source, to), rules, store, group=group, until_end=until_end, seed=seed, json=json)
+        stream_kafka((source, to), rules, store, Options(group, until_end, metrics), seed=seed, json=json)
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)

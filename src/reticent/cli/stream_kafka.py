@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reticent.errors import ConnectorError, PolicyError
 
@@ -10,8 +10,16 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
+class Options(NamedTuple):
+    """What of the command line is for Kafka."""
+
+    group: str
+    until_end: bool
+    metrics: str | None
+
+
 def stream_kafka(
-    route: tuple[str, str], policy: Policy, store: str, *, group: str, until_end: bool, seed: int | None, json: bool
+    route: tuple[str, str], policy: Policy, store: str, settings: Options, *, seed: int | None, json: bool
 ) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.cli.output import emit, say
@@ -27,7 +35,9 @@ def stream_kafka(
     except ImportError:
         raise ConnectorError("Kafka needs the extra 'kafka'.", hint="pip install 'reticent[kafka]'") from None
     with Store.open(store) as private:
-        done = run_kafka(*route, policy, private, settings=Settings(group=group), until_end=until_end, seed=seed)
+        group, until_end, metrics = settings
+        own = Settings(group=group)
+        done = run_kafka(*route, policy, private, settings=own, until_end=until_end, seed=seed, metrics=metrics)
     say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
     if json:
         emit(

@@ -25,7 +25,17 @@ StoreOption = Annotated[
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="Whose token it is: a feed or a person.", show_default=False)],
-    role: Annotated[str, typer.Option(help="feed (push only), analyst (read releases) or custodian (all).")] = "feed",
+    role: Annotated[
+        str, typer.Option(help="feed (push only), analyst (read releases), monitor (figures only) or custodian (all).")
+    ] = "feed",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only for this source, as kind:name (stream:ward7, series:patients, table:*, release:ID); may be repeated. "
+            "Default: for all.",
+            show_default=False,
+        ),
+    ] = None,
     days: Annotated[float, typer.Option(help="Valid for so many days; 0 for ever.", min=0)] = 365,
     store: StoreOption = "reticent.db",
     json: Json = False,
@@ -33,16 +43,19 @@ def create(
     """Make a token and print it; it is shown this once, the store keeps a hash only."""
     from reticent.cli.output import emit, say
     from reticent.errors import PolicyError
-    from reticent.service.tokens import Role, Tokens
+    from reticent.service.actor import act_as
+    from reticent.service.tokens import OPERATOR, Role, Tokens
     from reticent.store import Store
 
+    act_as(OPERATOR)
     if role not in set(Role):
         raise PolicyError("There is no such role.", hint=f"Choose one of: {', '.join(Role)}.")
     with Store.open(store) as database:
-        text, token = Tokens(database).create(name, Role(role), days=days or None)
+        text, token = Tokens(database).create(name, Role(role), days=days or None, scope=scope or ())
     say(f"A token of role {token.role}, {_until(token.expires)}. It is shown only now:")
     if json:
-        emit({"token": text, "id": token.id, "role": token.role, "expires": token.expires})
+        fields = {"id": token.id, "role": token.role, "expires": token.expires, "scope": list(token.scope)}
+        emit({"token": text, **fields})
     else:
         typer.echo(text)
 
@@ -57,10 +70,12 @@ def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
     with Store.open(store, create=False) as database:
         tokens = Tokens(database).all()
     if json:
-        emit({"tokens": [{"id": t.id, "role": t.role, "name": t.name, "expires": t.expires} for t in tokens]})
+        shown = ("id", "role", "name", "expires", "scope")
+        emit({"tokens": [{name: getattr(token, name) for name in shown} for token in tokens]})
         return
     for token in tokens:
-        typer.echo(f"{token.id}  {token.role:<9}  {_until(token.expires):<20}  {token.name}")
+        line = f"{token.id}  {token.role:<9}  {_until(token.expires):<20}  {token.name}  {' '.join(token.scope)}"
+        typer.echo(line.rstrip())
 
 
 @app.command()
@@ -71,9 +86,11 @@ def revoke(
     """Revoke a token; a running server follows within seconds."""
     from reticent.cli.output import say
     from reticent.errors import StateError
-    from reticent.service.tokens import Tokens
+    from reticent.service.actor import act_as
+    from reticent.service.tokens import OPERATOR, Tokens
     from reticent.store import Store
 
+    act_as(OPERATOR)
     with Store.open(store, create=False) as database:
         if not Tokens(database).revoke(ident):
             raise StateError("There is no such token.", hint="See reticent token list.")

@@ -20,6 +20,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.guess import SAMPLE
 from reticent.policy.levels import propose_levels
+from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
 
 if TYPE_CHECKING:
@@ -54,7 +55,13 @@ def methods(kind: str) -> tuple[str, ...]:
 
 
 def veil_kind(
-    kind: str, data: str, output: Path, guesses: list[Guess], person: str | None, section: str | None
+    kind: str,
+    data: str,
+    output: Path,
+    guesses: list[Guess],
+    person: str | None,
+    section: str | None,
+    missing: tuple[str, ...] = (),
 ) -> Kind:
     """Levels, sections and files for the veil.
 
@@ -63,29 +70,42 @@ def veil_kind(
     """
     sensitive = required(kind, guesses, person)
     draft = Kind((), ("privacy: {l: 2}",))
-    table = _whole(data, _policy(guesses, person, section, draft, output))
-    levels = propose_levels(table.slice(0, SAMPLE), _policy(guesses, person, section, draft, output))
-    policy = _policy(guesses, person, section, replace(draft, levels=levels), output)
+    table = _whole(data, _policy(guesses, person, section, draft, output, missing))
+    levels = propose_levels(table.slice(0, SAMPLE), _policy(guesses, person, section, draft, output, missing))
+    policy = _policy(guesses, person, section, replace(draft, levels=levels), output, missing)
     persons = table.num_rows if person is None else pc.count_distinct(table.column(person)).as_py()
+    if kind == "series" and persons < table.num_rows:
+        raise DataError(
+            f"Column '{person}': {table.num_rows - persons:,} records are further ones of somebody, and a release of a series "
+            "has one record of each person.",
+            hint="Keep one record per person, or use --for evolving or --for stream.",
+        )
     l = possible_l(persons, pc.count_distinct(table.column(sensitive), mode="all").as_py())
     prior = output.with_suffix(".prior.csv")
     return Kind(
         commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior)),
         levels=levels,
-        records="first" if kind == "table" and persons < table.num_rows else None,
+        records="first" if kind in ("table", "evolving") and persons < table.num_rows else None,
         files=_files(fit_prior(table, policy, l), prior),
     )
 
 
-def _policy(guesses: list[Guess], person: str | None, section: str | None, plan: Kind, output: Path) -> Policy:
+def _policy(
+    guesses: list[Guess],
+    person: str | None,
+    section: str | None,
+    plan: Kind,
+    output: Path,
+    missing: tuple[str, ...],
+) -> Policy:
     from reticent.cli.init import render
 
-    return Policy.from_dict(yaml.safe_load(render(guesses, person, section, plan)), base=output.parent)
+    return Policy.from_dict(yaml.safe_load(render(guesses, person, section, plan, missing)), base=output.parent)
 
 
 def _whole(data: str, policy: Policy) -> pa.Table:
-    return read_hl7(data) if is_hl7(data) else read_input(data, policy)
+    return without_markers(read_hl7(data), policy.missing) if is_hl7(data) else read_input(data, policy)
 
 
 def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reticent.cli.options import Json
+
+if TYPE_CHECKING:
+    from reticent.audit.verdict import Finding
 
 
 def verify(
@@ -24,10 +28,12 @@ def verify(
         str | None,
         typer.Option(help="The private input of a table: also recompute the claims of persons.", show_default=False),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every check, not one line per claim.")] = False,
     json: Json = False,
 ) -> None:
     """Recompute every claim from the release alone.
 
+    One line per claim; checks of form are counted, and printed with --all or where they fail.
     With --original also what the release cannot show: that every record is one of the input, and the claims of persons.
     A file that Reticent did not make is measured, and judged by what the policy asks for.
     Exit code 4 when a claim is refuted.
@@ -36,8 +42,8 @@ def verify(
     from reticent.cli.output import emit, say
 
     verdict = judge(list(releases), policy, store=ledger, original=original)
-    for finding in verdict.findings:
-        say(_line(finding.claim, finding.holds, finding.measured, finding.required, finding.where))
+    for line in map(_line, verdict.findings) if everything else folded(verdict.findings):
+        say(line)
     for note in verdict.notes:
         say(f"  note: {note}")
     for claim in verdict.unchecked:
@@ -56,10 +62,31 @@ def verify(
         raise typer.Exit(4)
 
 
-def _line(claim: str, holds: bool, measured: float | None, required: float | None, where: str) -> str:
+def folded(findings: Sequence[Finding]) -> list[str]:
+    """One line per claim with its worst figure, the checks of form as one line, and every check that fails."""
+    sound = [finding for finding in findings if finding.holds]
+    claims = {finding.claim: [f for f in sound if f.claim == finding.claim] for finding in sound if _is_claim(finding)}
+    form = len(sound) - sum(map(len, claims.values()))
+    lines = [_line(_worst(group), f"{len(group)} checks" if len(group) > 1 else None) for group in claims.values()]
+    lines += [f"  holds    form, counts and files: {form} checks"] if form else []
+    return lines + [_line(finding) for finding in findings if not finding.holds]
+
+
+def _is_claim(finding: Finding) -> bool:
+    """A figure with a bound to it; what must be nowhere, or equal, is a check of form."""
+    return finding.required not in (None, 0) and not finding.claim.startswith("rows ")
+
+
+def _worst(group: Sequence[Finding]) -> Finding:
+    """The finding that comes nearest to its bound."""
+    return min(group, key=lambda f: abs(float(f.measured or 0) - float(f.required or 0)))
+
+
+def _line(finding: Finding, where: str | None = None) -> str:
+    measured, required = finding.measured, finding.required
     figures = (
         "" if measured is None else f"measured {measured:g}" + ("" if required is None else f", required {required:g}")
     )
-    return "  ".join(
-        part for part in ("  holds  " if holds else "  FAILS  ", claim.ljust(52), figures.ljust(34), where) if part
-    ).rstrip()
+    word = "  holds  " if finding.holds else "  FAILS  "
+    place = finding.where if where is None else where
+    return "  ".join(part for part in (word, finding.claim.ljust(52), figures.ljust(34), place) if part).rstrip()

@@ -13,11 +13,12 @@ import pyarrow as pa
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
 from reticent.connectors.files import read_batches, read_table
 from reticent.errors import ConnectorError, DataError
+from reticent.policy.missing import without_markers
 from reticent.policy.settings import FhirSettings
-from reticent.policy.settings.inputs import OMOP_VISITS, Hl7Settings
+from reticent.policy.settings.inputs import Hl7Settings, SqlSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
     from reticent.policy import Policy
 
@@ -34,12 +35,16 @@ def is_sql(data: str) -> bool:
 
 
 def read_input(data: str, policy: Policy | None = None) -> pa.Table:
-    """The whole of the data as one table; `policy` says how resources and databases become one.
+    """The whole of the data as one table; `policy` says how resources and databases become one, and what is missing.
 
     Raises:
         DataError: the data is missing, damaged, or not a table.
         ConnectorError: a database refuses.
     """
+    return without_markers(_read(data, policy), policy.missing if policy is not None else ())
+
+
+def _read(data: str, policy: Policy | None) -> pa.Table:
     if is_sql(data):
         from reticent.connectors.sql import read_sql
 
@@ -60,8 +65,8 @@ def is_hl7(data: str) -> bool:
         return file.read(16).lstrip(b"\x0b\r\n ").startswith(b"MSH")
 
 
-def count_values(data: str, column: str) -> dict[str | None, int]:
-    """How often each value of a column stands in the whole of the data."""
+def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[str | None, int]:
+    """How often each value of a column stands in the whole of the data; markers of a missing one count as one."""
     if is_sql(data) or is_fhir(data):
         batches: Iterable[pa.RecordBatch] = read_input(data).to_batches()
     else:
@@ -69,12 +74,13 @@ def count_values(data: str, column: str) -> dict[str | None, int]:
     counts: Counter[str | None] = Counter()
     for batch in batches:
         entries = batch.column(column).value_counts().to_pylist()
-        counts.update({_label(entry["values"]): entry["counts"] for entry in entries})
+        for entry in entries:
+            counts[_label(entry["values"], missing)] += entry["counts"]
     return dict(counts)
 
 
-def _label(cell: object) -> str | None:
-    return None if cell is None else str(cell)
+def _label(cell: object, missing: Sequence[str]) -> str | None:
+    return None if cell is None or str(cell) in missing else str(cell)
 
 
 def read_hl7(data: str) -> pa.Table:
@@ -85,7 +91,7 @@ def read_hl7(data: str) -> pa.Table:
 
     columns = dict.fromkeys(Hl7Settings(mapping="adt").paths, "quasi")
     reader = RecordReader(Policy.from_dict({"version": 1, "hl7": "adt", "columns": columns}))
-    batch = Hl7Lines(reader).parse(Path(data).read_bytes())
+    batch, _ = Hl7Lines(reader).read(Path(data).read_bytes(), last=True)
     if not batch.table.num_rows:
         raise DataError(f"{data}: no message is an admission.", hint="Give a file of ADT^A01 or ADT^A04 messages.")
     return batch.table
@@ -107,7 +113,7 @@ def _sql_head(data: str, rows: int) -> pa.Table:
 
     source = parse(data)
     try:
-        return _first(read_sql_batches(data, OMOP_VISITS), rows)
+        return _first(read_sql_batches(data, SqlSettings(mapping="omop").statement), rows)
     except ConnectorError:
         if source.query is not None:
             raise

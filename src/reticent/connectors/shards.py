@@ -15,11 +15,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reticent.engine.stream.contract import stream_class
 from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from reticent.policy import Policy
+    from reticent.publication.records import Batch
     from reticent.store import Store
 
 MOST_SHARDS = 1 << 16
@@ -49,6 +54,15 @@ def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
             "would be veiled twice.",
             hint="Go back to the number it was begun with.",
         )
+
+
+def spread(batch: Batch, person: str | None, shards: int, key: bytes) -> npt.NDArray[np.int32]:
+    """The shard of every record of a read; those that were set aside have shard 0. Without a person the whole record is one."""
+    columns = [batch.table.column(name).to_pylist() for name in ([person] if person else batch.table.column_names)]
+    names = columns[0] if person else ("\x1f".join(cell or "" for cell in row) for row in zip(*columns, strict=True))
+    numbers = np.zeros(batch.total, dtype=np.int32)
+    numbers[batch.rows] = [shard_of(name, shards, key) for name in names]
+    return numbers
 
 
 def shard_of(person: str, shards: int, key: bytes) -> int:

@@ -29,16 +29,23 @@ def write_adt(
     seed: int = 0,
     *,
     outbreak: str | None = None,
+    further: bool = False,
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[Path, ...]:
-    """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files."""
+    """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files.
+
+    With `further` every third message has a second diagnosis.
+    """
     paths = tuple(folder / name for name in ("adt.hl7", "prior.csv", "kernel.csv", "policy.yaml"))
     with private_file(paths[0]) as file:
         number = 0
         for table in feed.batches(n, seed, outbreak=outbreak):
-            for row in table.to_pylist():
+            rows = table.to_pylist()
+            for row, other in zip(rows, [*rows[1:], *rows[:1]], strict=True):
                 number += 1
                 file.write(message(row, number).encode())
+                if further and number % 3 == 0:
+                    file.write(f"DG1|2||{other['diagnosis']}^^I10\r".encode())
             if on_rows:
                 on_rows(table.num_rows)
     past = feed.prior_by_sex(seed)

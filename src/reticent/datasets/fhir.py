@@ -1,12 +1,17 @@
-"""The hospital as a FHIR bulk export: Patient, Encounter, Condition and Observation, one NDJSON file each."""
+"""The hospital as a FHIR export: Patient, Encounter, Condition and Observation, as NDJSON files or as Bundles, in R4 or R5.
+
+With courses: several conditions of an encounter, procedures, drugs, families, deaths.
+"""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import compress
 from typing import IO, TYPE_CHECKING, Any
 
+from reticent.datasets import courses
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
 from reticent.datasets.writers import private_file, write_text
@@ -16,11 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = ("Patient", "Encounter", "Condition", "Observation")
+COURSES = ("Procedure", "MedicationRequest", "RelatedPerson")
 _CLASS = {"emergency": "EMER", "outpatient clinic": "AMB"}
 
 _PATIENT = (
     '{"resourceType":"Patient","id":"%s","text":{"status":"generated","div":"<div>%s</div>"},"identifier":[{"system":'
-    '"urn:example:mrn","value":"%s"}],"name":[{"use":"official","text":"%s"}],"gender":"%s","birthDate":"%s",'
+    '"urn:example:mrn","value":"%s"}],"name":[{"use":"official","text":"%s"}],"gender":"%s","birthDate":"%s",%s'
     '"address":[{"state":"%s","postalCode":"%s","country":"XX"}]}\n'
 )
 _ENCOUNTER = (
@@ -36,6 +42,28 @@ _OBSERVATION = (
     '{"resourceType":"Observation","id":"o%s","status":"final","subject":{"reference":"Patient/%s"},"encounter":{"reference":'
     '"Encounter/e%s"},"code":{"coding":[{"system":"http://loinc.org","code":"8480-6"}]},"valueQuantity":{"value":%d,"unit":"mm[Hg]"}}\n'
 )
+_PROCEDURE = (
+    '{"resourceType":"Procedure","id":"r%s","status":"completed","subject":{"reference":"Patient/%s"},"encounter":{"reference":'
+    '"Encounter/e%s"},"code":{"coding":[{"code":"%s"}]},"note":[{"text":"Done by %s."}]}\n'
+)
+_MEDICATION = (
+    '{"resourceType":"MedicationRequest","id":"m%s","status":"active","intent":"order","subject":{"reference":"Patient/%s"},'
+    '"encounter":{"reference":"Encounter/e%s"},"medicationCodeableConcept":{"coding":[{"code":"%s"}]}}\n'
+)
+_RELATED = '{"resourceType":"RelatedPerson","id":"f%s","patient":{"reference":"Patient/%s"},"name":[{"text":"Family of %s"}]}\n'
+# What R5 writes otherwise.
+_R5 = (
+    (
+        '"class":{"system":"http://terminology.hl7.org/CodeSystem/v3-ActCode","code":"%s"}',
+        '"class":[{"coding":[{"code":"%s"}]}]',
+    ),
+    ('"period":', '"actualPeriod":'),
+    ('"status":"finished"', '"status":"completed"'),
+    ('"serviceType":{"text":"%s"}', '"serviceType":[{"concept":{"text":"%s"}}]'),
+    ('"medicationCodeableConcept":{"coding":[{"code":"%s"}]}', '"medication":{"concept":{"coding":[{"code":"%s"}]}}'),
+    ('"note":', '"clinicalStatus":{"coding":[{"code":"active"}]},"note":'),
+)
+_PER_BUNDLE = 4096
 
 
 def write_fhir(
@@ -44,36 +72,100 @@ def write_fhir(
     seed: int = 0,
     *,
     visits: float | None = None,
+    form: Form | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[Path, ...]:
     """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
-    paths = {kind: folder / f"{kind}.ndjson" for kind in KINDS}
+    form = form or Form()
+    kinds = (*KINDS, *COURSES) if form.courses else KINDS
+    size = _PER_BUNDLE if form.bundles else 32_768
+    paths: list[Path] = []
     with ExitStack() as stack:
-        files = {kind: stack.enter_context(private_file(path)) for kind, path in paths.items()}
-        for table in admissions(n, seed, 32_768, visits):
-            _write(files, table.to_pydict())
+        files: dict[str, IO[bytes]] = {}
+        if not form.bundles:
+            paths = [folder / f"{kind}.ndjson" for kind in kinds]
+            files = {kind: stack.enter_context(private_file(path)) for kind, path in zip(kinds, paths, strict=True)}
+        for number, table in enumerate(admissions(n, seed, size, visits), 1):
+            rows = table.to_pydict()
+            texts = _resources(rows if not form.courses else courses.moved_together(rows, seed), seed, form)
+            if form.bundles:
+                paths.append(_bundle(folder / f"bundle-{number:04d}.json", texts))
+            for kind, file in files.items():
+                file.write("".join(texts[kind]).encode())
             if on_rows:
                 on_rows(table.num_rows)
-    write_text(policy_yaml("fhir"), folder / "policy.yaml")
-    return (*paths.values(), folder / "policy.yaml")
+    write_text(policy_yaml("fhir-linked" if form.courses else "fhir"), folder / "policy.yaml")
+    return (*paths, folder / "policy.yaml")
 
 
-def _write(files: dict[str, IO[bytes]], rows: dict[str, list[Any]]) -> None:
+@dataclass(frozen=True)
+class Form:
+    """How an export is written: as Bundles, in R5, with courses."""
+
+    bundles: bool = False
+    r5: bool = False
+    courses: bool = False
+
+
+def _bundle(path: Path, texts: dict[str, list[str]]) -> Path:
+    entries = ",\n".join('{"resource":' + text.rstrip() + "}" for part in texts.values() for text in part)
+    with private_file(path) as file:
+        file.write(('{"resourceType":"Bundle","type":"collection","entry":[\n' + entries + "\n]}\n").encode())
+    return path
+
+
+def _resources(rows: dict[str, list[Any]], seed: int, form: Form) -> dict[str, list[str]]:
+    """The text of every resource of some rows, by type."""
     ends = [day + timedelta(stay) for day, stay in zip(rows["admission_date"], rows["length_of_stay"], strict=True)]
     ids, names = rows["patient_id"], rows["name"]
     numbers = rows.get("visit")
     keys = [f"{person}-{number}" for person, number in zip(ids, numbers, strict=True)] if numbers else ids
     first = [number == 1 for number in numbers] if numbers else [True] * len(ids)
     classes = [_CLASS.get(route, "IMP") for route in rows["admission_route"]]
-    people = zip(ids, names, ids, names, rows["sex"], rows["birth_date"], rows["region"], rows["postcode"], strict=True)
+    died = [_death(key, seed) if form.courses else "" for key in ids]
+    people = zip(
+        ids, names, ids, names, rows["sex"], rows["birth_date"], died, rows["region"], rows["postcode"], strict=True
+    )
     visits = zip(keys, classes, ids, names, rows["admission_date"], ends, rows["ward"], strict=True)
     conditions = zip(keys, ids, keys, rows["diagnosis"], names, strict=True)
     pressures = [100 + stay for stay in rows["length_of_stay"]]
-    _append(files["Patient"], _PATIENT, compress(people, first))
-    _append(files["Encounter"], _ENCOUNTER, visits)
-    _append(files["Condition"], _CONDITION, conditions)
-    _append(files["Observation"], _OBSERVATION, zip(keys, ids, keys, pressures, strict=True))
+    texts = {
+        "Patient": _filled(_PATIENT, compress(people, first), form),
+        "Encounter": _filled(_ENCOUNTER, visits, form),
+        "Condition": _filled(_CONDITION, conditions, form),
+        "Observation": _filled(_OBSERVATION, zip(keys, ids, keys, pressures, strict=True), form),
+    }
+    return _with_courses(texts, rows, keys, seed, form) if form.courses else texts
 
 
-def _append(file: IO[bytes], form: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    file.write("".join([form % row for row in rows]).encode())
+def _death(key: str, seed: int) -> str:
+    day = courses.person(key, seed).died
+    return "" if day is None else f'"deceasedDateTime":"{day}",'
+
+
+def _with_courses(
+    texts: dict[str, list[str]], rows: dict[str, list[Any]], keys: list[str], seed: int, form: Form
+) -> dict[str, list[str]]:
+    lists: dict[str, list[tuple[Any, ...]]] = {"Condition": [], "Procedure": [], "MedicationRequest": []}
+    for key, person, name, visit in zip(
+        keys, rows["patient_id"], rows["name"], courses.visits(rows, seed), strict=True
+    ):
+        for kind, codes, last in (
+            ("Condition", visit.further, (name,)),
+            ("Procedure", visit.procedures, (name,)),
+            ("MedicationRequest", visit.drugs, ()),
+        ):
+            lists[kind] += [(f"{key}-{place}", person, key, code, *last) for place, code in enumerate(codes)]
+    family = [key for key in dict.fromkeys(rows["patient_id"]) if courses.person(key, seed).family]
+    return texts | {
+        "Condition": texts["Condition"] + _filled(_CONDITION, lists["Condition"], form),
+        "Procedure": _filled(_PROCEDURE, lists["Procedure"], form),
+        "MedicationRequest": _filled(_MEDICATION, lists["MedicationRequest"], form),
+        "RelatedPerson": _filled(_RELATED, [(key, key, key) for key in family], form),
+    }
+
+
+def _filled(text: str, rows: Iterable[tuple[Any, ...]], form: Form) -> list[str]:
+    for old, new in _R5 if form.r5 else ():
+        text = text.replace(old, new) if old != '"note":' or '"Condition"' in text else text
+    return [text % row for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from reticent.datasets import census, feed, hospital, series
+from reticent.datasets import census, feed, hospital, nps, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
 from reticent.datasets.writers import csv_text, table_file, write, write_csv, write_text
@@ -31,9 +31,15 @@ def write_hospital(
 def write_census(
     path: Path, n: int, seed: int = 0, *, layout: str = "evolving", on_rows: Heard = None
 ) -> tuple[Path, ...]:
-    """Writes a census table in one of its two layouts and its policy; says which files were written."""
+    """Writes a census table in one of its layouts and its policy; says which files were written."""
     write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
     return _beside(path, census.prior(layout), layout) if layout == "evolving" else (path, _policy(path, layout))
+
+
+def write_nps(path: Path, n: int = nps.RECORDS, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+    """Writes one day of a national patients sample, its prior and its policy; says which files were written."""
+    write(nps.batches(n, seed), path, on_rows=on_rows)
+    return _beside(path, nps.prior(), "nps")
 
 
 def write_feed(

@@ -9,7 +9,7 @@ from itertools import accumulate, compress, islice
 from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.files import atomic_path
-from reticent.datasets import people
+from reticent.datasets import courses, people
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
 from reticent.datasets.writers import make_folder, write_text
@@ -31,20 +31,36 @@ TABLES = {
 }
 """Columns of each table: those of the common data model that a release may need."""
 
+COURSES = {
+    "drug_exposure": "drug_exposure_id INTEGER PRIMARY KEY, person_id INTEGER, visit_occurrence_id INTEGER,"
+    " drug_concept_id INTEGER, drug_exposure_start_date DATE, drug_source_value VARCHAR(50)",
+    "procedure_occurrence": "procedure_occurrence_id INTEGER PRIMARY KEY, person_id INTEGER, visit_occurrence_id INTEGER,"
+    " procedure_concept_id INTEGER, procedure_date DATE, procedure_source_value VARCHAR(50)",
+    "measurement": "measurement_id INTEGER PRIMARY KEY, person_id INTEGER, visit_occurrence_id INTEGER,"
+    " measurement_concept_id INTEGER, measurement_date DATE, value_as_number NUMERIC",
+    "death": "person_id INTEGER PRIMARY KEY, death_date DATE, cause_concept_id INTEGER",
+}
+"""The further tables of a database with courses."""
+
 INDEX = "CREATE INDEX condition_of_visit ON condition_occurrence (visit_occurrence_id)"
 _GENDER = {"female": 8532, "male": 8507}
 _VISIT = {"emergency": 9203, "outpatient clinic": 9202}
 
 
-def rows(n: int, seed: int = 0, visits: float | None = None) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+def rows(
+    n: int, seed: int = 0, visits: float | None = None, *, further: bool = False
+) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """The rows for n visits, a table's name with some of its rows at a time, so that memory does not depend on n."""
     yield "concept", [(number, sex.upper()) for sex, number in _GENDER.items()]
     places: dict[tuple[str, str], int] = {}
     at = persons = 0
     for batch in admissions(n, seed, 32_768, visits):
         known = len(places)
-        tables = _rows(batch.to_pydict(), at, persons, places)
+        cells = courses.moved_together(batch.to_pydict(), seed) if further else batch.to_pydict()
+        tables = _rows(cells, at, persons, places)
         yield from tables.items()
+        if further:
+            yield from _courses(cells, tables, seed).items()
         yield "location", [(number, *place) for place, number in islice(places.items(), known, None)]
         at, persons = at + batch.num_rows, persons + len(tables["person"])
 
@@ -77,28 +93,58 @@ def _rows(
     }
 
 
+def _courses(
+    batch: dict[str, list[Any]], tables: dict[str, list[tuple[Any, ...]]], seed: int
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the further tables; their keys follow from the visit's, so that batches do not meet."""
+    out: dict[str, list[tuple[Any, ...]]] = {"condition_occurrence": [], **{table: [] for table in COURSES}}
+    for visit, course in zip(tables["visit_occurrence"], courses.visits(batch, seed), strict=True):
+        key, person, start = visit[0], visit[1], visit[3]
+        for table, codes in (
+            ("condition_occurrence", course.further),
+            ("drug_exposure", course.drugs),
+            ("procedure_occurrence", course.procedures),
+        ):
+            for place, code in enumerate(codes):
+                row = (_FURTHER + key * 10 + place, person, key)
+                out[table].append((*row, 0, start, code))
+        out["measurement"].append((key, person, key, 3004249, start, 100 + key % 60))
+    for row in tables["person"]:
+        died = courses.person(row[-1], seed).died
+        if died is not None:
+            out["death"].append((row[0], died.isoformat(), 0))
+    return out
+
+
+_FURTHER = 1_000_000_000
+
+
 def write_omop(
     path: Path,
     n: int,
     seed: int = 0,
     *,
     visits: float | None = None,
+    further: bool = False,
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[Path, ...]:
-    """Writes a SQLite database with n visits and a policy beside it; says which files."""
+    """Writes a SQLite database with n visits and a policy beside it; says which files.
+
+    `further` adds courses: several diagnoses of a visit, drugs, procedures, measurements, families, deaths.
+    """
     assert len(people.SEXES) == len(_GENDER)  # noqa: S101 - a sex without a concept would be lost
     if path.exists():
         raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
     make_folder(path.parent)
     try:
         with atomic_path(path) as draft, closing(sqlite3.connect(draft)) as base, base:
-            _fill(base, rows(n, seed, visits), on_rows)
+            _fill(base, rows(n, seed, visits, further=further), on_rows, TABLES | COURSES if further else TABLES)
     except sqlite3.Error as error:
         raise ConnectorError(
             f"{path} cannot be written: {type(error).__name__}.", hint="Choose a folder that has room."
         ) from None
     policy = path.with_suffix(".policy.yaml")
-    write_text(policy_yaml("omop"), policy)
+    write_text(policy_yaml("omop-linked" if further else "omop"), policy)
     return path, policy
 
 
@@ -106,12 +152,13 @@ def _fill(
     base: sqlite3.Connection,
     parts: Iterator[tuple[str, list[tuple[Any, ...]]]],
     on_rows: Callable[[int], None] | None,
+    tables: dict[str, str],
 ) -> None:
     base.execute("PRAGMA journal_mode=MEMORY")  # the file appears when it is complete: nothing to roll back on disk
-    for table, columns in TABLES.items():
+    for table, columns in tables.items():
         base.execute(f"CREATE TABLE {table} ({columns})")
     for table, values in parts:
-        marks = ",".join("?" * (TABLES[table].count(",") + 1))
+        marks = ",".join("?" * (tables[table].count(",") + 1))
         base.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - our own names
         if on_rows and table == "visit_occurrence":
             on_rows(len(values))

@@ -128,6 +128,48 @@ table:  {method: anatomy}
 series: {method: m-distinct, max_risk: 0.5}
 """
 
+_IPUMS = """\
+# A census table for which a wage class is to be predicted.
+version: 1
+person: person_id                 # kept inside, never released
+
+columns:
+  person_id:    identifier
+  sex:          quasi
+  relationship: {role: quasi, hierarchy: {prefix: 3}}
+  race:         quasi
+  birthplace:   {role: quasi, hierarchy: {prefix: 3}}
+  children:     {role: quasi, hierarchy: {intervals: [2, 4]}}
+  education:    {role: quasi, hierarchy: {prefix: 3}}
+  occupation:   {role: quasi, hierarchy: {prefix: 4}}
+  weeks_worked: {role: quasi, hierarchy: {intervals: [13, 26]}}
+  wage:         sensitive
+
+privacy: {k: 4}
+
+table: {method: supervised}
+"""
+
+_NPS = """\
+# One day of a national patients sample; each record is released as it arrives.
+version: 1
+person: record_id                 # nobody comes twice
+
+columns:
+  record_id:       identifier
+  age:             {role: quasi, level: 1, hierarchy: {intervals: [[5, 15, 40, 65], [15, 65]]}}
+  length_of_stay:  {role: quasi, level: 1, hierarchy: {intervals: [[1, 3, 7, 14, 28], [7, 28]]}}
+  sex:             quasi
+  location:        quasi
+  admission_route: quasi
+  disease:         sensitive
+
+privacy: {l: 10}
+
+prior:  {file: prior.csv}             # value,count: what readers know of diseases
+stream: {method: veil}
+"""
+
 _FHIR = """\
 # A FHIR bulk export, one row per encounter. Names, notes and references never get this far.
 version: 1
@@ -173,6 +215,55 @@ privacy: {l: 10, suppression: 0.02}
 table: {method: anatomy}
 """
 
+_FHIR_LINKED = """\
+# A FHIR export, released as FHIR: patients, encounters and what belongs to them, linked by pseudonyms.
+version: 1
+person: patient_id                # kept inside, never released
+tables:
+  mapping: fhir                   # of the ready columns those that are named below; everything else stays inside
+  uncounted: [Condition, Procedure, MedicationRequest]    # how many of them a visit had, no reader knows
+
+columns:
+  patient_id:      identifier
+  birth_date:      {role: quasi, hierarchy: {dates: [day, month, year, decade]}}
+  sex:             quasi
+  region:          quasi
+  postcode:        {role: quasi, hierarchy: {prefix: 5}}
+  death_date:      {role: quasi, hierarchy: {dates: [day, month, year]}, identifier: {shift: 20}}
+  encounter_class: quasi
+  admission_date:  {role: quasi, hierarchy: {dates: [day, month, year]}, identifier: {shift: 20}}
+  diagnosis:       {role: sensitive, hierarchy: {icd10: true}}
+  procedure:       sensitive
+  medication:      sensitive
+
+# Five persons share every joined view; no diagnosis, procedure or drug is that of more than a third of them.
+privacy: {k: 5, l: 3}
+"""
+
+_OMOP_LINKED = """\
+# An OMOP database, released as one: its tables linked by new keys.
+version: 1
+person: person_id                 # kept inside, never released
+tables:
+  mapping: omop                   # of the ready columns those that are named below; everything else stays inside
+  uncounted: [condition_occurrence, drug_exposure, procedure_occurrence]    # how many of them a visit had, no reader knows
+
+columns:
+  person_id:                identifier
+  year_of_birth:            {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  gender_concept_id:        quasi
+  state:                    quasi
+  zip:                      {role: quasi, hierarchy: {prefix: 5}}
+  visit_concept_id:         quasi
+  visit_start_date:         {role: quasi, hierarchy: {dates: [day, month, year]}, identifier: {shift: 20}}
+  condition_source_value:   {role: sensitive, hierarchy: {icd10: true}}
+  drug_source_value:        sensitive
+  procedure_source_value:   sensitive
+  death_date:               {role: quasi, hierarchy: {dates: [day, month, year]}, identifier: {shift: 20}}
+
+privacy: {k: 5, l: 3}
+"""
+
 _ADT = """\
 # HL7 v2 ADT messages as they arrive; each admission is released at once.
 version: 1
@@ -197,6 +288,8 @@ stream: {method: veil}
 _POLICIES = {
     "fhir": _FHIR,
     "omop": _OMOP,
+    "fhir-linked": _FHIR_LINKED,
+    "omop-linked": _OMOP_LINKED,
     "adt": _ADT,
     "hospital": _HOSPITAL,
     "visits": _VISITS,
@@ -204,11 +297,13 @@ _POLICIES = {
     "feed": _FEED,
     "evolving": _EVOLVING,
     "m-distinct": _M_DISTINCT,
+    "ipums": _IPUMS,
+    "nps": _NPS,
 }
 
 
 def policy_yaml(kind: str) -> str:
-    """The policy for ``hospital``, ``visits``, ``series``, ``feed``, ``fhir``, ``omop``, ``adt`` or a census layout, as the text of a YAML file."""
+    """The policy for ``hospital``, ``visits``, ``series``, ``feed``, ``fhir``, ``omop`` (``-linked`` for several tables), ``adt``, ``nps`` or a census layout, as the text of a YAML file."""
     if kind not in _POLICIES:
         raise PolicyError("There is no such kind of data.", hint=f"Choose one of: {', '.join(_POLICIES)}.")
     return _POLICIES[kind]

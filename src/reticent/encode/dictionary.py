@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
 
@@ -41,6 +43,12 @@ class Dictionary:
 
     def __len__(self) -> int:
         return len(self._codes)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._codes
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._codes)
 
     def __repr__(self) -> str:
         return f"Dictionary({len(self)} values of type {self._type})"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "veil"): "reticent.engine.table.veil:Veil",
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
+    ("table", "auto"): "reticent.engine.table.auto:Auto",
     ("table", "optimal"): "reticent.engine.table.optimal:Optimal",
     ("table", "local"): "reticent.engine.table.local:Local",
     ("table", "mondrian"): "reticent.engine.table.mondrian:Mondrian",

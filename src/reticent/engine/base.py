@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent._core.table import Watch
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Guarantee, Release
@@ -91,6 +92,9 @@ class Publisher(ABC):
     @abstractmethod
     def metrics(self) -> Mapping[str, float]:
         """The figures of what was published so far."""
+
+    def heed(self, watch: Watch) -> None:  # noqa: B027 - for methods that search
+        """Works within this watch from now on, where the method searches: whoever holds it may cancel the work."""
 
     def members(self) -> Members:
         """Who stood in which group of the last release, for the ledger."""

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.policy.missing import without_markers
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -34,7 +35,8 @@ JOINT = " | "
 
 
 def prepare(table: pa.Table, policy: Policy) -> pa.Table:
-    """The table as engines may see it: columns combined, identifiers replaced, dates shifted."""
+    """The table as engines may see it: markers read as missing, columns combined, identifiers replaced, dates shifted."""
+    table = without_markers(table, policy.missing)
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
@@ -53,7 +55,11 @@ def prepare(table: pa.Table, policy: Policy) -> pa.Table:
 
 def refuse_unfit(policy: Policy, kind: str) -> None:
     """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l."""
+    if policy.tables is not None:
+        raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     l = policy.privacy.l
+    if kind != "table" or policy.table.method in ("anatomy", "veil"):
+        refuse_overall(policy)
     if kind != "table" and l is not None and l.kind in ("entropy", "recursive"):
         raise PolicyError(
             f"privacy.l: {l.kind} diversity is kept by table methods only, not by releases of the kind {kind}.",
@@ -83,6 +89,15 @@ def refuse_unfit(policy: Policy, kind: str) -> None:
             )
 
 
+def refuse_overall(policy: Policy) -> None:
+    """Refuses demands on all classes together, for releases that do not keep them."""
+    if policy.privacy.overall:
+        raise PolicyError(
+            f"privacy.{policy.privacy.overall[0]} is kept by table methods that generalise, not by this one.",
+            hint="Take it out of the policy, or write table: {method: local}.",
+        )
+
+
 def refuse_linking(table: pa.Table, policy: Policy) -> None:
     """Refuses a whole table in which a pseudonym occurs twice: it would link the records of a person."""
     for name, column in policy.columns.items():
@@ -98,8 +113,11 @@ def refuse_linking(table: pa.Table, policy: Policy) -> None:
 
 
 def beyond(policy: Policy) -> tuple[str, ...]:
-    """What a bound does not say where several attributes are sensitive; part of the release's own words."""
+    """What a bound does not say of plain columns, and where several are sensitive; part of the release's own words."""
     sentences = []
+    if policy.plain:
+        names = ", ".join(policy.plain[:3]) + (f" and {len(policy.plain) - 3} more" if len(policy.plain) > 3 else "")
+        sentences.append(f"a reader who knows what a column that is released as it is says of a person ({names})")
     if len(policy.sensitive) > 1:
         sentences.append("a reader who knows one sensitive value of a person and infers another from it")
     if any(column.combine for column in policy.columns.values()):

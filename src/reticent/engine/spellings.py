@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.errors import DataError
+from reticent.errors import DataError, PolicyError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from reticent.policy import Policy
 
 
@@ -33,15 +35,40 @@ def folded(value: str | None) -> str:
     return " ".join(seen.split())
 
 
-def spelled(table: pa.Table, policy: Policy) -> pa.Table:
-    """The table with one spelling per sensitive value: merged where the policy says so, refused where it does not."""
-    for name in policy.sensitive:
+class Spellings:
+    """The spelling under which each value of a feed came first; later ones are read as that one.
+
+    Example:
+        >>> spellings = Spellings()
+        >>> spellings.first("HIV"), spellings.first("hiv "), spellings.first(None), spellings.first("")
+        ('HIV', 'HIV', None, None)
+    """
+
+    def __init__(self) -> None:
+        self._words: dict[str, str | None] = {}
+
+    def first(self, word: str | None) -> str | None:
+        """The first spelling of a word; its own, where it is new."""
+        return self._words.setdefault(folded(word), word)
+
+
+def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
+    """The table with one spelling per sensitive value: merged where the policy says so, refused where it does not.
+
+    Args:
+        table: the records.
+        policy: which columns are sensitive.
+        known: values of the sensitive column that came earlier; their spelling stays.
+    """
+    for name in (name for name in policy.sensitive if name in table.column_names):
         column = table.column(name)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             continue
         counts = pc.value_counts(column)
         words, times = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
-        best = _best(words, times)
+        if known and all(word in known for word in words):
+            continue
+        best = _best(words, times) | {folded(word): word for word in known}
         variants = [n for word, n in zip(words, times, strict=True) if best[folded(word)] != word]
         if not variants:
             continue
@@ -55,6 +82,17 @@ def spelled(table: pa.Table, policy: Policy) -> pa.Table:
         merged = pa.array([best[folded(word)] for word in words], column.type).take(at.combine_chunks())
         table = table.set_column(table.column_names.index(name), name, merged)
     return table
+
+
+def refuse_variants(labels: Iterable[str | None], column: str) -> None:
+    """Refuses a list of possible values in which one is written in several ways."""
+    labels = list(labels)
+    twins = len(labels) - len({folded(label) for label in labels})
+    if twins:
+        raise PolicyError(
+            f"Column '{column}': {twins:,} of the {len(labels):,} values that the policy lists are other spellings of another.",
+            hint="Merge their lines in the prior or the hierarchy: a set of candidates must not offer one value twice.",
+        )
 
 
 def _best(words: list[str | None], times: list[int]) -> dict[str, str | None]:

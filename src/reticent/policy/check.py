@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from reticent.policy.policy import Policy
 
 
+KINDS = ("table", "evolving", "series", "stream")
+
+
 def check(policy: Policy) -> list[str]:
     """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
     trees = {name: tree for name in policy.columns if (tree := _tree(policy, name)) is not None}
@@ -82,7 +85,7 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
     notes += _demands(policy)
     notes += _kinds(policy)
-    if not (privacy.k or privacy.l or privacy.t):
+    if not (privacy.k or privacy.l or privacy.t or privacy.overall):
         notes.append("privacy is empty: a table can be released only with k, l or t")
     if privacy.suppression:
         notes.append(f"up to {privacy.suppression:.1%} of the records may be left out")
@@ -106,14 +109,31 @@ def _persons(policy: Policy) -> list[str]:
 
 def _demands(policy: Policy) -> list[str]:
     """What privacy asks for; which releases keep it is said by kind."""
-    privacy, notes = policy.privacy, []
+    privacy, notes = policy.privacy, {}
     if privacy.k:
-        notes.append(f"k = {privacy.k} asks: nobody can be told from {privacy.k - 1} others by the quasi-identifiers")
+        notes["k"] = f"k = {privacy.k} asks: nobody can be told from {privacy.k - 1} others by the quasi-identifiers"
     if privacy.l:
-        notes.append(f"l = {_number(privacy.l.plain())} asks: every group keeps several sensitive values possible")
+        notes["l"] = f"l = {_number(privacy.l.plain())} asks: every group keeps several sensitive values possible"
     if privacy.t:
         number = _number(privacy.t.plain())
-        notes.append(f"t = {number} asks: a group tells little more about the sensitive value than the whole table")
+        notes["t"] = f"t = {number} asks: a group tells little more about the sensitive value than the whole table"
+    written = [kind for kind in KINDS if kind in policy.model_fields_set] or ["table"]
+    kept = {name for kind in written for name in getattr(policy, kind).keeps}
+    lost = f"; NOT kept by the releases of {_and(written)}"
+    return [note + ("" if name in kept else lost) for name, note in notes.items()] + _overall(policy)
+
+
+def _overall(policy: Policy) -> list[str]:
+    """What tables that generalise keep over all classes; other releases refuse it."""
+    privacy, notes = policy.privacy, []
+    if privacy.average_risk:
+        notes.append(f"average_risk = {privacy.average_risk:g} asks: at most so many classes per published record")
+    if privacy.population_uniqueness:
+        asked = privacy.population_uniqueness
+        words = f"of {asked.population:,} people at most {asked.share:.2%} stand alone, by estimate"
+        notes.append(f"population_uniqueness asks: {words}")
+    if privacy.k_map:
+        notes.append(f"k_map asks: every published combination fits {privacy.k_map.k} people of {privacy.k_map.file}")
     return notes
 
 

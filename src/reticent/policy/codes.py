@@ -1,4 +1,4 @@
-"""Hierarchies that a value carries in itself: prefixes of codes, dates, ICD-10."""
+"""Hierarchies that a value carries in itself: prefixes of codes, dates, ICD-9, ICD-10."""
 
 from __future__ import annotations
 
@@ -59,6 +59,20 @@ def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | 
     chapters = [None if head is None else chapter(head) for head in heads]
     unknown = [b is None or c is None for b, c in zip(blocks, chapters, strict=True)]
     return [[None if bad else x for x, bad in zip(level, unknown, strict=True)] for level in (heads, blocks, chapters)]
+
+
+def icd9_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:  # noqa: ARG001
+    """Code > category > block > chapter; a category outside of all blocks stands in its chapter at once."""
+    from reticent.policy import icd9
+
+    heads = [None if value is None else icd9.category(str(value)) for value in domain]
+    chapters = [None if head is None else icd9.place(head, icd9.CHAPTERS) for head in heads]
+    heads = [None if chapter is None else head for head, chapter in zip(heads, chapters, strict=True)]
+    blocks = [
+        None if head is None else icd9.place(head, icd9.BLOCKS) or chapter
+        for head, chapter in zip(heads, chapters, strict=True)
+    ]
+    return [heads, blocks, chapters]
 
 
 def block(category: str) -> str | None:

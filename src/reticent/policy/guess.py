@@ -1,29 +1,45 @@
 """Guesses a policy from data: a role and a hierarchy for each column, and why.
 
-When unsure a column becomes a quasi-identifier: the cautious side. Guesses are a start for a person to correct.
+What counts is who can know a column. What neighbours, registers and visitors know becomes a quasi-identifier; what only the
+clinic's file knows is released as it is and named as not covered; illnesses and their treatment are sensitive, and stay inside
+where they cannot be hidden among others. A column of unknown meaning becomes a quasi-identifier as long as there are few of
+them: the cautious side. Guesses are a start for a person to correct.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.policy.column_patterns import IDENTIFYING_NAMES, SENSITIVE_NAMES, looks_like
+from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
+from reticent.policy.guess_missing import missing_markers
+from reticent.policy.missing import without_markers
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-SAMPLE = 50_000
+SAMPLE = 200_000
+K, L, SUPPRESSION = 5, 3, 0.02
+"""What a first policy asks for, as far as the data allow it."""
+HANDFUL, MOST = 8, 12
+"""Quasi-identifiers up to which columns of unknown meaning, and those of a visit, become some."""
+_SENSITIVE = 3
+"""Columns that are protected side by side; every one more costs all of them."""
+_BATTERY = 4
+_PAIRED = 20_000
+"""Records by which it is seen whether a column tells another one."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column seems to be; `why` never quotes a value."""
+    """What a column seems to be; `why` never quotes a value.
+
+    Attributes:
+        unsure: a person should look at it; on a terminal `init` asks.
+    """
 
     column: str
     role: str
@@ -31,40 +47,70 @@ class Guess:
     hierarchy: dict[str, Any] | None = None
     distinct: int = field(default=0, compare=False)
     repeats: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, repr=False)
-class _Column:
-    """What the rules look at."""
-
-    name: str
-    values: list[str]
-    distinct: list[str]
-    missing: int
+    unsure: bool = field(default=False, compare=False)
 
     @property
-    def word(self) -> str:
-        return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()).strip("_")
-
-    def share(self, sign: str) -> float:
-        """Share of the distinct values that look like something."""
-        return sum(looks_like(sign, value) for value in self.distinct) / max(1, len(self.distinct))
+    def shown(self) -> dict[str, Any] | None:
+        """The hierarchy, where the role has a use for one."""
+        return self.hierarchy if self.role in ("quasi", "sensitive") else None
 
 
 def guess(table: pa.Table) -> list[Guess]:
     """One guess per column, in the table's order."""
+    sample = without_markers(table.slice(0, SAMPLE), guess_missing(table))
+    facts = {name: ColumnFacts.of(name, sample.column(name)) for name in table.column_names}
+    signs = _batteries(facts, {name: sign_of(c) for name, c in facts.items()})
+    roles = _sensitive(facts, signs) | _known(facts, signs)
+    guesses = [_guess(facts[name], signs[name], roles) for name in facts]
+    return _telling(sample.slice(0, _PAIRED), guesses)
+
+
+def guess_missing(table: pa.Table) -> tuple[str, ...]:
+    """The words that stand for a missing cell."""
     sample = table.slice(0, SAMPLE)
-    guesses = [_guess_column(_column(name, sample.column(name))) for name in table.column_names]
-    return _one_sensitive(guesses)
+    return missing_markers({name: ColumnFacts.of(name, sample.column(name)).counts for name in sample.column_names})
 
 
-def settings_of(guesses: Sequence[Guess]) -> dict[str, Any]:
+def guess_l(table: pa.Table, guesses: Sequence[Guess]) -> int | None:
+    """The largest l up to three that every sensitive column allows in classes of a good size; none where there is none."""
+    names = [g.column for g in guesses if g.role == "sensitive"]
+    sample = without_markers(table.slice(0, SAMPLE), guess_missing(table))
+    most = min((allowed_l(ColumnFacts.of(name, sample.column(name))) for name in names), default=1)
+    return most if most > 1 else None
+
+
+def settings_of(table: pa.Table, guesses: Sequence[Guess]) -> dict[str, Any]:
     """The guesses as the plain values of a policy."""
-    columns = {g.column: g.role if g.hierarchy is None else {"role": g.role, "hierarchy": g.hierarchy} for g in guesses}
-    wide = any(g.role == "sensitive" and g.distinct >= 3 for g in guesses)
-    person = guess_person(guesses)
-    privacy = {"k": 5} | ({"l": 3} if wide else {}) | {"suppression": 0.02}
-    return {"version": 1, "columns": columns, "privacy": privacy} | ({"person": person} if person else {})
+    columns = {g.column: g.role if g.shown is None else {"role": g.role, "hierarchy": g.shown} for g in guesses}
+    l, person, missing = guess_l(table, guesses), guess_person(guesses), guess_missing(table)
+    privacy = {"k": K} | ({"l": l} if l else {}) | {"suppression": SUPPRESSION}
+    settings = {"version": 1, "columns": columns, "privacy": privacy}
+    return settings | ({"person": person} if person else {}) | ({"missing": list(missing)} if missing else {})
+
+
+def allowed_l(c: ColumnFacts) -> int:
+    """The largest l up to three for which classes of two times k records could hold l different values; 1 for none.
+
+    Every class needs l - i records besides those of the i most frequent values, so their number bounds that of the classes.
+    """
+    counts = sorted([*c.counts.values(), *([c.missing] if c.missing else [])], reverse=True)
+    rows = sum(counts)
+    for l in range(min(L, len(counts)), 1, -1):
+        classes = min((rows - sum(counts[:i])) / (l - i) for i in range(l))
+        if classes * 2 * K >= rows:
+            return l
+    return 1
+
+
+def one_sensitive(guesses: Sequence[Guess]) -> list[Guess]:
+    """The first sensitive column stays; the others are kept inside, for methods that protect one."""
+    main = next((g.column for g in guesses if g.role == "sensitive"), None)
+    return [
+        replace(g, role="identifier", why=f"{g.why}; kept inside, since this method protects one column: '{main}'")
+        if g.role == "sensitive" and g.column != main
+        else g
+        for g in guesses
+    ]
 
 
 def guess_person(guesses: Sequence[Guess]) -> str | None:
@@ -97,123 +143,102 @@ def _likely(names: list[str]) -> list[str]:
     return list(dict.fromkeys(strong + weak))
 
 
-def _column(name: str, data: pa.ChunkedArray) -> _Column:
-    values = [str(v) for v in data.to_pylist() if v is not None]
-    return _Column(name, values, list(dict.fromkeys(values)), len(data) - len(values))
+def _batteries(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict[str, Sign]:
+    """Columns of unknown meaning with the same few answers, as a questionnaire or a list of drugs has them."""
+    answers = {n: set(facts[n].counts) for n, sign in signs.items() if sign.who == "unknown" and facts[n].distinct <= 6}
+    for name, own in answers.items():
+        alike = sum(own <= others or others <= own for others in answers.values())
+        if alike > _BATTERY:
+            why = f"one of {alike} columns with the same few answers: a neighbour does not know them"
+            signs[name] = replace(signs[name], who="clinic", why=why)
+    return signs
 
 
-def _guess_column(c: _Column) -> Guess:
-    rules = (_direct, _date, _local_date, _icd, _postcode, _sensitive, _near_unique, _number, _text)
-    for rule in rules:
-        parts = rule(c)
-        if parts is not None:
-            return Guess(c.name, *parts, len(c.distinct), len(c.distinct) < len(c.values))
-    return Guess(c.name, "quasi", f"{len(c.distinct)} different values that others may know", None, len(c.distinct))
+Roles = dict[str, tuple[str, str]]
+"""Column -> its role, and what is added to the reason."""
 
 
-Found = tuple[str, str, dict[str, Any] | None] | None
+def _sensitive(facts: Mapping[str, ColumnFacts], signs: Mapping[str, Sign]) -> Roles:
+    """The illnesses that are protected; the others stay inside, since beside them they would tell on those."""
+    ills = [name for name, sign in signs.items() if sign.who == "illness"]
+    coded = sorted(ills, key=lambda n: (not signs[n].hierarchy, -allowed_l(facts[n])))
+    chosen = [n for n in coded if allowed_l(facts[n]) > 1][:_SENSITIVE] or coded[:1]
+    rest = "; it cannot be hidden among others beside the protected ones, so it is kept inside"
+    return {name: ("sensitive", "") if name in chosen else ("identifier", rest) for name in ills}
 
 
-def _direct(c: _Column) -> Found:
-    for sign, word in (
-        ("email", "e-mail addresses"),
-        ("url", "web addresses"),
-        ("ip", "network addresses"),
-        ("ssn", "social security numbers"),
-        ("phone", "telephone numbers"),
-    ):
-        if c.distinct and c.share(sign) > 0.8:
-            return "identifier", f"the values look like {word}", None
-    for pattern, what in IDENTIFYING_NAMES.items():
-        if re.search(pattern, c.word):
-            return "identifier", f"the name says {what}", None
-    return None
-
-
-def _date(c: _Column) -> Found:
-    if len(c.distinct) > 1 and c.share("date") > 0.95:
-        return "quasi", "dates of a person's life are known to others", {"dates": ["day", "month", "quarter", "year"]}
-    return None
-
-
-def _local_date(c: _Column) -> Found:
-    if len(c.distinct) > 1 and c.share("local date") > 0.95:
-        return "identifier", "dates written this way cannot be generalised: write 1980-12-31 to release them", None
-    return None
-
-
-def _icd(c: _Column) -> Found:
-    if len(c.distinct) >= 3 and c.share("icd10") > 0.9 and not re.search("ward|room|bed", c.word):
-        return "sensitive", "the values look like ICD-10 codes", {"icd10": True}
-    return None
-
-
-def _postcode(c: _Column) -> Found:
-    named = re.search(r"(zip|post_?code|postal|plz)", c.word)
-    lengths = {len(v) for v in c.distinct}
-    if named and lengths and max(lengths) <= 10:
-        return "quasi", "the name says a postal code", {"prefix": max(lengths)}
-    return None
-
-
-def _sensitive(c: _Column) -> Found:
-    for pattern, what in SENSITIVE_NAMES.items():
-        if re.search(pattern, c.word) and len(c.distinct) > 1:
-            return "sensitive", f"the name says {what}", None
-    return None
-
-
-def _near_unique(c: _Column) -> Found:
-    whole = all(looks_like("whole", v) for v in c.distinct[:1000])
-    if len(c.values) >= 30 and len(c.distinct) > 0.9 * len(c.values) and (whole or not _is_number(c)):
-        return (
-            "identifier",
-            f"nearly every record has a value of its own ({len(c.distinct):,} of {len(c.values):,})",
-            None,
+def _known(facts: Mapping[str, ColumnFacts], signs: Mapping[str, Sign]) -> Roles:
+    """Who else knows the column decides; of what nobody can say, the most telling ones while there are few."""
+    of = {who: [n for n, sign in signs.items() if sign.who == who] for who in ("known", "visit", "unknown")}
+    quasi = len(of["known"])
+    roles: Roles = dict.fromkeys(of["known"], ("quasi", ""))
+    for name in sorted(of["visit"], key=lambda n: facts[n].distinct):
+        room = quasi < MOST
+        roles[name] = (
+            ("quasi", "") if room else ("identifier", f"; {quasi} columns are generalised already: kept inside")
         )
-    return None
+        quasi += room
+    for name in sorted(of["unknown"], key=lambda n: (facts[n].measured, facts[n].fine, -entropy(facts[n]))):
+        room = quasi < HANDFUL
+        roles[name] = ("quasi", " that others may know") if room else _left_over(facts[name])
+        quasi += room
+    return roles
 
 
-def _is_number(c: _Column) -> bool:
-    return bool(c.distinct) and c.share("number") > 0.99
+def _left_over(c: ColumnFacts) -> tuple[str, str]:
+    """A column of unknown meaning beyond the handful: released as it is unless it tells records apart."""
+    many = c.distinct > (0.5 * c.cells if c.numeric else max(100, 0.02 * c.cells))
+    if many and not c.measured:
+        return "identifier", " of unknown meaning, which tell records apart: kept inside"
+    return "plain", " of unknown meaning: released as they are; if others may know them, write quasi"
 
 
-def _number(c: _Column) -> Found:
-    if not _is_number(c) or len(c.distinct) <= 10:
-        return None
-    numbers = [float(v) for v in c.distinct if looks_like("number", v)]
-    width = nice((max(numbers) - min(numbers)) / 16)
-    steps = [width, width * 2, width * 4, width * 8]
-    return (
-        "quasi",
-        f"{len(c.distinct)} different numbers",
-        {"intervals": [int(s) if float(s).is_integer() else s for s in steps]},
-    )
+def entropy(c: ColumnFacts) -> float:
+    """Bits that a column tells of a record."""
+    shares = np.array(list(c.counts.values()), dtype=np.float64)
+    shares /= max(1.0, shares.sum())
+    return float(-(shares * np.log2(shares)).sum())
 
 
-def _text(c: _Column) -> Found:
-    if c.values and sum(map(len, c.values)) / len(c.values) > 40 and len(c.distinct) > 0.3 * len(c.values):
-        return "identifier", "free text may say anything about a person", None
-    return None
+_PLAIN = {"nobody": "plain", "clinic": "plain", "person": "identifier"}
 
 
-def nice(x: float) -> float:
-    """The nearest of 1, 2, 5 times a power of ten, at least as large as needed."""
-    if x <= 0:
-        return 1
-    power = 10.0 ** math.floor(math.log10(x))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= x * 0.999)
+def _guess(c: ColumnFacts, sign: Sign, roles: Roles) -> Guess:
+    role, more = roles.get(c.name) or (_PLAIN[sign.who], "; released as it is" if sign.who == "clinic" else "")
+    unsure = sign.who == "unknown" or (sign.who in ("illness", "visit") and role == "identifier")
+    return Guess(c.name, role, sign.why + more, sign.hierarchy, c.distinct, c.distinct < c.cells, unsure)
 
 
-def _one_sensitive(guesses: list[Guess]) -> list[Guess]:
-    """Engines protect one sensitive column; the others that look like it become quasi-identifiers."""
-    candidates = [g for g in guesses if g.role == "sensitive"]
-    if len(candidates) <= 1:
-        return guesses
-    main = max(candidates, key=lambda g: (bool(g.hierarchy), g.distinct))
-    return [
-        Guess(g.column, "quasi", f"{g.why}; '{main.column}' is protected as the sensitive one", g.hierarchy, g.distinct)
-        if g in candidates and g is not main
-        else g
-        for g in guesses
-    ]
+def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
+    """Plain columns that tell a quasi-identifier, or are told by one, become quasi-identifiers themselves."""
+    codes = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role in ("quasi", "plain")}
+    known = {g.column: codes[g.column] for g in guesses if g.role == "quasi" and 1 < g.distinct <= len(sample) / 20}
+    return [_with_twin(g, codes[g.column], known) if g.role == "plain" and g.distinct > 1 else g for g in guesses]
+
+
+Codes = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def _with_twin(guess: Guess, own: Codes, known: Mapping[str, Codes]) -> Guess:
+    twin = next((name for name, codes in known.items() if _tells(own, codes) or _tells(codes, own)), None)
+    if twin is None or guess.distinct > len(own) / 20:
+        return guess
+    return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    filled = column.cast(kind).combine_chunks().dictionary_encode(null_encoding="encode")
+    return np.asarray(filled.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _tells(one: Codes, other: Codes) -> bool:
+    """Whether one column says nearly all of what there is to know of another: at most a twentieth of its bits is left."""
+    whole = _bits(other)
+    left = _bits(one * (int(other.max(initial=0)) + 1) + other) - _bits(one)
+    return whole > 0 and left < 0.05 * whole
+
+
+def _bits(codes: Codes) -> float:
+    shares = np.unique(codes, return_counts=True)[1] / max(1, len(codes))
+    return float(-(shares * np.log2(shares)).sum())

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.errors import DataError
 from reticent.policy import intervals
-from reticent.policy.codes import date_labels, icd10_labels, prefix_labels
+from reticent.policy.codes import date_labels, icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 
 if TYPE_CHECKING:
@@ -58,25 +58,47 @@ class Ladder:
         return f"Ladder(height={self.height}, values={len(self.tables[0])}, size={self.size})"
 
 
+_MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
+    "prefix": prefix_labels,
+    "dates": date_labels,
+    "icd9": icd9_labels,
+    "icd10": icd10_labels,
+}
+
+
+class Climber:
+    """A hierarchy made ready once: the labels above values, without arrays."""
+
+    def __init__(self, spec: HierarchySpec | None, *, column: str, base: Path = Path()) -> None:
+        self._spec, self._column, self._kind = spec, column, None if spec is None else spec.kind
+        self.tree: Tree | None = None
+        if spec is not None and self._kind == "file":
+            self.tree = read_tree(base / str(spec.file), column=column)
+        elif spec is not None and self._kind == "tree":
+            self.tree = tree_from_dict(spec.tree or {}, column=column)
+
+    def labels(self, domain: Sequence[Any]) -> Labels:
+        """Per level between the values and the root, one label per value; refuses values that do not fit."""
+        spec, kind = self._spec, self._kind
+        if spec is None or kind is None:
+            return []
+        if self.tree is not None:
+            return _tree_labels(self.tree, domain, self._column)
+        if kind == "intervals":
+            return _interval_labels(spec, domain, self._column)
+        labels = _MAKERS[kind](domain, spec)
+        _refuse_strangers(labels, domain, self._column, kind)
+        return labels
+
+
 def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> Ladder:
     """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
-    domain = values.to_pylist()
-    if spec is None:
-        return _assemble(values, [])
-    if spec.kind == "file":
-        return _from_tree(read_tree(base / str(spec.file), column=column), values, domain, column)
-    if spec.kind == "tree":
-        return _from_tree(tree_from_dict(spec.tree or {}, column=column), values, domain, column)
-    if spec.kind == "intervals":
-        return _from_intervals(spec, values, domain, column)
-    makers: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
-        "prefix": prefix_labels,
-        "dates": date_labels,
-        "icd10": icd10_labels,
-    }
-    labels = makers[spec.kind](domain, spec)
-    _refuse_strangers(labels, domain, column, spec.kind)
-    return _assemble(values, labels)
+    climber, domain = Climber(spec, column=column, base=base), values.to_pylist()
+    labels, tree = climber.labels(domain), climber.tree
+    if tree is not None:
+        return _assemble(values, labels, counts=tree.counts, size=tree.size)
+    numeric = spec is not None and spec.kind == "intervals"
+    return _assemble(values, labels, numeric=intervals.to_numbers(domain) if numeric else None)
 
 
 def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
@@ -87,32 +109,27 @@ def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
     }
 
 
-def _from_intervals(spec: HierarchySpec, values: pa.Array, domain: list[Any], column: str) -> Ladder:
+def _interval_labels(spec: HierarchySpec, domain: Sequence[Any], column: str) -> Labels:
     numbers = intervals.to_numbers(domain)
-    missing = np.array([value is None for value in domain], dtype=bool)
-    _count_strangers(int((~np.isfinite(numbers) & ~missing).sum()), column, "intervals", "numbers")
-    labels = intervals.interval_labels(numbers, spec)
-    return _assemble(
-        values,
-        [[None if gone else label for label, gone in zip(level, missing, strict=True)] for level in labels],
-        numeric=numbers,
+    strangers = sum(
+        value is not None and not finite for value, finite in zip(domain, np.isfinite(numbers), strict=True)
     )
+    _count_strangers(strangers, column, "intervals", "numbers")
+    return intervals.interval_labels(numbers, spec)
 
 
-def _from_tree(tree: Tree, values: pa.Array, domain: list[Any], column: str) -> Ladder:
+def _tree_labels(tree: Tree, domain: Sequence[Any], column: str) -> Labels:
     paths = [tree.path(value) for value in domain]
     strangers = sum(path is None and value is not None for path, value in zip(paths, domain, strict=True))
     _count_strangers(strangers, column, "tree", "leaves of its hierarchy")
-    labels: Labels = [[None if path is None else path[level] for path in paths] for level in range(tree.depth - 1)]
-    return _assemble(values, labels, counts=tree.counts, size=tree.size)
+    return [[None if path is None else path[level] for path in paths] for level in range(tree.depth - 1)]
 
 
-def _refuse_strangers(labels: Labels, domain: list[Any], column: str, kind: str) -> None:
+def _refuse_strangers(labels: Labels, domain: Sequence[Any], column: str, kind: str) -> None:
     first = labels[0] if labels else []
     strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
-    _count_strangers(
-        strangers, column, kind, {"dates": "dates", "icd10": "ICD-10 codes"}.get(kind, "codes of that length")
-    )
+    expectations = {"dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
+    _count_strangers(strangers, column, kind, expectations.get(kind, "codes of that length"))
 
 
 def _count_strangers(count: int, column: str, kind: str, expectation: str) -> None:

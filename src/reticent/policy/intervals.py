@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -43,14 +45,14 @@ def interval_labels(numbers: npt.NDArray[np.float64], spec: HierarchySpec) -> li
 
 def _cut(numbers: npt.NDArray[np.float64], step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
     if isinstance(step, tuple):
-        return [_between(x, step) for x in numbers]
-    return [_even(x, step, spec.bottom, spec.top) for x in numbers]
+        return [_between(x, step) for x in numbers.tolist()]
+    return [_even(x, step, spec.bottom, spec.top) for x in numbers.tolist()]
 
 
 def _between(x: float, cuts: tuple[float, ...]) -> str | None:
-    if not np.isfinite(x):
+    if not math.isfinite(x):
         return None
-    at = int(np.searchsorted(cuts, x, side="right"))
+    at = bisect.bisect_right(cuts, x)
     if at == 0:
         return f"<{_show(cuts[0])}"
     if at == len(cuts):
@@ -59,13 +61,13 @@ def _between(x: float, cuts: tuple[float, ...]) -> str | None:
 
 
 def _even(x: float, width: float, bottom: float | None, top: float | None) -> str | None:
-    if not np.isfinite(x):
+    if not math.isfinite(x):
         return None
     if bottom is not None and x < bottom:
         return f"<{_show(bottom)}"
     if top is not None and x >= top:
         return f"{_show(top)}+"
-    low = float(np.floor(x / width)) * width
+    low = math.floor(x / width) * width
     high = low + width
     low = low if bottom is None else max(low, bottom)
     high = high if top is None else min(high, top)

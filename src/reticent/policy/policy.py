@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from reticent.errors import PolicyError
@@ -25,6 +25,7 @@ from reticent.policy.settings import (
     EvolvingSettings,
     FhirSettings,
     Hl7Settings,
+    LinkedSettings,
     PersonSettings,
     PriorSettings,
     SeriesSettings,
@@ -32,6 +33,7 @@ from reticent.policy.settings import (
     StreamSettings,
     TableSettings,
 )
+from reticent.policy.settings.linked import check_tables
 from reticent.policy.spec import Column
 from reticent.policy.yaml_text import dump_yaml, parse_yaml
 
@@ -53,6 +55,9 @@ class Policy(Section):
         default=None, alias="person", description="who is who across records: a column, or {column, records, events}"
     )
     columns: dict[str, Column]
+    missing: tuple[str, ...] = Field(
+        default=(), description="what stands for a missing cell, such as '?', NA or -9; read as missing at every door"
+    )
     privacy: Privacy = Privacy()
     prior: PriorSettings | None = Field(default=None, description="what a reader knows already; for the veil")
     table: TableSettings = TableSettings()
@@ -62,6 +67,9 @@ class Policy(Section):
     fhir: FhirSettings | None = Field(default=None, description="how FHIR resources become rows")
     sql: SqlSettings | None = Field(default=None, description="which query a database answers")
     hl7: Hl7Settings | None = Field(default=None, description="how HL7 v2 messages become records")
+    tables: LinkedSettings | None = Field(
+        default=None, description="several tables of the same persons, released together"
+    )
     _base: Path = PrivateAttr(default=Path())
 
     def __init__(self, /, **settings: Any) -> None:
@@ -84,6 +92,15 @@ class Policy(Section):
         if not value.get("columns"):
             raise PydanticCustomError("columns", "there are no columns; give each column of the data a role.")
         return value
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _markers(cls, value: Any) -> Any:
+        """A word alone is short for a list of one, and -9 needs no quotes."""
+        words = [value] if isinstance(value, str | int | float) else value
+        if not isinstance(words, list | tuple) or any(isinstance(word, bool | dict | list) for word in words):
+            raise PydanticCustomError("markers", "missing is a list of words, such as ['?', NA, -9].")
+        return tuple("" if word is None else str(word) for word in words)
 
     @model_validator(mode="after")
     def _person_is_a_column(self) -> Policy:
@@ -119,13 +136,20 @@ class Policy(Section):
                 "columns: '{name}' is shifted per person, so the policy must say which column is the person.",
                 {"name": shifted[0]},
             )
-        for name, path in (self.fhir.paths if self.fhir else {}).items():
+        paths = (self.fhir.paths if self.fhir else {}) | (self.tables.paths if self.tables else {})
+        for name, path in paths.items():
             if name in self.released and path.private:
                 raise PydanticCustomError(
                     "private",
                     "fhir.columns: '{name}': {why}; give it the role identifier.",
                     {"name": name, "why": path.private},
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _tables_fit(self) -> Policy:
+        if self.tables is not None:
+            check_tables(self, self.tables)
         return self
 
     @model_validator(mode="after")
@@ -204,7 +228,8 @@ class Policy(Section):
 
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         names = [name for name in table.column_names if not name.startswith("__index_level_")]
-        return cls.from_dict(settings_of(guess(table.select(names))))
+        table = table.select(names)
+        return cls.from_dict(settings_of(table, guess(table)))
 
     @classmethod
     def _build(cls, data: Any, *, base: Path, name: str, lines: dict[tuple[Any, ...], int]) -> Policy:
@@ -283,6 +308,13 @@ class Policy(Section):
         plain = self.model_dump(mode="json", exclude_defaults=True, exclude_none=True, by_alias=True)
         return plain | {"version": self.version}
 
+    def with_method(self, kind: str, method: str | None) -> Policy:
+        """The same policy with another method in the section of a kind of release; None changes nothing."""
+        if method is None:
+            return self
+        plain = self.to_dict()
+        return Policy.from_dict(plain | {kind: plain.get(kind, {}) | {"method": method}}, base=self.base)
+
     def to_yaml(self) -> str:
         """The policy as a file would say it, defaults left out; `from_yaml` and `load` read it back."""
         return dump_yaml(self.to_dict())
@@ -290,7 +322,10 @@ class Policy(Section):
     @cached_property
     def hash(self) -> str:
         """SHA-256 over the meaning: all settings and the contents of the files they name, whatever the spelling."""
-        digest = hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode())
+        # A policy without markers or tables means what it meant before there were any: stores go on under their hash.
+        unused = {name for name in ("missing", "tables") if not getattr(self, name)}
+        meaning = self.model_dump(mode="json", exclude=unused)
+        digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
         for place, path in sorted(self.files().items()):
             try:
                 content = path.read_bytes()

@@ -88,8 +88,22 @@ def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any
     return kind, number
 
 
+class UniquenessSpec(Section):
+    """Population uniqueness: `{share: 0.01, population: 80000}`."""
+
+    share: float = Field(ge=0, le=1, description="of the population that may stand alone, by Zayatz' estimate")
+    population: int = Field(ge=1, le=10 * LARGEST, description="people whom the table is a sample of")
+
+
+class KMapSpec(Section):
+    """k-map: `{k: 5, file: register.csv}`."""
+
+    k: int = Field(ge=2, le=LARGEST, description="people of the register that every published combination fits")
+    file: str = Field(description="a table of the population with the quasi-identifiers as columns; it stays inside")
+
+
 class Privacy(Section):
-    """What every published group must satisfy."""
+    """What every published group must satisfy, and all of them together."""
 
     k: int | None = Field(
         default=None, ge=2, le=LARGEST, description="k-anonymity: at least k records share every published combination"
@@ -98,7 +112,23 @@ class Privacy(Section):
     t: TSpec | None = Field(
         default=None, description="t-closeness of a group's sensitive values to those of the whole table"
     )
+    average_risk: float | None = Field(
+        default=None, gt=0, le=1, description="classes per record, at most: the mean chance to pick a person's record"
+    )
+    population_uniqueness: UniquenessSpec | None = Field(
+        default=None, description="people of the population who stand alone, at most; an estimate"
+    )
+    k_map: KMapSpec | None = Field(
+        default=None, description="every published combination fits k people of a population that is given"
+    )
     suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be left out")
+
+    @property
+    def overall(self) -> tuple[str, ...]:
+        """Demands beyond k, l and t, which table methods that generalise keep."""
+        return tuple(
+            word for word in ("average_risk", "population_uniqueness", "k_map") if getattr(self, word) is not None
+        )
 
     @field_validator("k", mode="before")
     @classmethod

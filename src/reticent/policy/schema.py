@@ -21,6 +21,13 @@ def schema() -> dict[str, Any]:
     parts["FhirColumn"] = {"anyOf": [{"type": "string"}, parts["FhirColumn"]]}
     for name, ready in (("FhirSettings", READY_FHIR), ("SqlSettings", READY_SQL), ("Hl7Settings", READY_HL7)):
         parts[name] = {"anyOf": [{"enum": list(ready)}, parts[name]]}
+    parts["LinkedSettings"] = {
+        "anyOf": [
+            {"enum": ["fhir", "omop"]},
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/LinkedTable"}},
+            parts["LinkedSettings"],
+        ]
+    }
     parts["IdentifierSpec"] = {"anyOf": [{"const": "drop"}, parts["IdentifierSpec"]]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Reticent policy", **whole}
 

@@ -12,7 +12,7 @@ from reticent.policy.section import Section, unknown
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")
 DATE_LEVELS = ("day", "month", "quarter", "year")
-HIERARCHIES = ("intervals", "prefix", "dates", "file", "icd10", "tree")
+HIERARCHIES = ("intervals", "prefix", "dates", "file", "icd9", "icd10", "tree")
 
 
 class HierarchySpec(Section):
@@ -20,7 +20,7 @@ class HierarchySpec(Section):
 
     Exactly one of: `intervals: [5, 10, [18, 65]]` (widths, or cut points for uneven, open-ended intervals),
     `prefix: 5` (characters of a code, one dropped per level), `dates: [day, month, quarter, year]`,
-    `file: tree.csv` (leaf;...;root per line), `icd10: true`, `tree: {node: [leaf, leaf]}`.
+    `file: tree.csv` (leaf;...;root per line), `icd9: true`, `icd10: true`, `tree: {node: [leaf, leaf]}`.
     """
 
     intervals: tuple[float | tuple[float, ...], ...] | None = None
@@ -29,6 +29,7 @@ class HierarchySpec(Section):
     prefix: int | tuple[int, ...] | None = None
     dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
     file: str | None = None
+    icd9: bool | None = None
     icd10: bool | None = None
     tree: dict[str, Any] | None = None
 

@@ -27,11 +27,8 @@ class Lines(Protocol):
     def begin(self, line: bytes) -> None:
         """Takes the header line."""
 
-    def end(self, data: bytes, *, last: bool) -> int:
-        """Where the last complete record ends."""
-
-    def parse(self, data: bytes) -> Batch:
-        """The records of some complete lines."""
+    def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
+        """The complete records, and how many bytes they take; at the end (`last`) a record needs no end."""
 
 
 Formats = Mapping[str, Callable[[RecordReader], Lines]]
@@ -72,9 +69,10 @@ class Blocks:
             self.header = line.decode()
             yield self._reader.nothing(), size
         while self._rest:
-            size = self._lines.end(self._rest, last=last)
+            batch, size = self._lines.read(self._rest, last=last)
             if size:
-                yield self._lines.parse(self._off(size)), size
+                self._rest = self._rest[size:]
+                yield batch, size
             elif last or len(self._rest) > _LONGEST:
                 # A quote that is never closed: its line is set aside, what follows may be fine.
                 size = self._rest.find(b"\n") + 1 or len(self._rest)

@@ -14,7 +14,11 @@ from reticent.errors import DAMAGED, StateError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    import numpy.typing as npt
+
     from reticent.engine.stream.contract import Placed
+    from reticent.engine.stream.fields import Leveled
     from reticent.policy import Policy
     from reticent.publication.records import Batch
 
@@ -40,26 +44,30 @@ class LineWriter:
             self._core.set_labels([orjson.dumps(label) for label in placed.labels])
             self._labels = len(placed.labels)
         if placed.groups is not None:
-            arrays, forms = self._columns(batch, {})
+            arrays, forms, _ = self._columns(batch, {})
             return self._core.write(arrays, forms, placed.seqs, placed.groups.groups, placed.groups[1:])
         if placed.veiled is not None:
             veiled = placed.veiled
-            arrays, forms = self._columns(batch, veiled.published)
+            arrays, forms, codes = self._columns(batch, veiled.published)
             return self._core.write_veiled(
-                arrays, forms, placed.seqs, veiled.rows, veiled.events, veiled.candidates, veiled.names
+                arrays, forms, codes, placed.seqs, veiled.rows, veiled.events, veiled.candidates, veiled.names
             )
         return b""
 
-    def _columns(self, batch: Batch, instead: Mapping[str, pa.Array]) -> tuple[list[Any], list[int]]:
-        """Cells as they came, or what is released instead."""
+    def _columns(
+        self, batch: Batch, instead: Mapping[str, Leveled]
+    ) -> tuple[list[Any], list[int], list[npt.NDArray[np.int32] | None]]:
+        """Cells as they came, or labels and their codes where something else is released."""
         arrays, forms = [], []
         for name in self._names:
-            column = instead.get(name)
-            forms.append(_form(batch, name) if column is None else _TEXT)
-            if column is None:
+            if name in instead:
+                forms.append(_TEXT)
+                column = instead[name].labels.array
+            else:
+                forms.append(_form(batch, name))
                 column = batch.tokens.get(name, batch.table.column(name))
             arrays.append(native(column).__arrow_c_array__())
-        return arrays, forms
+        return arrays, forms, [instead[name].codes if name in instead else None for name in self._names]
 
     def records(self, placed: Placed) -> bytes:
         """The lines of generalised records; plain cells are JSON already, as the engine was given them."""

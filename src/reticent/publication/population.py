@@ -78,11 +78,12 @@ class Population:
         Raises:
             GuaranteeError: some do, and the publications do not compose.
         """
-        if not len(self._others):
-            return
         persons = np.unique(persons)
-        shared = int(np.isin(persons, self._others, assume_unique=True).sum())
-        self._refuse(shared, len(persons), "")
+        self._refuse(self.elsewhere(persons), len(persons), "")
+
+    def elsewhere(self, persons: Hashes) -> int:
+        """How many of some persons, each named once, stand in publications that do not compose with this one."""
+        return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
 
     def refuse_parted(self, sights: Sights | None) -> None:
         """Refuses persons of whom another publication of the house shows something else.

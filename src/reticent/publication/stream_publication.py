@@ -150,6 +150,11 @@ class StreamPublication:
         """Whether the journal since the last snapshot is longer than the state is worth."""
         return self._journal > max(_JOURNAL, self._whole)
 
+    @property
+    def outlived(self) -> bool:
+        """Whether the journal since the last snapshot is as long as the state: then it is cheaper to write the state."""
+        return self._journal >= self._whole
+
     def snapshot(self) -> bytes:
         """The whole private state; the journal begins anew behind it."""
         parts = [self.engine.snapshot(), *self._judge.snapshot(self._next)]

@@ -13,6 +13,7 @@ from reticent.publication.gate import Passed, let_through
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from reticent._core.table import Watch
     from reticent.policy import Policy
     from reticent.release import Release
     from reticent.store import Store
@@ -26,6 +27,7 @@ def publish(
     seed: int | None = None,
     store: Store | None = None,
     not_covered: tuple[str, ...] = (),
+    watch: Watch | None = None,
 ) -> Passed:
     """Releases a table under a policy; the judge has checked what comes back.
 
@@ -36,13 +38,17 @@ def publish(
         seed: makes the release repeatable, for tests only.
         store: keeps the key of the house, for methods that have one.
         not_covered: what the release must say beside what its method says.
+        watch: tells how far the search is, and may be cancelled from another thread.
 
     Raises:
         GuaranteeError: the policy cannot be met.
+        UnwantedError: the watch was cancelled.
     """
     method = method or policy.table.method
     rng = _keys(policy, method, store) if seed is None else Rng.from_seed(seed)
     engine = publisher(policy, "table", method, rng=rng)
+    if watch is not None:
+        engine.heed(watch)
     engine.push(table)
     (release,) = engine.close()
     release = also_not_covered(release, not_covered)

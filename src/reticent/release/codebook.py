@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.policy.codes import icd10_labels, prefix_labels
+from reticent.policy.codes import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 from reticent.release.types import type_name
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
@@ -31,6 +31,7 @@ _OWN = {
     "row": "row of the prior that the record falls into; veil.json lists them",
     "event": "the person's events before this one",
     "person": "pseudonym of the person in this publication",
+    "visit": "pseudonym of the visit in this publication",
 }
 _ANY = "*"
 
@@ -124,7 +125,7 @@ def _labels(column: pa.ChunkedArray) -> list[str]:
 
 def _nodes(labels: Sequence[str], hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:
     """Node of the hierarchy -> the published labels below it, and how many values it stands for in all where that is known."""
-    if hierarchy.kind not in ("file", "tree", "icd10"):
+    if hierarchy.kind not in ("file", "tree", "icd9", "icd10"):
         return {}
     tree = _tree(hierarchy, policy)
     below: dict[str, list[str]] = {}
@@ -149,5 +150,6 @@ def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]
     """The nodes above a label, as far as it is a leaf."""
     if tree is not None:
         return list(tree.path(label) or ())
-    levels = icd10_labels([label], hierarchy) if hierarchy.kind == "icd10" else prefix_labels([label], hierarchy)
+    labels = {"icd9": icd9_labels, "icd10": icd10_labels}.get(hierarchy.kind, prefix_labels)
+    levels = labels([label], hierarchy)
     return [node for (node,) in levels if node is not None and node != label]

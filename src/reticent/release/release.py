@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["table", "evolving", "series", "stream"]
-Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil"]
+Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil", "linked"]
 _ROWS = 5
 """Of each table that a notebook shows."""
 
@@ -59,7 +59,7 @@ class Release:
 
     Attributes:
         kind: what was given away: a table once, an evolving table, a series, a stream.
-        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data} or "stream" {group, tuple | record}.
+        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data}, "stream" {group, tuple | record} or "linked" {the policy's tables}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
         documents: what a recipient needs besides the tables, by name: `veil` becomes `veil.json`.
         store: which store released it, in which of its lives, as which number, and after what; None without a store.

@@ -10,6 +10,7 @@ SHAPES = {
     "anatomy": "two tables: records with their quasi-identifiers, and per group the sensitive values",
     "m-distinct": "one release of a series, in groups that keep their sets of values",
     "veil": "one table, each sensitive value among candidates, as the published prior and line give them",
+    "linked": "several tables of the same persons, linked by pseudonyms, their quasi-identifiers made coarser",
     "stream": "a stream, each record released at once with a list of candidate values",
 }
 _L = {
@@ -22,6 +23,7 @@ _OTHERS = {
     "m-distinct": "every group shows at least {} different values, and no later release rules one of them out",
     "m-distinct*": "every group shows at least {} values whose possible updates do not meet",
     "m-invariance": "a person stands among the same {} values in every release",
+    "average_risk": "picking a record at random among those that fit, a reader is right with probability {} at most on average",
     "max_risk": "given all releases, no value of a person is more likely than {:.4g}",
     "publications": "for {} publication only: whoever subtracts one from the next learns values of single persons",
     "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
@@ -82,6 +84,11 @@ def _other(name: str, value: Any) -> str:
             "a reader who knows nothing but the design prior comes to believe no value of any person with more than "
             f"probability {shown}"
         )
+    if name == "population_uniqueness" and isinstance(value, dict):
+        people = f"{value.get('population'):,}" if isinstance(value.get("population"), int) else "the"
+        return f"of {people} people whom the table is a sample of, a share of {value.get('share')} at most stands alone, by estimate"
+    if name == "k_map" and isinstance(value, int):
+        return f"every published combination fits at least {value} people of the population that the custodian gave"
     plain = f"{name.replace('_', ' ')}: {value}"
     return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain
 
@@ -105,6 +112,11 @@ HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
         "Each record shows l candidates, in alphabetical order; the true value is one of them, except for the share eta of veil.json. A candidate that stands twice weighs twice.",
         "Do not count candidates, nor shares of them. The channel is known: `reticent ask` inverts it, without bias and with intervals that hold.",
     ),
+    "linked": (
+        *_GENERALISED,
+        "person and visit are pseudonyms of this release alone: they join its tables, and nothing else.",
+        "Of a person those rows are published that all persons of the class have: numbers of visits and of diagnoses are lower bounds.",
+    ),
     "stream": _GROUPS,
 }
 _COUNTS = "Counts and shares of values, by published fields, with the intervals that `reticent ask` gives."
@@ -116,6 +128,10 @@ MAY: Mapping[str, tuple[str, ...]] = {
     "anatomy": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
     "m-distinct": ("Counts of values among published records, between the bounds that `reticent ask` gives.",),
     "veil": (_COUNTS, "Regressions on completed data sets, pooled by Rubin's rules."),
+    "linked": (
+        "Counts of values among published records, and of records of the same person or visit.",
+        "Relations between fields as coarse as they are published.",
+    ),
     "stream": (_COUNTS, "Changes of the level over time, where the intervals show them."),
 }
 MAY_NOT = (

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import platform
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
+from reticent.audit.linked import original_views
 from reticent.audit.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
-from reticent.audit.risk.reidentification import Risk
+from reticent.audit.risk.reidentification import Risk, prosecutor
 from reticent.audit.verdict import Verdict
 from reticent.audit.verify import verify
 from reticent.errors import PolicyError
 from reticent.report.utility import utility
+from reticent.report.words import rationale
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -39,6 +41,7 @@ class Material:
 
     Attributes:
         original: the private input, to measure utility and to count right guesses.
+        tables: the private input of linked tables, to measure the risk before.
         population: a table of the population, or its number of people.
         external: a table that an attacker might hold.
         ledger: who stood in which group.
@@ -48,6 +51,7 @@ class Material:
     """
 
     original: pa.Table | None = None
+    tables: Mapping[str, pa.Table] | None = None
     population: pa.Table | int | None = None
     external: pa.Table | None = None
     ledger: Ledger | None = None
@@ -90,6 +94,11 @@ class Audit:
             "refuted": self.refuted,
             "time": self.time,
             "policy_hash": self.policy.hash,
+            "variables": [
+                {"name": name, "role": role, "technique": technique} for name, role, technique in rationale(self.policy)
+            ],
+            "against": self.against,
+            "not_covered": list(self.not_covered),
             "releases": [_describe(release) for release in self.releases],
             "verify": self.verdict.to_dict(),
             "risk": self.risk.to_dict() if self.risk else None,
@@ -130,7 +139,7 @@ def audit(
     progress("Measuring the risk of being found")
     population = text_table(material.population) if _is_table(material.population) else material.population
     risk = assess(releases[-1], policy, population=population, threshold=material.threshold)
-    initial = initial_risk(original, policy, material.threshold) if original is not None else None
+    initial = _initial(original, material, policy)
     external = text_table(material.external) if material.external is not None else None
     evidence = Evidence(releases, policy, original, external, material.ledger, key=_key(material.seed), rng=rng)
     outcomes, skipped = _attack(evidence, progress)
@@ -139,6 +148,13 @@ def audit(
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     words = _words(sources[-1])
     return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
+
+
+def _initial(original: pa.Table | None, material: Material, policy: Policy) -> Risk | None:
+    """The risk if the data were published as they are: of the table, or of all tables joined."""
+    if material.tables is not None:
+        return prosecutor(original_views(material.tables, policy), material.threshold)
+    return initial_risk(original, policy, material.threshold) if original is not None else None
 
 
 def _words(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...]]:
@@ -186,5 +202,6 @@ def _describe(release: Published) -> dict[str, Any]:
         "policy_hash": release.policy_hash,
         "claims": dict(release.claims),
         "counts": dict(release.counts),
+        "metrics": dict(release.metrics),
         "altered_files": release.altered,
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.release import wording
 from reticent.report import words
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
-from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
+from reticent.report.svg import Bar, Point, Range, bars, frontier, pairs, ranges
 
 if TYPE_CHECKING:
     from reticent.audit.attack import Outcome
@@ -188,6 +188,13 @@ def utility(audit: Audit) -> str:
             bars("Loss per attribute", [Bar(n, one["loss"], percent(one["loss"])) for n, one in attributes.items()]),
             "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value: of the original values before, of the published labels after.",
         )
+        out += tag("h3", "Distributions, before and after")
+        for name, one in attributes.items():
+            items = [(entry["name"], entry["before"], entry["after"]) for entry in one["distribution"]]
+            caption = (
+                f"{name}: share of the original records, and below it what a reader reconstructs from the release."
+            )
+            out += figure(pairs(f"Distribution of {name}", items), caption)
     lines = []
     if error := figures.get("query_error"):
         lines.append(

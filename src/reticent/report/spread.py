@@ -35,6 +35,7 @@ class Column:
         within: per label, the probability of each original value.
         covered: per label, how many original values it may stand for.
         home: per original value, the narrowest label that covers it.
+        values, labels: the texts of both codes.
     """
 
     source: NDArray[np.int64]
@@ -42,6 +43,8 @@ class Column:
     within: csr_array
     covered: NDArray[np.int64]
     home: NDArray[np.int64]
+    values: tuple[str | None, ...] = ()
+    labels: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,4 +102,4 @@ def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, nam
     home = np.zeros(len(values), dtype=np.int64)
     order = np.argsort(pairs.data, kind="stable")  # the narrowest label is written last
     home[pairs.col[order]] = pairs.row[order]
-    return Column(source, label, within, covered, home)
+    return Column(source, label, within, covered, home, values, labels)

@@ -56,6 +56,22 @@ def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
     return _svg(title, "".join(rows), 12 + 24 * len(items))
 
 
+def pairs(title: str, items: Sequence[tuple[str, float, float]], room: int = 110) -> str:
+    """Two thin bars per name, before above after, as shares of all."""
+    top = max((max(before, after) for _, before, after in items), default=0) or 1
+    span = WIDTH - room - 60
+    rows = []
+    for number, (name, before, after) in enumerate(items):
+        y = 6 + number * 20
+        rows.append(
+            f'<text class="label" x="{room - 8}" y="{y + 12}" text-anchor="end">{escape(_short(name, room))}</text>'
+            f'<rect class="dot dull" x="{room}" y="{y}" width="{span * before / top:.1f}" height="7" rx="1"/>'
+            f'<rect class="bar" x="{room}" y="{y + 8}" width="{span * after / top:.1f}" height="7" rx="1"/>'
+            f'<text class="value" x="{WIDTH - 4}" y="{y + 12}" text-anchor="end">{before:.0%} / {after:.0%}</text>'
+        )
+    return _svg(title, "".join(rows), 12 + 20 * len(items))
+
+
 def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
     """A dot with its interval per attack, a tick where the claim lies; from 0 to 100%."""
     span = WIDTH - room - 62

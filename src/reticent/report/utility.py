@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from reticent.audit.attack.view import stream_view
 from reticent.report.classifier import classifier_scores
+from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread
 from reticent.utility import attribute_loss, relative_error, sau, sau_limit
 
@@ -46,6 +47,7 @@ def utility(
             "coarser": float((column.covered[column.label] > 1).mean()),
             "distance": _distance(column),
             "association": _kept(beside, column, rng),
+            "distribution": distribution(column),
         }
         for name, column in beside.columns.items()
     }

@@ -25,6 +25,7 @@ TITLES = {
     "outbreak": "An outbreak, or a new value",
     "joint": "Several publications at once",
     "presence": "Presence and absence",
+    "linked-tables": "All tables joined",
 }
 WHY_NOT = {
     "linkage": "needs --original or --external, and records with quasi-identifiers",
@@ -43,6 +44,7 @@ WHY_NOT = {
     "outbreak": "needs --original, and a value that is new or half as frequent again as in the prior of the release",
     "joint": "needs --original and several publications that single out the same persons",
     "presence": "needs --original; every person of it may be one of the published records",
+    "linked-tables": "not a release of several tables",
 }
 
 

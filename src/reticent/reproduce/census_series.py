@@ -137,10 +137,11 @@ class Series:
         if self.method == "l-diversity":
             grouping: Grouping | None = l_diverse(table.values, table.points, l=self.m)
         else:
-            knowledge = self.still if self.method == "m-invariance" else self.updates
+            still = self.method == "m-invariance"
+            knowledge = self.still if still else self.updates
             colours = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
-            grouping = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key))
+            grouping = grouped(self.history, knowledge, people, table.points, Order(self.m, colours, key, still=still))
         if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")
         rows, group, value = grouping.published()

@@ -1,7 +1,9 @@
 """`reticent reproduce delay-free`: Figures 3 to 10 of Kim, Sung and Chung (2014), with the numbers of their text beside ours.
 
-The demographic stream is the Adult set where it is at hand; the medical stream is the synthetic feed, since the paper's
-hospital records cannot be had. Times are those of this machine: compare ratios, not microseconds.
+The demographic stream is the Adult set where it is at hand; the medical stream is the synthetic national patients sample (`datasets.nps`), since
+the paper's records cannot be had. Beside our default (l distinct candidates from a matched pool) stands the paper's own generation, with a
+uniform pool and with a pool of past frequencies; where it does not come to an end within 100,000 draws, its curve stops. Times are those of
+this machine: compare ratios, not microseconds.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.datasets import adult, feed
+from reticent.datasets import adult, nps
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
@@ -26,17 +30,22 @@ from reticent.engine.stream.delay_free import DelayFree
 from reticent.engine.stream.windows import Monitor, Query, truth
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
+from reticent.utility.stream import stream_information_loss
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
-    Curves = dict[str, list[float]]
+    from reticent.release import Release
+
+    Curves = dict[str, list[float | None]]
 
 PAPER = {
     "time per tuple, Adult, milliseconds": 0.037,
     "time per tuple, Adult, delta = 10, milliseconds": 0.18,
-    "time per tuple, hospital, milliseconds": 0.09,
-    "time per tuple, hospital, delta = 10, milliseconds": 0.8,
+    "time per tuple, NPS, milliseconds": 0.09,
+    "time per tuple, NPS, delta = 10, milliseconds": 0.8,
     "SAU once stable": "0.05 to 0.2",
     "average error, D1 D2 D3": [2.59, 1.47, 0.77],
     "average error, M1 M2 M3": [0.58, 0.47, 0.42],
@@ -46,12 +55,20 @@ PAPER = {
 DELTAS = (10, 100, 1_000, 10_000)
 LS = (5, 10, 15, 20, 25)
 PAST = 2_000
-NOTIFIABLE = ("influenza", "tuberculosis", "hepatitis c", "hiv infection", "pneumonia")
+LITERAL = {
+    f"literal, {pool} pool": {"generation": "literal", "pool": pool, "draw_limit": 100_000}
+    for pool in ("uniform", "empirical")
+}
+"""The paper's own generation of candidates, by the pool it draws from."""
+GENERATIONS: dict[str, dict[str, Any]] = {"delay-free": {}, **LITERAL}
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A data set as the paper uses it: quasi-identifiers in order, one sensitive column, a past to take the pool from."""
+    """A data set as the paper uses it: quasi-identifiers in order, one sensitive column, a past to take the pool from.
+
+    Over the number of records (Figures 5 and 6) the first `fixed` quasi-identifiers are used: Adult-5 and NPS-4.
+    """
 
     name: str
     table: pa.Table
@@ -59,6 +76,7 @@ class Stream:
     sensitive: str
     past: dict[str, int]
     queries: dict[str, Query]
+    fixed: int
 
     def policy(self, folder: Path, dimensions: int | None = None, k: int | None = None, **settings: Any) -> Policy:
         """The first quasi-identifiers as such; the rest stays inside."""
@@ -85,23 +103,22 @@ def demographic(folder: Path, rows: int) -> Stream:
         "D2": Query(sales, every, female),
         "D3": Query(sales, every, female | divorced),
     }
-    return Stream("adult", table, adult.STREAM_QUASI, adult.STREAM_SENSITIVE, dict(past), queries)
+    return Stream("adult", table, adult.STREAM_QUASI, adult.STREAM_SENSITIVE, dict(past), queries, fixed=5)
 
 
 def medical(rows: int, seed: int) -> Stream:
-    """The synthetic feed in the place of the hospital records."""
-    table = feed.generate(rows, seed)
-    past = feed.prior(seed)
+    """The synthetic patients sample in the place of the paper's."""
+    table, past = nps.generate(rows, seed), nps.prior()
     counts = dict(zip(past.column("value").to_pylist(), past.column("count").to_pylist(), strict=True))
     every = max(1, rows // 100)
-    place = [Counter(table.column("region").to_pylist()).most_common(1)[0][0]]
+    seoul, male = {"location": ["Seoul"]}, {"sex": ["male"]}
     queries = {
-        "M1": Query(NOTIFIABLE, every),
-        "M2": Query(NOTIFIABLE, every, {"region": place}),
-        "M3": Query(NOTIFIABLE, every, {"region": place, "sex": ["male"]}),
+        "M1": Query(nps.NOTIFIABLE, every),
+        "M2": Query(nps.NOTIFIABLE, every, seoul),
+        "M3": Query(nps.NOTIFIABLE, every, seoul | male),
     }
-    quasi = ("age", "sex", "region", "admission_route", "postcode")
-    return Stream("hospital", table, quasi, "diagnosis", counts, queries)
+    quasi = ("age", "length_of_stay", "sex", "location", "admission_route")
+    return Stream("nps", table, quasi, "disease", counts, queries, fixed=4)
 
 
 def run(
@@ -142,9 +159,9 @@ def run(
 
 def _streams(data: Path | None, *, quick: bool, seed: int) -> list[Stream]:
     where = data or adult.folder("adult.data")
-    streams = [medical(5_000 if quick else 117_047, seed)]
+    streams = [medical(2_000 if quick else nps.RECORDS, seed)]
     if where is not None:
-        streams.insert(0, demographic(where, 5_000 if quick else 32_561))
+        streams.insert(0, demographic(where, 2_000 if quick else 32_561))
     return streams
 
 
@@ -154,19 +171,27 @@ class Study:
     def __init__(self, folder: Path, seed: int, *, quick: bool) -> None:
         self.folder, self.seed, self.quick = folder, seed, quick
 
-    def immediate(self, stream: Stream, method: str, rows: int | None = None, **settings: Any) -> dict[str, float]:
-        """Time per tuple and information loss of a method without delay."""
-        publisher = self.build(stream, method, **settings)
+    @property
+    def ls(self) -> tuple[int, ...]:
+        """The diversities that are run."""
+        return LS[:2] if self.quick else LS
+
+    def immediate(self, stream: Stream, rows: int | None = None, **settings: Any) -> dict[str, float | None]:
+        """Time per tuple and information loss without delay; None where the generation does not come to an end."""
+        publisher = self.build(stream, **settings)
         table = stream.table.slice(0, rows)
         start = time.process_time()
-        publisher.push(table)
+        try:
+            (release,) = publisher.push(table)
+        except GuaranteeError:
+            return {"ms": None, "loss": None}
         seconds = time.process_time() - start
-        return {"ms": seconds / table.num_rows * 1e3, "loss": publisher.metrics["information_loss"]}
+        return {"ms": seconds / table.num_rows * 1e3, "loss": _loss(release, len(publisher.policy.quasi))}
 
-    def build(self, stream: Stream, method: str, **settings: Any) -> DelayFree:
+    def build(self, stream: Stream, **settings: Any) -> DelayFree:
         """A publisher without delay."""
-        policy = stream.policy(self.folder, settings.pop("dimensions", None), method=method, **settings)
-        publisher = publisher_class("stream", method)(policy, rng=Rng.from_seed(self.seed))
+        policy = stream.policy(self.folder, settings.pop("dimensions", None), method="delay-free", **settings)
+        publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(self.seed))
         assert isinstance(publisher, DelayFree)  # noqa: S101
         return publisher
 
@@ -185,21 +210,39 @@ class Study:
         metrics = publisher.metrics
         return {"ms": each * max(1.0, metrics.get("average_wait", 1.0)), "loss": metrics.get("information_loss", 1.0)}
 
-    def literal(self, stream: Stream) -> dict[str, float]:
-        """The share of groups for which the paper's own generation stops within 5,000 draws."""
-        figures = {}
-        for l in LS:
-            done = 0
-            for seed in range(20 if self.quick else 200):
-                policy = stream.policy(self.folder, method="delay-free", l=l, pool="empirical", generation="literal")
-                publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(seed))
-                try:
-                    publisher.push(stream.table.slice(seed, 1))
-                except GuaranteeError:
-                    continue
-                done += 1
-            figures[str(l)] = done / (20 if self.quick else 200)
-        return figures
+    def unvalidated(self, stream: Stream, **settings: Any) -> float | None:
+        """SAU without late validation: a group is closed to everybody but the record that opened it."""
+        publisher = self.build(stream, retire_after=1, **settings)
+        table = stream.table.slice(0, 1_000)
+        try:
+            publisher.place(table, 2 * np.arange(table.num_rows, dtype=np.uint64))
+        except GuaranteeError:
+            return None
+        return publisher.metrics["sau"]
+
+    def literal(self, stream: Stream) -> dict[str, dict[str, float]]:
+        """The share of groups for which the paper's own generation stops within 100,000 draws, by pool and l."""
+        tries = 10 if self.quick else 100
+        return {
+            name: {str(l): sum(self._stops(stream, l, at, settings) for at in range(tries)) / tries for l in self.ls}
+            for name, settings in LITERAL.items()
+        }
+
+    def _stops(self, stream: Stream, l: int, at: int, settings: dict[str, Any]) -> bool:
+        policy = stream.policy(self.folder, method="delay-free", l=l, **settings)
+        publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(at))
+        try:
+            publisher.push(stream.table.slice(at, 1))
+        except GuaranteeError:
+            return False
+        return True
+
+
+def _loss(release: Release, quasi: int) -> float:
+    """Equations (6) and (7) from the release alone: distinct candidates and records of every group."""
+    names, candidates = np.unique(release.tables["group"].column("group").to_numpy(), return_counts=True)
+    joined, records = np.unique(release.tables["tuple"].column("group").to_numpy(), return_counts=True)
+    return stream_information_loss(candidates[np.searchsorted(names, joined)], records, quasi)
 
 
 def by_dimension(study: Study, stream: Stream) -> dict[str, Curves]:
@@ -212,7 +255,7 @@ def by_records(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figures 5 and 6: the same against the number of records."""
     total = stream.table.num_rows
     sizes = [total * part // 5 for part in range(1, 6)]
-    return _compared(study, stream, sizes, lambda size: {"rows": size})
+    return _compared(study, stream, sizes, lambda size: {"rows": size, "dimensions": stream.fixed})
 
 
 def _compared(
@@ -221,51 +264,62 @@ def _compared(
     times: Curves = {"x": [float(size) for size in sizes]}
     losses: Curves = {"x": times["x"]}
     deltas = DELTAS[:2] if study.quick else DELTAS
-    for name in ["delay-free", *(f"CASTLE, delta = {delta}" for delta in deltas)]:
-        delta = int(name.rpartition(" ")[2]) if name.startswith("CASTLE") else 0
-        for size in sizes:
-            runs = (
-                study.accumulated(stream, delta, **setting(size))
-                if delta
-                else study.immediate(stream, "delay-free", l=10, **setting(size))
-            )
-            times.setdefault(name, []).append(runs["ms"])
-            losses.setdefault(name, []).append(runs["loss"])
+    runs: dict[str, Callable[..., Mapping[str, float | None]]] = {
+        name: partial(study.immediate, stream, l=10, **extra) for name, extra in GENERATIONS.items()
+    }
+    runs |= {f"CASTLE, delta = {delta}": partial(study.accumulated, stream, delta) for delta in deltas}
+    for name, make in runs.items():
+        figures = [make(**setting(size)) for size in sizes]
+        times[name] = [one["ms"] for one in figures]
+        losses[name] = [one["loss"] for one in figures]
     return {"time": times, "loss": losses}
 
 
 def by_l(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figure 7: time per tuple and information loss against l."""
-    runs = [study.immediate(stream, "delay-free", l=l) for l in LS]
-    x = [float(l) for l in LS]
-    return {
-        "time": {"x": x, "delay-free": [one["ms"] for one in runs]},
-        "loss": {"x": x, "delay-free": [one["loss"] for one in runs]},
-    }
+    times: Curves = {"x": [float(l) for l in study.ls]}
+    losses: Curves = {"x": times["x"]}
+    for name, settings in GENERATIONS.items():
+        runs = [study.immediate(stream, l=l, **settings) for l in study.ls]
+        times[name] = [one["ms"] for one in runs]
+        losses[name] = [one["loss"] for one in runs]
+    return {"time": times, "loss": losses}
 
 
 def uncertainty(study: Study, stream: Stream) -> dict[str, Curves]:
-    """Figure 8: sensitive attribute uncertainty over time, beside the limit nobody can go below."""
+    """Figure 8: sensitive attribute uncertainty over time, beside the limit nobody can go below, and without late validation."""
     step = max(1, stream.table.num_rows // 40)
     ends = list(range(step, stream.table.num_rows + 1, step))
     curves: Curves = {"x": [float(end) for end in ends]}
-    for pool in ("matched", "empirical"):
-        for l in LS:
-            publisher = study.build(stream, "delay-free", l=l, pool=pool)
-            curve = []
-            for end in ends:
-                publisher.push(stream.table.slice(end - step, step))
-                curve.append(publisher.metrics["sau"])
-            curves[f"{pool}, l = {l}"] = curve
-            curves[f"limit, l = {l}"] = [publisher.metrics["sau_limit"]] * len(ends)
+    kinds: dict[str, dict[str, Any]] = {pool: {"pool": pool} for pool in ("matched", "empirical")}
+    for name, settings in (kinds | LITERAL).items():
+        for l in study.ls:
+            publisher = study.build(stream, l=l, **settings)
+            curves[f"{name}, l = {l}"] = _over_time(publisher, stream, ends)
+            if name == "matched":
+                curves[f"limit, l = {l}"] = [publisher.metrics["sau_limit"]] * len(ends)
+            if name != "empirical":
+                alone = study.unvalidated(stream, l=l, **settings)
+                curves[f"without late validation, {name}, l = {l}"] = [alone] * len(ends)
     return {"sau": curves}
+
+
+def _over_time(publisher: DelayFree, stream: Stream, ends: list[int]) -> list[float | None]:
+    curve: list[float | None] = []
+    for start, end in pairwise([0, *ends]):
+        try:
+            publisher.push(stream.table.slice(start, end - start))
+        except GuaranteeError:
+            return curve + [None] * (len(ends) - len(curve))
+        curve.append(publisher.metrics["sau"])
+    return curve
 
 
 def queries(study: Study, stream: Stream) -> dict[str, Any]:
     """Figures 9 and 10: a hundred windows of each query, the truth beside the estimate."""
     curves: dict[str, Any] = {}
     for name, query in stream.queries.items():
-        publisher, monitor = study.build(stream, "delay-free", l=10), Monitor(query)
+        publisher, monitor = study.build(stream, l=10), Monitor(query)
         answers = []
         for at in range(0, stream.table.num_rows, 10_000):
             for release in publisher.push(stream.table.slice(at, 10_000)):
@@ -295,7 +349,7 @@ FIGURES: dict[str, Callable[[Study, Stream], dict[str, Any]]] = {
 def beside(figures: dict[str, Any]) -> dict[str, Any]:
     """Our values of what the paper's text states."""
     ours: dict[str, Any] = {}
-    for name, long in (("adult", "Adult"), ("hospital", "hospital")):
+    for name, long in (("adult", "Adult"), ("nps", "NPS")):
         if f"5 and 6 {name}" not in figures:
             continue
         times = figures[f"5 and 6 {name}"]["time"]

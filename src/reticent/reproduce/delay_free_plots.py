@@ -23,7 +23,14 @@ AXES = {
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
 }
 _NOT_CURVES = {"x", "average error", "standard error"}
-_STYLES = {"limit": ":", "empirical": "--"}
+_STYLES: dict[str, Any] = {
+    "limit": ":",
+    "empirical": "--",
+    "literal, uniform": "-.",
+    "literal, empirical": (0, (5, 1, 1, 1, 1, 1)),
+    "without": (0, (1, 4)),
+}
+_MANY = 12
 
 
 def draw(figures: dict[str, Any], out: Path) -> None:
@@ -33,7 +40,7 @@ def draw(figures: dict[str, Any], out: Path) -> None:
         for part, curves in parts.items():
             number, words, x_name, y_name = AXES.get((title, part), ("9-10", f"Query {part}", "window", "records"))
             name = f"{number}-{part}" if title == "9 and 10" else number
-            picture = Figure(figsize=(6.4, 4.0), layout="constrained")
+            picture = Figure(figsize=(9.0, 4.6) if len(curves) > _MANY else (6.4, 4.0), layout="constrained")
             _plot(picture.subplots(), curves, log=number in ("3", "5"))
             axes = picture.axes[0]
             axes.set(title=f"Figure {number}: {words} ({stream})", xlabel=x_name, ylabel=y_name)
@@ -49,8 +56,14 @@ def _plot(axes: Any, curves: dict[str, Any], *, log: bool) -> None:
         name, _, l = label.rpartition("l = ")
         colour = colours.setdefault(l if name else label, f"C{len(colours)}")
         style = next((style for word, style in _STYLES.items() if label.startswith(word)), "-")
-        axes.plot(curves["x"], values, linestyle=style, color=colour, linewidth=1.2, label=label)
+        if label.startswith("without") and "matched" not in label:
+            continue  # they lie on top of one another
+        numbers = [float("nan") if value is None else value for value in values]
+        axes.plot(curves["x"], numbers, linestyle=style, color=colour, linewidth=1.2, label=label)
     if log:
         axes.set_yscale("log")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=6, ncols=2)
+    if len(curves) > _MANY:  # beside the curves, which they would hide
+        axes.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    else:
+        axes.legend(fontsize=6, ncols=2)

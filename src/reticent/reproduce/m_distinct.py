@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,15 +80,21 @@ def run(
     return summary | {"figures": figures}
 
 
-Look = Callable[[Series, Snapshot, "Grouping"], float]
+@dataclass(frozen=True, repr=False)
+class Last:
+    """The last release of a series, for whoever asks it more."""
+
+    table: Snapshot
+    grouping: Grouping
 
 
 @dataclass(frozen=True, repr=False)
 class Study:
-    """The census and how much of it to use."""
+    """The census, how much of it to use, and the series published so far: several figures look at the same one."""
 
     scale: Scale
     pool: npt.NDArray[np.int32]
+    known: dict[tuple[str, int, int, int], tuple[Curve, Last]] = field(default_factory=dict)
 
     @property
     def marks(self) -> list[float]:
@@ -96,40 +102,44 @@ class Study:
         last = self.scale.setting.releases
         return [float(n) for n in range(1, last + 1) if n == 1 or n % 4 == 0 or n == last]
 
-    def series(self, method: str, m: int, look: Look, *, at: list[float] | None = None, **changes: int) -> list[float]:
-        """Publishes a whole series and looks at every release, or at some."""
-        setting = replace(self.scale.setting, **changes)
+    def series(self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None) -> Curve:
+        """What is seen of a whole series, release by release or at the marks."""
+        return self.run(method, m, diameter=diameter, deleted=deleted)[0]
+
+    def run(
+        self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None
+    ) -> tuple[Curve, Last]:
+        """Publishes a series, once."""
+        setting = self.scale.setting
+        setting = replace(setting, diameter=diameter or setting.diameter, deleted=deleted or setting.deleted)
+        key = method, m, setting.diameter, setting.deleted
+        if key not in self.known:
+            self.known[key] = self._publish(method, m, setting)
+        return self.known[key]
+
+    def _publish(self, method: str, m: int, setting: Setting) -> tuple[Curve, Last]:
         series = Series(method, m, diameter(setting.diameter))
-        figures = []
+        seen: Curve = {"invalid": [], "counterfeits": [], "vulnerable": [], "error": []}
         for number, table in enumerate(snapshots(setting, self.pool), 1):
             grouping = series.publish(table)
-            if at is None or number in at:
-                figures.append(look(series, table, grouping))
-        return figures
+            seen["invalid"].append(float((grouping.held > 0).sum()))
+            seen["counterfeits"].append(float(grouping.counterfeits.mean()))
+            if number in self.marks and method == "l-diversity":
+                seen["vulnerable"].append(_vulnerable(series))
+            if number in self.marks and method == "m-distinct":
+                seen["error"].append(self.error(table, grouping, 0.5, self.scale.queries_over_time))
+        return seen, Last(table, grouping)
 
-    def errors(self, theta: float, count: int | None = None) -> Look:
-        """Looks at the median query error."""
-        asked = count or self.scale.queries_over_time
-        queries = Queries.draw(list(SIZES.values()), theta, asked, np.random.default_rng(7))
-
-        def look(_: Series, table: Snapshot, grouping: Grouping) -> float:
-            return float(np.median(errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
-
-        return look
+    def error(self, table: Snapshot, grouping: Grouping, theta: float, count: int) -> float:
+        """The median error of random queries."""
+        queries = Queries.draw(list(SIZES.values()), theta, count, np.random.default_rng(7))
+        return float(np.median(errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
 
 
-def _vulnerable(series: Series, _: Snapshot, __: Grouping) -> float:
+def _vulnerable(series: Series) -> float:
     """Share of all published versions left with one feasible value."""
     risk = risk_of(series.history, series.updates)
     return float(risk.disclosed.sum() / risk.versions.sum())
-
-
-def _invalid(_: Series, __: Snapshot, grouping: Grouping) -> float:
-    return float((grouping.held > 0).sum())
-
-
-def _counterfeits(_: Series, __: Snapshot, grouping: Grouping) -> float:
-    return float(grouping.counterfeits.mean())
 
 
 def _floats(numbers: tuple[int, ...]) -> list[float]:
@@ -138,38 +148,36 @@ def _floats(numbers: tuple[int, ...]) -> list[float]:
 
 def figure_3a(study: Study) -> Curve:
     """Vulnerable share over time under l-diversity."""
-    at = study.marks
-    return {"release": at} | {f"l = {m}": study.series("l-diversity", m, _vulnerable, at=at) for m in study.scale.ms}
+    curves = {f"l = {m}": study.series("l-diversity", m)["vulnerable"] for m in study.scale.ms}
+    return {"release": study.marks} | curves
 
 
 def figure_3b(study: Study) -> Curve:
     """Vulnerable share after the last release, by diameter."""
-    ds, end = study.scale.ds, study.marks[-1:]
+    ds = study.scale.ds
     return {"d": _floats(ds)} | {
-        f"l = {m}": [study.series("l-diversity", m, _vulnerable, at=end, diameter=d)[0] for d in ds]
+        f"l = {m}": [study.series("l-diversity", m, diameter=d)["vulnerable"][-1] for d in ds]
         for m in study.scale.ms[:2]
     }
 
 
 def figure_4a(study: Study) -> Curve:
     """Records that m-Invariance cannot publish, added up over time."""
-    curves = {f"m = {m}": study.series("m-invariance", m, _invalid) for m in study.scale.ms}
-    return {name: np.cumsum(counts).tolist() for name, counts in curves.items()}
+    return {f"m = {m}": np.cumsum(study.series("m-invariance", m)["invalid"]).tolist() for m in study.scale.ms}
 
 
 def figure_4b(study: Study) -> Curve:
     """The same after the last release, by diameter."""
     ds = (1, *study.scale.ds)
     return {"d": _floats(ds)} | {
-        f"m = {m}": [sum(study.series("m-invariance", m, _invalid, diameter=d)) for d in ds]
+        f"m = {m}": [sum(study.series("m-invariance", m, diameter=d)["invalid"]) for d in ds]
         for m in study.scale.ms[1:2]
     }
 
 
 def figure_5a(study: Study) -> Curve:
     """Median query error over time, theta = 0.5."""
-    at, look = study.marks, study.errors(0.5)
-    return {"release": at} | {f"m = {m}": study.series("m-distinct", m, look, at=at) for m in study.scale.ms}
+    return {"release": study.marks} | {f"m = {m}": study.series("m-distinct", m)["error"] for m in study.scale.ms}
 
 
 def figure_5b(study: Study) -> Curve:
@@ -177,45 +185,39 @@ def figure_5b(study: Study) -> Curve:
     thetas = [round(0.1 * i, 1) for i in range(1, 10)]
     out: Curve = {"theta": thetas}
     for method in ("m-distinct", "l-diversity"):
-        looks = [study.errors(theta, study.scale.queries) for theta in thetas]
-        series = Series(method, 4, diameter(study.scale.setting.diameter))
-        for table in snapshots(study.scale.setting, study.pool):
-            grouping = series.publish(table)
-        out[method] = [look(series, table, grouping) for look in looks]
+        last = study.run(method, 4)[1]
+        out[method] = [study.error(last.table, last.grouping, theta, study.scale.queries) for theta in thetas]
     return out
 
 
 def figure_6(study: Study) -> Curve:
     """Median query error of the last release by diameter, m = 4."""
-    look, end = study.errors(0.5), study.marks[-1:]
-    points = [study.series("m-distinct", 4, look, at=end, diameter=d)[0] for d in study.scale.ds]
+    points = [study.series("m-distinct", 4, diameter=d)["error"][-1] for d in study.scale.ds]
     return {"d": _floats(study.scale.ds), "m = 4": points}
 
 
-def _many_deleted(study: Study) -> int:
-    return study.scale.setting.deleted * 3 // 2
+def _hard(study: Study, m: int, d: int) -> list[float]:
+    """Counterfeits per group, release by release, with 3,000 deleted."""
+    deleted = study.scale.setting.deleted * 3 // 2
+    return study.series("m-distinct", m, diameter=d, deleted=deleted)["counterfeits"]
 
 
 def figure_7(study: Study) -> Curve:
     """Counterfeits per group over time, m = 6, d = 5, 3,000 deleted; and at the default setting."""
-    hard = study.series("m-distinct", 6, _counterfeits, diameter=5, deleted=_many_deleted(study))
-    return {"m = 6, d = 5": hard, "m = 4, default": study.series("m-distinct", 4, _counterfeits)}
+    return {"m = 6, d = 5": _hard(study, 6, 5), "m = 4, default": study.series("m-distinct", 4)["counterfeits"]}
 
 
 def figure_8a(study: Study) -> Curve:
     """Counterfeits per group by diameter, m = 6, 3,000 deleted, mean over the releases."""
-    deleted = _many_deleted(study)
-    means = [
-        float(np.mean(study.series("m-distinct", 6, _counterfeits, diameter=d, deleted=deleted)))
-        for d in study.scale.ds
-    ]
-    return {"d": _floats(study.scale.ds), "m = 6": means}
+    return {
+        "d": _floats(study.scale.ds),
+        "m = 6": [float(np.mean(_hard(study, 6, d))) for d in study.scale.ds],
+    }
 
 
 def figure_8b(study: Study) -> Curve:
     """Counterfeits per group by m, d = 5, 3,000 deleted: mean over the releases, and the worst release."""
-    deleted = _many_deleted(study)
-    curves = [study.series("m-distinct", m, _counterfeits, diameter=5, deleted=deleted) for m in study.scale.ms]
+    curves = [_hard(study, m, 5) for m in study.scale.ms]
     return {
         "m": _floats(study.scale.ms),
         "d = 5": [float(np.mean(values)) for values in curves],

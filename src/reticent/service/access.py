@@ -8,8 +8,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 
+from reticent.service.actor import act_as
 from reticent.service.problems import ServiceError
 from reticent.service.rate import Rate
 from reticent.service.settings import Settings, is_loopback
@@ -21,7 +24,8 @@ _DEMO = Token("demo", "demonstration", Role.CUSTODIAN, "", 0.0)
 
 @dataclass(frozen=True)
 class _Session:
-    token: str
+    who: str | Token
+    """A token's text, looked up each time; or somebody whom the provider knows."""
     until: float
 
 
@@ -55,18 +59,22 @@ class Access:
             return False
         host = request.headers.get("host", "")
         # A name that merely resolves to loopback would let a foreign page read our answers.
-        if not is_loopback(host.rsplit(":", 1)[0]):
-            return False
+        return is_loopback(host.rsplit(":", 1)[0]) and self.is_own(request)
+
+    @staticmethod
+    def is_own(request: HTTPConnection) -> bool:
+        """Whether no other site's page sent this; a browser names the page's origin with all that changes or opens."""
         origin = request.headers.get("origin")
-        return origin is None or origin.split("://", 1)[-1] == host
+        return origin is None or origin.split("://", 1)[-1] == request.headers.get("host", "")
 
     def _check(self, request: HTTPConnection, text: str) -> Token:
-        address = request.client.host if request.client else "unknown"
-        if self._refused.exhausted(address):
-            raise ServiceError(429, "rate", "Too many wrong tokens from this address.", "Wait, then use the right one.")
         token = self._tokens.find(text)
         if token is None:
-            self._refused.allows(address)
+            # A right token passes whatever others try from the same address, such as a proxy's.
+            if not self._refused.allows(request.client.host if request.client else "unknown"):
+                raise ServiceError(
+                    429, "rate", "Too many wrong tokens from this address.", "Wait, then use a right one."
+                )
             raise ServiceError(
                 401,
                 "token",
@@ -80,14 +88,23 @@ class Access:
     def sign_in(self, request: HTTPConnection, text: str) -> str:
         """Begins a session for a token; gives the cookie's value."""
         token = self._check(request, text.strip())
-        if token.role is Role.FEED:
+        if token.role not in (Role.CUSTODIAN, Role.ANALYST):
             raise ServiceError(
-                403, "role", "A feed token cannot open the studio.", "Use a custodian's or an analyst's."
+                403, "role", f"A {token.role} token cannot open the studio.", "Use a custodian's or an analyst's."
             )
+        act_as(token)
+        return self._begin(text.strip(), self._settings.session)
+
+    def admit(self, visitor: Token, seconds: float) -> str:
+        """Begins a session for somebody whom the provider knows; gives the cookie's value."""
+        act_as(visitor)
+        return self._begin(visitor, min(seconds, self._settings.session))
+
+    def _begin(self, who: str | Token, seconds: float) -> str:
         now = time.monotonic()
         self._sessions = {key: kept for key, kept in self._sessions.items() if kept.until > now}
         key = secrets.token_urlsafe(32)
-        self._sessions[key] = _Session(text.strip(), now + self._settings.session)
+        self._sessions[key] = _Session(who, now + seconds)
         return key
 
     def sign_out(self, request: HTTPConnection) -> None:
@@ -96,23 +113,51 @@ class Access:
 
     def visitor(self, request: HTTPConnection) -> Token | None:
         """The token behind a page; None when nobody is signed in."""
+        if not self.is_own(request):
+            return None
         if self.is_demo(request):
             return _DEMO
         session = self._sessions.get(request.cookies.get(COOKIE, ""))
         if session is None or session.until <= time.monotonic():
             return None
-        return self._tokens.find(session.token)
+        return session.who if isinstance(session.who, Token) else self._tokens.find(session.who)
 
 
-def needs(*roles: Role) -> Callable[[Request], Coroutine[Any, Any, Token]]:
-    """A dependency of a route: callers with one of the roles; a custodian may do all."""
+def needs(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, Any, Token]]:
+    """A dependency of a route: callers with one of the roles whose scope holds the source; a custodian may do all.
+
+    Args:
+        roles: who may call, besides a custodian.
+        kind: of the source that the route's `name` names, where it does.
+    """
     allowed = {Role.CUSTODIAN, *roles}
 
     async def check(request: Request) -> Token:
-        token: Token = request.app.state.access.caller(request)
+        token: Token = request.scope.get("token") or request.app.state.access.caller(request)
+        request.scope["token"] = token
         if token.role not in allowed:
             raise ServiceError(403, "role", f"The role {token.role} may not do this.", "Ask a custodian.")
+        name = request.path_params.get("name")
+        if kind and name is not None and not token.reaches(kind, name):
+            raise ServiceError(403, "scope", "This token is for other sources.", "Ask a custodian.")
+        act_as(token)
         return token
 
     check.__doc__ = f"Roles: {', '.join(sorted(allowed))}."
     return check
+
+
+class ClosedRoute(APIRoute):
+    """A route that asks who is calling before it reads a body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The usual handler behind the checks of the route."""
+        handler = super().get_route_handler()
+        checks = [part.dependency for part in self.dependencies if part.dependency is not None]
+
+        async def guarded(request: Request) -> Response:
+            for check in checks:
+                await check(request)
+            return await handler(request)
+
+        return guarded

@@ -14,6 +14,8 @@ from reticent.service.access import Access
 from reticent.service.fast_push import FastPush
 from reticent.service.guard import Guard
 from reticent.service.hub import Hub
+from reticent.service.oidc import Oidc
+from reticent.service.quiet import hush
 from reticent.store import Store
 
 if TYPE_CHECKING:
@@ -55,7 +57,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.hub = hub
     app.state.access = Access(settings, hub.tokens)
+    app.state.oidc = Oidc(settings.oidc) if settings.oidc else None
     problems.install(app)
+    hush("uvicorn.error")
     app.include_router(routes.router())
     if settings.studio:
         from reticent.service.pages import mount

@@ -27,11 +27,12 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     documents = [hub.releases.get(ident) for ident in releases]
     policy = hub.policy(documents[0]["policy_hash"])
     made = [hub.releases.load(ident) for ident in releases]
-    verdict, page, refuted = _judged(made, policy, report=report)
-    found = {"id": fresh_id(), "created": now(), "releases": list(releases), "report": report, **verdict}
-    found["holds"] = found["holds"] and not refuted
+    verdict, page, more = _judged(made, policy, report=report)
+    found = {"id": fresh_id(), "created": now(), "releases": list(releases), "report": report, **verdict, "more": more}
+    found["holds"] = found["holds"] and not more.get("refuted")
 
     def store(tx: Transaction) -> None:
+        hub.trail.note(tx, "report" if report else "audit", f"audit:{found['id']}")
         hub.audits.put(tx, found["id"], found)
         if report:
             hub.audits.put_blob(tx, found["id"], page.encode())
@@ -40,11 +41,14 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     return found
 
 
-def _judged(made: Sequence[Release], policy: Policy, *, report: bool) -> tuple[dict[str, Any], str, bool]:
+def _judged(made: Sequence[Release], policy: Policy, *, report: bool) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """The verdict; where a report was asked for, its page, and the attacks and risks in it for pages of ours."""
     if not report:
-        return verify(list(made), policy).to_dict(), "", False
+        return verify(list(made), policy).to_dict(), "", {}
     from reticent.report import audit as attack
     from reticent.report.page import html
 
     found = attack(list(made), policy)
-    return found.verdict.to_dict(), html(found), found.refuted
+    whole = found.to_dict()
+    more = {name: whole[name] for name in ("refuted", "risk", "attacks", "not_applicable")}
+    return found.verdict.to_dict(), html(found), more

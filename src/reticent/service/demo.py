@@ -15,7 +15,10 @@ import pyarrow.csv as pacsv
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
+from reticent.service.audits import audit
 from reticent.service.live import PushStep
+from reticent.service.pages import drafts
+from reticent.service.pages.plan import Plan
 from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
@@ -26,9 +29,12 @@ if TYPE_CHECKING:
     from reticent.service.hub import Hub
 
 LOG = logging.getLogger(__name__)
-STREAM, EVOLVING, SERIES, TABLE = "admissions", "hospital", "patients", "hospital.csv"
+STREAM, EVOLVING, SERIES = "admissions", "hospital", "patients"
+TABLE, CLINIC = "hospital.csv", "clinic.csv"
+# Ten days of the stream are there at once, with an outbreak in their middle.
+_PAST, _OUTBREAK, _PUSHED = 12_000, "influenza", 1_000
 _SEED = 2026
-_BATCH, _PAUSE = 25, 0.25
+_BATCH, _PAUSE = 5, 0.25
 
 
 class Demo:
@@ -41,8 +47,11 @@ class Demo:
         self._thread = threading.Thread(target=self._run, name="reticent-demo", daemon=True)
 
     def __enter__(self) -> Self:
+        fresh = STREAM not in self._hub.streams
         fill(self._hub, self._rows)
         self._thread.start()
+        if fresh:
+            threading.Thread(target=look_closer, args=(self._hub,), name="reticent-demo-audit", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,6 +92,33 @@ def fill(hub: Hub, rows: int) -> None:
         hub.jobs.wait(hub.jobs.begin("evolving", EVOLVING, {})["id"])
     for release in series.generate(max(200, rows // 5), 3, _SEED):
         hub.jobs.wait(begin(hub, SERIES, csv(renamed(release, "S")))["id"])
+    publish_table(hub, renamed(hospital.generate(1_000, _SEED + 1), "T"))
+    for batch in feed.batches(_PAST, _SEED, _PUSHED, outbreak=_OUTBREAK):
+        hub.writer.submit(PushStep(hub.stream(STREAM), ndjson(batch), NDJSON, None)).result(30)
+    hub.stream(STREAM).trend.clear()  # ten days in a second are no rate
+
+
+def publish_table(hub: Hub, table: pa.Table) -> None:
+    """One table from its roles to its publication, as a custodian would take it there."""
+    plan = Plan.of(hub, keep(hub, csv(table), CLINIC)["id"])
+    plan.set_role(["ward"], "identifier")  # it often gives the diagnosis away
+    plan.save(hub)
+    policy = hub.accept(plan.bundle(table={"method": "mondrian"}))
+    request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None}
+    hub.jobs.wait(hub.jobs.begin("table", CLINIC, request)["id"])
+
+
+def look_closer(hub: Hub) -> None:
+    """Private drafts of the hospital's table, and an audit; they take their time beside the feed."""
+    try:
+        table = next(doc for doc in hub.tables.all() if doc["name"] == TABLE)
+        plan = Plan.of(hub, table["id"])
+        privacy = {"l": 3, "suppression": 0.02}
+        drafts.begin(hub, plan, drafts.strengths(plan, ["mondrian", "optimal"], [3, 10], privacy))
+        release = next(doc for doc in hub.releases.all() if doc["kind"] == "table")
+        audit(hub, [release["id"]], report=True)
+    except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
+        LOG.warning("the demonstration's audit stopped: %s", type(error).__name__)
 
 
 def renamed(table: pa.Table, letter: str) -> pa.Table:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATH = re.compile(r"/api/v1/streams/([a-z0-9][a-z0-9_-]{0,63})/records")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
-_may = needs(Role.FEED)
+_may = needs(Role.FEED, kind="stream")
 
 
 class FastPush:
@@ -37,6 +37,7 @@ class FastPush:
         if path is None:
             await self._app(scope, receive, send)
             return
+        scope["path_params"] = {"name": path.group(1)}
         request = Request(scope, receive)
         key = request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):

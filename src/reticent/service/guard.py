@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
@@ -14,13 +16,16 @@ if TYPE_CHECKING:
 
     from reticent.service.settings import Settings
 
+_YEAR = 365 * 86_400
+# Bytes a second below which a body is too slow, once the time for a short one is over.
+_SLOWEST = 32 << 10
 _API = "default-src 'none'; frame-ancestors 'none'"
-# The studio's framework compiles its templates in the browser, hence the two 'unsafe' words; nothing is let in from
-# another host, and nothing goes out to one.
+# The kit compiles its templates in the browser and sets styles in elements, hence the two 'unsafe' words that are left.
+# No script runs that the template did not mark; nothing is let in from another host, and nothing goes out to one.
 _PAGES = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
-    "form-action 'self'; frame-ancestors 'none'"
+    "default-src 'self'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; script-src-attr 'none'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "worker-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 
@@ -37,54 +42,79 @@ class Guard:
             await self._app(scope, receive, send)
             return
         api = scope["path"].startswith("/api/")
-        answered = False
+        policy = _API if api else _page_policy(scope)
+        body = _Body(scope, receive, self._settings)
+        answered = replaced = False
 
         async def sending(message: Message) -> None:
-            nonlocal answered
+            nonlocal answered, replaced
             if message["type"] == "http.response.start":
+                if body.problem is not None and not answered:  # frameworks make a plain 400 of it
+                    answered = replaced = True
+                    await response(body.problem)(scope, receive, marked)
                 answered = True
-                _add_headers(MutableHeaders(scope=message), api=api)
+            if not replaced:
+                await marked(message)
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), policy, api=api, secure=self._settings.secure)
             await send(message)
 
         try:
-            await self._app(scope, self._limited(scope, receive), sending)
+            await self._app(scope, body.receive, sending)
         except ServiceError as problem:
             if answered:
                 raise
-            await response(problem)(scope, receive, sending)
+            await response(problem)(scope, receive, marked)
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        limit, timeout = self._settings.max_body, self._settings.timeout
-        too_large = ServiceError(413, "too-large", f"The body is larger than {limit:,} bytes.", "Send it in parts.")
+
+class _Body:
+    """A body as it comes in, within its size and its time; what was wrong with it is remembered."""
+
+    def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
+        self._receive, self._limit, self._timeout = receive, settings.max_body, settings.timeout
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        declared = int(length) if length.isdigit() else 0
-        seen, whole = 0, False
+        self._declared = int(length) if length.isdigit() else 0
+        self._seen, self._whole, self._began = 0, False, time.monotonic()
+        self.problem: ServiceError | None = None
 
-        async def receiving() -> Message:
-            nonlocal seen, whole
-            if declared > limit:
-                raise too_large
-            if whole:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), timeout)
-            except TimeoutError:
-                raise ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.") from None
-            seen += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-            if seen > limit:
-                raise too_large
-            return message
+    async def receive(self) -> Message:
+        """The next part."""
+        if self._whole:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
+            return await self._receive()
+        self._check(self._declared)
+        left = self._began + self._timeout + self._seen / _SLOWEST - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), left)
+        except TimeoutError:
+            self.problem = ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.")
+            raise self.problem from None
+        self._seen += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        self._check(self._seen)
+        return message
 
-        return receiving
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            words = f"The body is larger than {self._limit:,} bytes."
+            self.problem = ServiceError(413, "too-large", words, "Send it in parts.")
+            raise self.problem
 
 
-def _add_headers(headers: MutableHeaders, *, api: bool) -> None:
-    headers["Content-Security-Policy"] = _API if api else _PAGES
+def _page_policy(scope: Scope) -> str:
+    scope["nonce"] = secrets.token_urlsafe(16)
+    return _PAGES.format(nonce=scope["nonce"])
+
+
+def _add_headers(headers: MutableHeaders, policy: str, *, api: bool, secure: bool) -> None:
+    headers["Content-Security-Policy"] = policy
     headers["X-Content-Type-Options"] = "nosniff"
     headers["X-Frame-Options"] = "DENY"
-    headers["Referrer-Policy"] = "no-referrer"
+    headers["Referrer-Policy"] = "same-origin"  # without any, a form's own origin would be called null
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    if secure:
+        headers["Strict-Transport-Security"] = f"max-age={_YEAR}"
     if api:
         headers["Cache-Control"] = "no-store"

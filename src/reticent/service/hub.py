@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reticent.engine import publisher_class
@@ -14,13 +15,16 @@ from reticent.engine.rng import Rng
 from reticent.policy.bundle import Bundle
 from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
-from reticent.service.documents import OWNER, Documents
+from reticent.service.actor import actor, reaches
+from reticent.service.documents import OWNER, Documents, now
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
+from reticent.service.packing import Packer
 from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
 from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
+from reticent.service.trail import Trail
 from reticent.service.writer import Writer
 from reticent.store import Store
 
@@ -74,13 +78,17 @@ class Hub:
         self._exit.enter_context(self.store.lock(OWNER, wait=10))
         self._locks = self._exit.enter_context(contextlib.ExitStack())
         self.tokens = Tokens(self.store)
-        self.releases = Releases(self.store)
+        self.trail = Trail(self.store)
+        self.releases = Releases(self.store, Packer(self.shelf.folder / "packed"), self.note)
         self.tables = Documents(self.store, "table", "table")
         self.audits = Documents(self.store, "audit", "audit")
+        self.plans = Documents(self.store, "plan", "plan")
+        self.drafts = Documents(self.store, "draft", "draft")
         self.streams: dict[str, LiveStream] = {}
         self.evolving: dict[str, Evolving] = {}
         self.series: dict[str, Series] = {}
         self._making = threading.Lock()
+        self._readers: set[tuple[str, str, str]] = set()
         self.writer = Writer(self.store)
         self._exit.callback(self.writer.close)
         for publisher in self.store.publishers():
@@ -95,9 +103,57 @@ class Hub:
         self._exit.close()
 
     def write(self, change: Callable[[Transaction], T]) -> T:
-        """Changes the store; returns when it is on disk. Not for the event loop."""
-        future: Future[T] = self.writer.submit(_Once(change))
+        """Changes the store for the present actor; returns when it is on disk. Not for the event loop."""
+        context = copy_context()
+        future: Future[T] = self.writer.submit(_Once(lambda tx: context.run(change, tx)))
         return future.result()
+
+    def note(self, act: str, on: str) -> None:
+        """Adds an act of the present actor to the audit trail; returns when it is on disk."""
+        self.write(lambda tx: self.trail.note(tx, act, on))
+
+    def note_reader(self, on: str) -> None:
+        """Adds to the audit trail that the actor reads a stream or asks a release: once a day, not at every page."""
+        who, day = actor(), now()[:10]
+        key = (who.id if who else "", on, day)
+        if who is None or key in self._readers:
+            return
+        self._readers = {known for known in self._readers if known[2] == day} | {key}
+        self.note("read", on)
+
+    def forget(self, table: str) -> None:
+        """Removes a table that was sent; its releases stay."""
+        document = self.tables.get(table)
+        drafts = [draft["id"] for draft in self.drafts.all() if draft["table"] == table]
+
+        def remove(tx: Transaction) -> None:
+            self.trail.note(tx, "delete", f"table:{document['name']}")
+            self.tables.delete(tx, table)
+            self.plans.delete(tx, table)
+            for draft in drafts:
+                self.drafts.delete(tx, draft)
+
+        self.write(remove)
+
+    def withdraw(self, release: str) -> dict[str, Any]:
+        """Hands a release out no more; whoever has it keeps it."""
+        document = self.releases.get(release)
+
+        def change(tx: Transaction) -> dict[str, Any]:
+            self.trail.note(tx, "withdraw", f"{document['kind']}:{document['source']}")
+            return self.releases.withdraw(tx, release)
+
+        return self.write(change)
+
+    def halt(self, stream: str, *, stop: bool) -> None:
+        """Stops a stream, or lets it go on."""
+        running = self.stream(stream)
+
+        def change(tx: Transaction) -> None:
+            self.trail.note(tx, "stop" if stop else "go on", running.publisher)
+            (running.stop if stop else running.go_on)(tx)
+
+        self.write(change)
 
     # Policies
 
@@ -130,7 +186,12 @@ class Hub:
             engine(policy, rng=Rng.fresh())
             if digest := engine.pinned(policy):
                 self.store.house(digest)
-            self.write(lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
+
+            def begin(tx: Transaction) -> None:
+                tx.put(publisher, "policy", "bundle", bundle.to_bytes())
+                self.trail.note(tx, "create", publisher)
+
+            self.write(begin)
             self.store.register(publisher, policy_hash=policy.hash)
             self._bring(kind, name)
         return policy
@@ -152,7 +213,9 @@ class Hub:
             self.series[name] = Series(self.store, policy, name=publisher, commit=self.write)
 
     def stream(self, name: str) -> LiveStream:
-        """A running stream, or 404."""
+        """A running stream, or 404; 403 where the actor's scope does not hold it."""
+        if not reaches("stream", name):
+            raise ServiceError(403, "scope", "This token is for other sources.", "Ask a custodian.")
         return _known(self.streams, name, "stream")
 
     def evolving_table(self, name: str) -> Evolving:

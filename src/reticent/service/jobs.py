@@ -2,7 +2,8 @@
 
 A job's input and its state are in the store. The transaction that publishes its release also marks it done, and asks
 first whether it is still wanted: so a job that is killed is begun again, one that published never is, and one that is
-cancelled publishes nothing.
+cancelled publishes nothing. A search that is not wanted any more ends, and its worker is free. A job that was running at three
+ends of the server may be what ended it: it is parked until somebody asks for it again.
 """
 
 from __future__ import annotations
@@ -10,14 +11,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.errors import ReticentError
-from reticent.publication.table import publish as publish_table
+from reticent import _core
+from reticent.errors import UnwantedError
+from reticent.publication.single import publish as publish_table
+from reticent.publication.single import published_before
+from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, fresh_id, now
 from reticent.service.problems import ServiceError, describe
+from reticent.service.tokens import Token
+from reticent.service.tryout import measure_apart
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
@@ -27,10 +35,8 @@ if TYPE_CHECKING:
     from reticent.store import Transaction
 
 _OPEN = ("queued", "running")
-
-
-class UnwantedError(ReticentError):
-    """The job is not wanted any more."""
+PARKED = "parked"
+_TRIES = 3
 
 
 class Jobs:
@@ -42,14 +48,18 @@ class Jobs:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reticent-job")
         self._running: dict[str, Future[None]] = {}
         self._progress: dict[str, tuple[float, str]] = {}
+        self._watches: dict[str, _core.table.Watch] = {}
         self._stopping = threading.Event()
         self._work: dict[str, Callable[[dict[str, Any]], None]] = {
             "table": self._table,
+            "try": self._try,
             "series": self._series,
             "evolving": self._evolving,
         }
         for job in reversed(self.documents.all()):
-            if job["state"] in _OPEN:
+            if job["state"] == "running" and job.get("tries", 0) >= _TRIES:
+                hub.write(partial(self._park, ident=job["id"]))
+            elif job["state"] in _OPEN:
                 self._start(job)
 
     def close(self) -> None:
@@ -59,6 +69,8 @@ class Jobs:
 
     def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
         """Queues a job within a transaction; `begin` starts it afterwards."""
+        self._hub.trail.note(tx, "job", f"{kind}:{source}")
+        who = actor()
         job: dict[str, Any] = {
             "id": fresh_id(),
             "created": now(),
@@ -66,6 +78,8 @@ class Jobs:
             "source": source,
             "state": "queued",
             "request": request,
+            "who": asdict(who) if who else None,
+            "tries": 0,
             "release": None,
             "error": None,
         }
@@ -96,6 +110,7 @@ class Jobs:
         return self.show(job)
 
     def _start(self, job: dict[str, Any]) -> None:
+        self._watches[job["id"]] = _core.table.Watch()
         self._running[job["id"]] = self._pool.submit(self._run, job["id"])
 
     def get(self, ident: str) -> dict[str, Any]:
@@ -111,7 +126,8 @@ class Jobs:
         done, stage = self._progress.get(job["id"], (0.0, "waiting"))
         if job["state"] not in _OPEN:
             done, stage = 1.0, job["state"]
-        return {key: value for key, value in job.items() if key != "request"} | {"progress": done, "stage": stage}
+        hidden = ("request", "who")
+        return {key: value for key, value in job.items() if key not in hidden} | {"progress": done, "stage": stage}
 
     def wait(self, ident: str, seconds: float | None = None) -> dict[str, Any]:
         """The job when it has ended, for pages and tests."""
@@ -121,17 +137,40 @@ class Jobs:
         return self.get(ident)
 
     def cancel(self, ident: str) -> dict[str, Any]:
-        """Marks a job as unwanted; a release it may still compute is thrown away."""
+        """Marks a job as unwanted and ends its search; a release it may still compute is thrown away."""
 
         def mark(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
-            if job["state"] in _OPEN:
+            if job["state"] in (*_OPEN, PARKED):
+                self._hub.trail.note(tx, "cancel", f"{job['kind']}:{job['source']}")
                 job["state"] = "cancelled"
                 self._let_go(tx, job)
             return job
 
         known = self.documents.get(ident)
-        return self.show(self._hub.write(mark))
+        job = self._hub.write(mark)
+        watch = self._watches.get(ident)
+        if watch is not None and job["state"] == "cancelled":
+            watch.cancel()
+        return self.show(job)
+
+    def retry(self, ident: str) -> dict[str, Any]:
+        """Begins a parked job anew; any other job stays as it is."""
+
+        def mark(tx: Transaction) -> tuple[dict[str, Any], bool]:
+            job = self.documents.find(tx, ident) or known
+            again = job["state"] == PARKED
+            if again:
+                job |= {"state": "queued", "tries": 0, "error": None}
+                self.documents.put(tx, ident, job)
+                self._hub.trail.note(tx, "job", f"{job['kind']}:{job['source']}")
+            return job, again
+
+        known = self.documents.get(ident)
+        job, again = self._hub.write(mark)
+        if again:
+            self._start(job)
+        return self.show(job)
 
     # A worker's side
 
@@ -141,6 +180,7 @@ class Jobs:
         try:
             job = self._hub.write(lambda tx: self._mark_running(tx, ident))
             if job is not None:
+                act_as(Token.of(job["who"]) if job.get("who") else None)
                 self._work[job["kind"]](job)
         except UnwantedError:
             pass
@@ -149,16 +189,28 @@ class Jobs:
             problem = {"code": code, "message": message, "hint": hint}
             self._hub.write(lambda tx: self._mark_failed(tx, ident, problem))
         finally:
+            act_as(None)
             self._progress.pop(ident, None)
             self._running.pop(ident, None)
+            self._watches.pop(ident, None)
 
     def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         job = self.documents.find(tx, ident)
         if job is None or job["state"] not in _OPEN:
             return None
-        job["state"] = "running"
+        job |= {"state": "running", "tries": job.get("tries", 0) + 1}
         self.documents.put(tx, ident, job)
         return job
+
+    def _park(self, tx: Transaction, ident: str) -> None:
+        job = self.documents.find(tx, ident)
+        if job is not None:
+            problem = {
+                "code": PARKED,
+                "message": f"The server ended {_TRIES} times while this job ran; it is not begun again by itself.",
+                "hint": "Look at the server's memory and its log; then retry the job, or cancel it.",
+            }
+            self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
 
     def _mark_failed(self, tx: Transaction, ident: str, problem: dict[str, str]) -> None:
         job = self.documents.find(tx, ident)
@@ -173,6 +225,7 @@ class Jobs:
             if job is None or job["state"] not in _OPEN:
                 raise UnwantedError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
+            self._hub.trail.note(tx, "publish", f"release:{release}")
             self._let_go(tx, job | {"state": "done", "release": release})
 
         return finish
@@ -196,10 +249,46 @@ class Jobs:
         table = self._data(job)
         policy.check_columns(table.column_names)
         self._at(ident, 0.3, "searching")
-        passed = publish_table(table, policy, method=request.get("method"))
-        self._at(ident, 0.9, "publishing")
-        finish = self._finish(ident, OWNER)
-        self._hub.write(lambda tx: finish(tx, passed.keep(tx, OWNER, sent=True)))
+        name, store, method = f"table-{ident}", self._hub.store, request.get("method")
+        before = published_before(table, policy, store, method=method)
+        if before is not None:
+            release = self._hub.releases.of(before)
+            self._hub.write(lambda tx: self._let_go(tx, job | {"state": "done", "release": release}))
+            return
+        finish, despite = self._finish(ident, name), bool(request.get("despite"))
+        publish_table(
+            table,
+            policy,
+            store,
+            method=method,
+            despite=despite,
+            watch=self._watches[ident],
+            name=name,
+            commit=self._hub.write,
+            also=finish,
+        )
+
+    def _try(self, job: dict[str, Any]) -> None:
+        """Measures a private draft in a process of its own; nothing is published."""
+        draft = self._hub.drafts.get(job["request"]["draft"])
+        self._at(job["id"], 0.3, "trying")
+        bundle = self._hub.store.get(OWNER, "bundle", draft["policy_hash"]) or b"{}"
+        watch = self._watches[job["id"]]
+        figures = measure_apart(
+            self._hub.tables.blob(draft["table"]),
+            bundle,
+            unwanted=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
+        )
+
+        def end(tx: Transaction) -> None:
+            known = self.documents.find(tx, job["id"])
+            if known is None or known["state"] not in _OPEN:
+                return
+            if self._hub.drafts.find(tx, draft["id"]) is not None:
+                self._hub.drafts.put(tx, draft["id"], draft | {"figures": figures})
+            self._let_go(tx, job | {"state": "done"})
+
+        self._hub.write(end)
 
     def _series(self, job: dict[str, Any]) -> None:
         table = self._data(job)

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from reticent.publication.records import Batch
     from reticent.store import Store, Transaction
 
-KEYS = "key"
+KEYS, STOPPED = "key", "stopped"
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
 _REMEMBERED = 100_000
 _SHOWN = 20
 _LOOK = 0.25
+# Points of the charts: an hour of a busy stream, a second apart.
+_TREND = 3_600
 
 
 @dataclass(repr=False)
@@ -76,6 +78,9 @@ class LiveStream:
         self.retention = Retention(self.publisher, keep_days)
         self.latest: deque[bytes] = deque(maxlen=_SHOWN)
         self.heard: list[Callable[[], None]] = []
+        self.trend: deque[tuple[float, int, dict[str, float]]] = deque(maxlen=_TREND)
+        """Time, records so far and figures, a second apart at least: what a chart shows to whoever comes later."""
+        self.stopped = False
         self.cursor = -1
         self._store = store
         self._publication: StreamPublication | None = None
@@ -111,6 +116,7 @@ class LiveStream:
         )
         self._keys = self._known_keys()
         self.retention.load(self._store)
+        self.stopped = self._store.get(self.publisher, STOPPED, STOPPED) is not None
         engine = publication.engine
         self._figures = engine.metrics if engine.counts.rows_in else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
@@ -136,6 +142,21 @@ class LiveStream:
         publication = self.publication
         if self._store.snapshot(self.publisher) is None:
             tx.put_snapshot(self.publisher, publication.snapshot())
+
+    def stop(self, tx: Transaction) -> None:
+        """Takes no more records until it is told to go on; what was released stays."""
+        tx.put(self.publisher, STOPPED, STOPPED, b"1")
+        self.stopped = True
+
+    def go_on(self, tx: Transaction) -> None:
+        """Takes records again."""
+        tx.delete(self.publisher, STOPPED, STOPPED)
+        self.stopped = False
+
+    def refuse_stopped(self) -> None:
+        """Refuses a batch while the stream is stopped."""
+        if self.stopped:
+            raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
 
     def drop(self) -> None:
         """Forgets everything in memory."""
@@ -219,6 +240,8 @@ class LiveStream:
         engine = self.publication.engine
         if now - self._looked > _LOOK and engine.counts.rows_in:
             self._figures, self._looked = engine.metrics, now
+            if not self.trend or time.time() - self.trend[-1][0] >= 1:
+                self.trend.append((time.time(), engine.counts.rows_in, dict(self._figures)))
 
     def _keep_state(self, tx: Transaction, journals: list[bytes | None]) -> None:
         if None in journals:
@@ -263,6 +286,7 @@ class LiveStream:
             "published": counts.published if counts else 0,
             "held": counts.held if counts else 0,
             "suppressed": counts.suppressed if counts else 0,
+            "stopped": self.stopped,
             "cursor": self.cursor,
             "oldest": self.retention.oldest,
             "metrics": self._figures,
@@ -287,6 +311,7 @@ class PushStep:
         """Reads the batch; it is refused here, before anything is placed."""
         self._known = self._stream.replay(self._key, self._digest)
         if self._known is None:
+            self._stream.refuse_stopped()
             self._batch = self._stream.read(self._body, self._kind)
 
     def apply(self, _: Transaction) -> Pushed:

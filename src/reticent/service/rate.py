@@ -29,10 +29,6 @@ class Rate:
             self._left.popitem(last=False)
         return True
 
-    def exhausted(self, caller: str) -> bool:
-        """Whether the next call would be refused; counts nothing."""
-        return self._now(caller) < 1
-
     def _now(self, caller: str) -> float:
         left, at = self._left.get(caller, (self._burst, self._clock()))
         return min(self._burst, left + (self._clock() - at) * self._rate)

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
-import io
-import tempfile
-import zipfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import sqlalchemy as sa
 
 from reticent.release.codec import from_bytes, to_dict
+from reticent.service.actor import actor, reaches
 from reticent.service.documents import Documents, fresh_id, now
+from reticent.service.problems import ServiceError
+from reticent.store import schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
     from reticent.publication.gate import Passed
     from reticent.release import Release
+    from reticent.service.packing import Packer
     from reticent.store import Store, Transaction
 
 
-class Releases:
-    """All releases, the newest first."""
+def _persons(tx: Transaction, publisher: str) -> int:
+    """Persons whom a publication has shown so far, as the ledger of the store counts them."""
+    table = schema.population
+    parts = tx.column(sa.select(table.c.persons).where(table.c.publisher == publisher))
+    return len(np.unique(np.frombuffer(b"".join(parts), "<u8")))
 
-    def __init__(self, store: Store) -> None:
+
+@dataclass(frozen=True)
+class Glance:
+    """A table of a release, as a page shows it."""
+
+    name: str
+    rows: int
+    columns: list[str]
+    distinct: list[int]
+    first: list[list[str]]
+
+    @classmethod
+    def of(cls, name: str, table: pa.Table, rows: int) -> Glance:
+        """The first rows, and how many different values there are in each column."""
+        first = [[str(cell) for cell in row.values()] for row in table.slice(0, rows).to_pylist()]
+        distinct = [len(column.unique()) for column in table.columns]
+        return cls(name, table.num_rows, table.column_names, distinct, first)
+
+
+class Releases:
+    """All releases that the actor's scope holds, the newest first; `note` tells the audit trail."""
+
+    def __init__(self, store: Store, packer: Packer, note: Callable[[str, str], None]) -> None:
         self._store = store
+        self._packer = packer
+        self._note = note
         self._documents = Documents(store, "release", "release")
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
         ident, release, number = fresh_id(), passed.release, passed.entry.number
+        persons = _persons(tx, publisher)
+        earlier = [int(doc.get("persons", 0)) for doc in self.all() if doc["publisher"] == publisher]
         document = to_dict(release) | {
             "id": ident,
             "created": now(),
@@ -36,17 +73,23 @@ class Releases:
             "verdict": passed.verdict.to_dict(),
             "publisher": publisher,
             "outbox": number - 1,
+            "withdrawn": None,
+            "persons": persons,
+            "added": persons - max(earlier, default=0),
         }
         self._documents.put(tx, ident, document)
         return ident
 
     def all(self) -> list[dict[str, Any]]:
         """Every release without its data."""
-        return self._documents.all()
+        return [document for document in self._documents.all() if _is_in_scope(document)]
 
     def get(self, ident: str) -> dict[str, Any]:
         """One release without its data."""
-        return self._documents.get(ident)
+        document = self._documents.get(ident)
+        if not _is_in_scope(document):
+            raise self._documents.missing()  # as if it were not there: even its being there is not theirs to know
+        return document
 
     def load(self, ident: str) -> Release:
         """One release with its data."""
@@ -56,13 +99,40 @@ class Releases:
             raise self._documents.missing()
         return from_bytes(entry.payload)
 
+    def glance(self, ident: str, rows: int) -> list[Glance]:
+        """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
+        return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
+
+    def of(self, publisher: str) -> str:
+        """The release that a publisher of one table has made."""
+        return next(str(release["id"]) for release in self.all() if release["publisher"] == publisher)
+
+    def withdraw(self, tx: Transaction, ident: str) -> dict[str, Any]:
+        """Hands a release out no more; whoever has it keeps it, and the ledger goes on counting its persons."""
+        release = self._documents.find(tx, ident)
+        if release is None:
+            raise self._documents.missing()
+        release["withdrawn"] = release.get("withdrawn") or now()
+        self._documents.put(tx, ident, release)
+        return release
+
+    def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
+        """The folder of a release as a zip file, to be read piece by piece.
+
+        Raises:
+            ServiceError: 410 when it was withdrawn.
+        """
+        if self.get(ident).get("withdrawn"):
+            raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask its custodian why.")
+        file = self._packer.open(ident, file_format, lambda: self.load(ident))
+        self._note("download", f"release:{ident}")
+        return file
+
     def archive(self, ident: str, file_format: str = "csv") -> bytes:
-        """The folder of a release as a zip file."""
-        release = self.load(ident)
-        with tempfile.TemporaryDirectory(prefix="reticent-") as folder:
-            where = release.to_dir(Path(folder) / "release", format=file_format)
-            packed = io.BytesIO()
-            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-                for file in sorted(where.iterdir()):
-                    archive.write(file, file.name)
-        return packed.getvalue()
+        """The same, whole."""
+        with self.open(ident, file_format) as file:
+            return file.read()
+
+
+def _is_in_scope(document: dict[str, Any]) -> bool:
+    return actor() is None or reaches(document["kind"], document["source"]) or reaches("release", document["id"])

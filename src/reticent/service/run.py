@@ -16,11 +16,13 @@ import uvicorn
 
 from reticent.errors import ConnectorError, PolicyError
 from reticent.service.app import create_app
+from reticent.service.connection import Connection
 from reticent.service.settings import Settings, is_loopback
 
 # Idle connections of feeds stay open between batches; a connection above this many is turned away.
 _KEEP_ALIVE = 75
 _CONNECTIONS = 4_000
+_TURN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,17 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
     """Serves until it is told to stop."""
     # uvicorn raises the signal again when it has shut down; what is left to clean up must not be cut off by it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # Requests take turns with jobs on the one interpreter; at the usual 5 ms a turn they would wait for most of a second.
+    sys.setswitchinterval(_TURN)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with contextlib.ExitStack() as stack:
         if settings.demo and not is_loopback(settings.host):
             raise PolicyError("The demonstration listens on this machine only.", hint="Leave out --host, or --demo.")
+        if tls is None and not settings.plain and not is_loopback(settings.host):
+            raise PolicyError(
+                "Off this machine the service speaks TLS: otherwise whoever reads the network has the tokens and the records.",
+                hint="Give --certificate and --key; or --plain-http where only a proxy that speaks TLS can reach this address.",
+            )
         if not settings.store:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="reticent-demo-"))
             settings = replace(settings, store=f"{folder}/store.db")
@@ -69,6 +78,7 @@ def config(app: object, tls: Tls | None = None) -> uvicorn.Config:
     """How uvicorn runs the app."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=Connection,
         log_config=None,
         access_log=False,  # a path may hold a name; the metrics count requests
         server_header=False,
@@ -103,6 +113,8 @@ def _say(address: str, settings: Settings, nobody: bool) -> None:  # noqa: FBT00
     elif nobody:
         store = f" --store {settings.store}" if settings.store != "reticent.db" else ""
         lines.append(f"There are no tokens yet: reticent token create NAME --role custodian{store}")
+    if settings.plain and not is_loopback(settings.host):
+        lines.append("PLAIN HTTP: whoever reads the network between here and the proxy has the tokens and the records.")
     lines.append(f"API: {address}/api/v1/openapi.json   Stop: Ctrl-C")
     sys.stderr.write("\n".join(lines) + "\n")
     sys.stderr.flush()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.service.oidc import OidcSettings
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,9 @@ class Settings:
         timeout: seconds a client may take to send a body, and the server to answer.
         session: seconds a sign-in to the studio lasts.
         keep_days: days that a stream's released batches stay readable; None for ever.
-        secure: the server speaks TLS, so cookies are kept to it.
+        secure: the server speaks TLS, so cookies are kept to it and browsers are told to stay with it.
+        oidc: the house's provider, for signing in to the studio.
+        plain: plain HTTP may be spoken off this machine, since a proxy speaks TLS for it.
     """
 
     store: str
@@ -37,6 +43,8 @@ class Settings:
     session: float = 8 * 3600.0
     keep_days: float | None = None
     secure: bool = False
+    plain: bool = False
+    oidc: OidcSettings | None = None
 
     @property
     def open(self) -> bool:

@@ -54,6 +54,11 @@ class Shelf:
         self._folder = tempfile.TemporaryDirectory(prefix=f"reticent-{os.getpid()}-")  # mode 0700
         self._policies = 0
 
+    @property
+    def folder(self) -> Path:
+        """The private folder itself."""
+        return Path(self._folder.name)
+
     def close(self) -> None:
         """Removes the files."""
         self._folder.cleanup()
@@ -64,7 +69,7 @@ class Shelf:
             raise PolicyError("A policy's files have plain names, without folders.", hint="Such as prior.csv.")
         self._policies += 1
         try:
-            policy = bundle.unpack(Path(self._folder.name) / str(self._policies))
+            policy = bundle.unpack(self.folder / str(self._policies))
         except (RecursionError, OverflowError):
             raise PolicyError("The policy is nested too deeply.", hint="See reticent policy schema.") from None
         check(policy)

@@ -1,4 +1,4 @@
-"""Tokens: who may do what. Only a hash of each is kept; it is compared in constant time.
+"""Tokens: who may do what, and with which sources. Only a hash of each is kept; it is compared in constant time.
 
 A token is `rt_<id>_<secret>`: the id finds the entry, the secret has 256 random bits, so one round of a hash suffices.
 """
@@ -8,19 +8,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from reticent.errors import PolicyError
+from reticent.service.documents import OWNER
+from reticent.service.trail import Trail
 
 if TYPE_CHECKING:
     from reticent.store import Store
 
-OWNER, SPACE = "service", "token"
+SPACE = "token"
 # How long a revoked token may still be taken from memory.
 _REMEMBER = 2.0
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
@@ -32,6 +35,15 @@ class Role(StrEnum):
     FEED = "feed"
     ANALYST = "analyst"
     CUSTODIAN = "custodian"
+    MONITOR = "monitor"
+
+
+_KINDS = {
+    Role.FEED: ("stream", "evolving"),
+    Role.ANALYST: ("stream", "evolving", "series", "table", "release"),
+}
+"""What a token of a role can be narrowed to; the other roles have no scope."""
+_SCOPE = re.compile(r"([a-z]+):([^:*]{0,100}\*?)")
 
 
 @dataclass(frozen=True)
@@ -44,9 +56,27 @@ class Token:
     digest: str
     created: float
     expires: float | None = None
+    scope: tuple[str, ...] = ()
+    """Sources as `kind:name`, where `*` ends a name that merely begins so; empty for all."""
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """From plain values, as documents keep it."""
+        return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields.get("scope", ()))}))
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Whether the scope holds a source."""
+        source = f"{kind}:{name}"
+        return not self.scope or any(
+            source.startswith(part[:-1]) if part.endswith("*") else source == part for part in self.scope
+        )
 
     def __repr__(self) -> str:
         return f"Token({self.id}, {self.role})"
+
+
+OPERATOR = Token("operator", "the command line", Role.CUSTODIAN, "", 0.0)
+"""Who acts at the command line, as the audit trail says it."""
 
 
 class Tokens:
@@ -54,19 +84,25 @@ class Tokens:
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._trail = Trail(store)
         self._clock = clock
         self._known: dict[str, tuple[float, Token | None]] = {}
 
-    def create(self, name: str, role: Role, *, days: float | None = 365.0) -> tuple[str, Token]:
+    def create(
+        self, name: str, role: Role, *, days: float | None = 365.0, scope: Sequence[str] = ()
+    ) -> tuple[str, Token]:
         """A new token: its text, to be shown once, and its entry."""
+        check_scope(role, scope)
         if not 0 < len(name) <= 100 or not name.isprintable():
             raise PolicyError("A token needs a name of 1 to 100 characters.", hint="Name the feed or the person.")
         if days is not None and not days > 0:
             raise PolicyError("A token must be valid for some time.", hint="Give --days above 0.")
         now = self._clock()
         ident, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        entry = Token(ident, name, role, _digest(secret), now, None if days is None else now + days * 86_400)
+        until = None if days is None else now + days * 86_400
+        entry = Token(ident, name, role, _digest(secret), now, until, tuple(scope))
         with self._store.transaction() as tx:
+            self._trail.note(tx, "grant", f"token:{ident}")
             tx.put(OWNER, SPACE, ident, json.dumps(asdict(entry)).encode())
         return f"rt_{ident}_{secret}", entry
 
@@ -79,6 +115,8 @@ class Tokens:
         """Removes a token; tells whether it was there."""
         with self._store.transaction() as tx:
             there = tx.get(OWNER, SPACE, ident) is not None
+            if there:
+                self._trail.note(tx, "revoke", f"token:{ident}")
             tx.delete(OWNER, SPACE, ident)
         self._known.pop(ident, None)
         return there
@@ -106,6 +144,19 @@ class Tokens:
         return found[1]
 
 
+def check_scope(role: Role, scope: Sequence[str]) -> None:
+    """Refuses a scope that a role cannot have."""
+    if scope and role not in _KINDS:
+        raise PolicyError(f"A token of role {role} has no scope.", hint="Leave the scope out, or choose another role.")
+    for part in scope:
+        match = _SCOPE.fullmatch(part)
+        if match is None or match[1] not in _KINDS[role] or not part.isprintable():
+            raise PolicyError(
+                "A scope names sources as kind:name; * may end a name.",
+                hint=f"For {role} the kinds are {', '.join(_KINDS[role])}: such as stream:ward7 or stream:ward*.",
+            )
+
+
 def _parts(text: str) -> tuple[str, str]:
     kind, _, rest = text.partition("_")
     ident, _, secret = rest.partition("_")
@@ -118,5 +169,4 @@ def _digest(secret: str) -> str:
 
 
 def _entry(value: bytes) -> Token:
-    fields = json.loads(value)
-    return Token(**(fields | {"role": Role(fields["role"])}))
+    return Token.of(json.loads(value))

@@ -74,6 +74,11 @@ class Writer:
         self._queue.put((step, future))
         return future
 
+    @property
+    def waiting(self) -> int:
+        """Steps that are queued, and not on disk yet."""
+        return self._queue.qsize()
+
     def close(self) -> None:
         """Finishes what is queued, then stops."""
         self._open = False

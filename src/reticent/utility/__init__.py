@@ -4,7 +4,7 @@ from reticent.utility.classes import average_class_size, discernibility, discern
 from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import attribute_loss, geometric_mean
 from reticent.utility.metrics import Metrics, measure
-from reticent.utility.ncp import information_loss, interval_loss, node_loss
+from reticent.utility.ncp import information_loss, interval_loss, node_loss, usefulness
 from reticent.utility.query import overlap_count, relative_error
 from reticent.utility.recoding import Recoding
 from reticent.utility.stream import sau, sau_limit, stream_information_loss
@@ -27,4 +27,5 @@ __all__ = [
     "sau",
     "sau_limit",
     "stream_information_loss",
+    "usefulness",
 ]

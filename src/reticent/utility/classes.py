@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.utility.balance import EVEN, Balance
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -31,13 +33,16 @@ def discernibility_star(sizes: NDArray[np.int64], outliers: NDArray[np.int64] | 
     return _squares(sizes) + (0.0 if outliers is None else _squares(outliers))
 
 
-def average_class_size(rows: int, classes: int, suppressed: int = 0) -> float:
+def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Balance = EVEN) -> float:
     """Records per class, where the suppressed records form one class.
+
+    More classes are better here, so the two weights of the balance change places.
 
     >>> average_class_size(10, classes=4, suppressed=2)
     2.0
     """
-    return rows / max(1, classes + (suppressed > 0))
+    count = balance.suppressed * classes + balance.general * (suppressed > 0)
+    return rows / (count or 1.0)
 
 
 def _squares(sizes: NDArray[np.int64]) -> float:

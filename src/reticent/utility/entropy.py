@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.utility.balance import EVEN, Balance
 from reticent.utility.loss import floored
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def attribute_entropy(
-    source: NDArray[np.int32], node: NDArray[np.int64], counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
+    source: NDArray[np.int32],
+    node: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    suppressed: NDArray[np.bool_],
+    balance: Balance = EVEN,
 ) -> float:
     """Bits lost in one attribute over all records.
 
@@ -34,11 +39,11 @@ def attribute_entropy(
     joint = np.bincount(inverse, weights=counts, minlength=len(pairs))
     nodes, place = np.unique(pairs // width, return_inverse=True)
     published = np.bincount(place, weights=joint, minlength=len(nodes))
-    bits = -_bits(joint, published[place])
+    bits = -balance.general * _bits(joint, published[place])
     if suppressed.any():
         _, gone = np.unique(node[suppressed], return_inverse=True)
         sizes = np.bincount(gone, weights=counts[suppressed])
-        bits -= _bits(sizes, np.full(len(sizes), sizes.sum()))
+        bits -= balance.suppressed * _bits(sizes, np.full(len(sizes), sizes.sum()))
     return floored(bits)
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.utility.balance import EVEN, Balance
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,11 @@ def floored(value: float) -> float:
 
 
 def attribute_loss(
-    share: NDArray[np.float64], size: int, counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
+    share: NDArray[np.float64],
+    size: int,
+    counts: NDArray[np.int64],
+    suppressed: NDArray[np.bool_],
+    balance: Balance = EVEN,
 ) -> float:
     """Loss of one attribute, 0 to 1.
 
@@ -37,12 +43,14 @@ def attribute_loss(
         size: leaves of the hierarchy.
         counts: how many records each entry stands for.
         suppressed: which entries are suppressed.
+        balance: what suppression weighs against generalisation; a suppressed value is at least as lost as its generalised one.
     """
     rows = float(counts.sum())
-    least = rows / size
+    least = balance.general * rows / size
     if rows <= least:
         return 0.0
-    spent = float((np.where(suppressed, 1.0, share) * counts).sum())
+    gone = 1.0 if balance.suppressed == 1 else share + balance.suppressed * (1.0 - share)
+    spent = float((np.where(suppressed, gone, balance.general * share) * counts).sum())
     return max(0.0, floored((spent - least) / (rows - least)))
 
 

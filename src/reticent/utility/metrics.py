@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.utility.balance import EVEN, Balance
 from reticent.utility.classes import average_class_size, discernibility, discernibility_star
 from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import attribute_loss, geometric_mean
-from reticent.utility.ncp import information_loss
+from reticent.utility.ncp import information_loss, usefulness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ class Metrics:
 
     Attributes:
         loss: see `reticent.utility.loss`. ncp: equations (3) to (5). entropy: bits lost, summed over attributes.
+        usefulness: UM, the same loss averaged over classes instead of records (Loukides, Shao 2007).
         discernibility: DM. discernibility_star: DM*. average_class_size: records per class.
         precision: mean share of the hierarchy climbed (Sweeney's Prec is 1 minus this).
         height: sum of the levels. Both None when published values are not nodes of a hierarchy.
@@ -40,6 +42,7 @@ class Metrics:
     precision: float | None
     height: float | None
     entropy: float
+    usefulness: float = 0.0
     attributes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:
@@ -54,6 +57,7 @@ def measure(
     suppressed: NDArray[np.bool_] | None = None,
     counts: NDArray[np.int64] | None = None,
     weights: Mapping[str, float] | None = None,
+    balance: Balance = EVEN,
 ) -> Metrics:
     """Measure a generalised release.
 
@@ -62,12 +66,14 @@ def measure(
         suppressed: which entries are suppressed; none by default.
         counts: how many records each entry stands for; one by default.
         weights: importance of each attribute in `loss`; equal by default.
+        balance: what suppression weighs against generalisation in loss, precision, entropy and average class size.
     """
     rows = len(next(iter(recodings.values())).source) if recodings else 0
     gone = np.zeros(rows, dtype=np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
     times = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
-    attributes = {name: _attribute(recoding, times, gone) for name, recoding in recodings.items()}
-    sizes, outliers = _class_sizes(list(recodings.values()), times, gone)
+    attributes = {name: _attribute(recoding, times, gone, balance) for name, recoding in recodings.items()}
+    key = _classes(list(recodings.values()), rows)
+    sizes, outliers = _sizes(key[~gone], times[~gone]), _sizes(key[gone], times[gone])
     lost = int(outliers.sum())
     return Metrics(
         loss=geometric_mean(
@@ -76,24 +82,28 @@ def measure(
         ncp=information_loss([recoding.ncp for recoding in recodings.values()], times, gone),
         discernibility=discernibility(sizes, lost),
         discernibility_star=discernibility_star(sizes, outliers),
-        average_class_size=average_class_size(int(times.sum()), len(sizes), lost),
+        average_class_size=average_class_size(int(times.sum()), len(sizes), lost, balance),
         precision=_combine(attributes, "precision", np.mean),
         height=_combine(attributes, "height", np.sum),
         entropy=sum(a["entropy"] for a in attributes.values()),
+        usefulness=usefulness([recoding.ncp[~gone] for recoding in recodings.values()], key[~gone]),
         attributes=attributes,
     )
 
 
-def _attribute(recoding: Recoding, counts: NDArray[np.int64], suppressed: NDArray[np.bool_]) -> dict[str, float]:
+def _attribute(
+    recoding: Recoding, counts: NDArray[np.int64], suppressed: NDArray[np.bool_], balance: Balance
+) -> dict[str, float]:
     figures = {
-        "loss": attribute_loss(recoding.share, recoding.size, counts, suppressed),
+        "loss": attribute_loss(recoding.share, recoding.size, counts, suppressed, balance),
         "ncp": information_loss([recoding.ncp], counts, suppressed),
-        "entropy": attribute_entropy(recoding.source, recoding.node, counts, suppressed),
+        "entropy": attribute_entropy(recoding.source, recoding.node, counts, suppressed, balance),
     }
     if recoding.level is None:
         return figures
     rows = max(1, int(counts.sum()))
-    climbed = np.where(suppressed, 1.0, recoding.level / max(1, recoding.height))
+    steps = recoding.level / max(1, recoding.height)
+    climbed = np.where(suppressed, balance.suppressed, balance.general * steps)
     # the height ignores suppression; for local recoding it is the mean level
     return figures | {
         "precision": float((climbed * counts).sum() / rows),
@@ -101,16 +111,14 @@ def _attribute(recoding: Recoding, counts: NDArray[np.int64], suppressed: NDArra
     }
 
 
-def _class_sizes(
-    recodings: list[Recoding], counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sizes of the published classes, and of the classes among the suppressed records."""
-    key = np.zeros(len(counts), dtype=np.int64)
+def _classes(recodings: list[Recoding], rows: int) -> NDArray[np.int64]:
+    """The class of each entry."""
+    key = np.zeros(rows, dtype=np.int64)
     for recoding in recodings:
         width = int(recoding.node.max(initial=0)) + 1
         _, key = np.unique(key, return_inverse=True)  # keeps the packed key small
         key = key.reshape(-1) * width + recoding.node
-    return _sizes(key[~suppressed], counts[~suppressed]), _sizes(key[suppressed], counts[suppressed])
+    return key
 
 
 def _sizes(key: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:

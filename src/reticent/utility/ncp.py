@@ -6,7 +6,8 @@ interval spans (4); a record loses the mean over its quasi-identifiers (5), a su
 Cost: O(records) per attribute.
 Reference: S. Kim, M. Sung, Y. Chung, "A framework to preserve the privacy of electronic health data streams", Journal
     of Biomedical Informatics 50, 2014, section 5.1.1; J. Xu et al., "Utility-based anonymization using local recoding",
-    KDD 2006 (normalized certainty penalty).
+    KDD 2006 (normalized certainty penalty); G. Loukides, J. Shao, "Capturing data usefulness and privacy protection in
+    k-anonymisation", SAC 2007 (UM).
 Differences from the paper: the interval of a numeric node spans the domain values it covers, so a single value loses 0
     and the root 1 whatever the borders printed in its label. (Xu et al. use |M_P|/|M| without the -1.)
 """
@@ -52,3 +53,15 @@ def information_loss(
     per_record = sum(cells) / len(cells) if cells else np.zeros(len(counts))
     total = int(counts.sum())
     return float((np.where(suppressed, 1.0, per_record) * counts).sum() / total) if total else 0.0
+
+
+def usefulness(cells: Sequence[NDArray[np.float64]], classes: NDArray[np.int64]) -> float:
+    """UM: the mean over the classes of a release, each the mean loss of its cells; suppressed records stand in none.
+
+    Every record of a class is published alike, so any one of them tells its loss.
+
+    >>> usefulness([np.array([0.5, 0.5, 0.0])], np.array([7, 7, 8]))
+    0.25
+    """
+    _, first = np.unique(classes, return_index=True)
+    return float(np.mean([cell[first] for cell in cells])) if cells and len(first) else 0.0

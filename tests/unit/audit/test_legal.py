@@ -54,3 +54,11 @@ def test_free_cuts_are_for_methods_that_cut():
     assert illegal(["[21, 37]"], POLICY, "age", "mondrian") == 0
     assert illegal(["[21, 37]"], POLICY, "age", "optimal") == 1
     assert illegal(["[37, 21]"], POLICY, "age", "mondrian") == 1
+
+
+def test_sets_are_of_different_leaves_and_for_methods_that_cut():
+    assert illegal(["{clerk, farmer}"], POLICY, "job", "mondrian") == 0
+    assert illegal(["{clerk, farmer}"], POLICY, "job", "local") == 1
+    for value in ("{clerk, Office}", "{clerk, clerk}", "{clerk}", "{clerk, nurse}", "clerk, farmer", "{}"):
+        assert illegal([value], POLICY, "job", "mondrian") == 1
+    assert illegal(["{12345, 12346}"], POLICY, "zip", "mondrian") == 1

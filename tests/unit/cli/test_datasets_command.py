@@ -12,7 +12,7 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.parametrize("kind", ["hospital", "census", "feed"])
+@pytest.mark.parametrize("kind", ["hospital", "census", "nps", "feed"])
 def test_one_file_and_its_policy(tmp_path, kind):
     result = run(kind, "-n", "50", "--seed", "1", "-o", str(tmp_path / "x.csv"), "--json")
     assert result.exit_code == 0, result.output

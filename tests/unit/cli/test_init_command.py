@@ -1,11 +1,13 @@
 """`reticent init` for every kind: what it writes works with the commands it prints."""
 
+import io
 import json
 import shlex
 from collections import Counter
 
 import pyarrow.csv as pc
 import pytest
+from wide_tables import admissions, encounters
 
 from reticent.cli import main
 from reticent.datasets.adt import write_adt
@@ -136,3 +138,47 @@ def test_a_veil_without_a_prior_is_not_sound(folder, capsys):
         (folder / "p.yaml").write_text(text + section + "\n")
         assert run("policy", "check", "p.yaml") == 2
         assert "reticent prior" in capsys.readouterr().err
+
+
+def test_returning_patients_are_settled_before_a_store_is_filled(folder, capsys):
+    write_hospital(folder / "data.csv", 1000, seed=1)
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join([*lines, *lines[1:50]]) + "\n")
+    assert run("init", "data.csv", "--for", "evolving", "-o", "p.yaml") == 0
+    assert Policy.load("p.yaml").persons.records == "first"
+    assert run("evolve", "init", "s.db", "-p", "p.yaml") == run("evolve", "insert", "s.db", "data.csv") == 0
+    assert run("init", "data.csv", "--for", "series", "-o", "q.yaml") == 3
+    assert "49 records are further ones" in capsys.readouterr().err
+    assert not (folder / "q.yaml").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_unsure_guesses_are_asked_on_a_terminal_only(folder, monkeypatch):
+    (folder / "data.csv").write_text("colour,age\n" + "".join(f"c{i % 3},{20 + i % 30}\n" for i in range(60)))
+    monkeypatch.setattr("sys.stdin", Terminal("nonsense\ni\n"))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert run("init", "data.csv", "-o", "asked.yaml") == 0
+    assert run("init", "data.csv", "--yes", "-o", "yes.yaml") == 0
+    assert Policy.load("asked.yaml").identifiers == ("colour",)
+    assert Policy.load("yes.yaml").quasi == ("colour", "age")
+
+
+@pytest.mark.parametrize("make", [encounters, admissions])
+def test_a_wide_table_is_released_by_its_first_policy(folder, capsys, make):
+    table = make(1500)
+    pc.write_csv(table, folder / "wide.csv")
+    assert run("init", "wide.csv", "-o", "p.yaml") == 0
+    assert run("anonymize", "wide.csv", "-p", "p.yaml", "-o", "out", "--json") == 0
+    out, err = capsys.readouterr()
+    summary = json.loads(out.splitlines()[-1])
+    data = Release.from_dir(folder / "out").tables["data"]
+    single = [name for name in data.column_names if len(data[name].unique()) == 1 < len(table[name].unique())]
+    assert len(single) <= data.num_columns / 4, single
+    assert summary["suppressed"] <= 0.02 * table.num_rows
+    assert "Of the released records" in err
+    assert "As they were" in err
+    assert run("verify", "out", "-p", "p.yaml", "--original", "wide.csv") == 0

@@ -65,10 +65,14 @@ def test_every_form_of_a_reference_names_the_patient(reference):
     assert key_of(reference) == "p1"
 
 
-def test_first_condition_counts_and_withdrawn_ones_do_not(tmp_path):
+def test_every_condition_gives_a_row_and_withdrawn_ones_do_not(tmp_path, caplog):
     withdrawn = condition("C50", verificationStatus={"coding": [{"code": "entered-in-error"}]})
-    file = write(tmp_path / "all.ndjson", withdrawn, condition("J45"), condition("I10"), encounter(), patient())
-    assert read_fhir(file, ENCOUNTERS).column("diagnosis").to_pylist() == ["J45"]
+    several = [condition("J45"), condition("I10"), condition("J45")]
+    file = write(tmp_path / "all.ndjson", withdrawn, *several, encounter(), patient())
+    assert read_fhir(file, ENCOUNTERS).column("diagnosis").to_pylist() == ["J45", "I10"]
+    first = FhirSettings(mapping="encounters", diagnoses="first")
+    assert read_fhir(file, first).column("diagnosis").to_pylist() == ["J45"]
+    assert "1 further conditions" in caplog.text
 
 
 def test_missing_parts_are_null(tmp_path):

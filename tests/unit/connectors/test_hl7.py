@@ -5,7 +5,7 @@ import pytest
 from reticent.connectors.hl7 import Hl7Lines, Message
 from reticent.connectors.hl7.lines import messages
 from reticent.datasets import feed
-from reticent.datasets.adt import message
+from reticent.datasets.adt import message, write_adt
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import PolicyError
 from reticent.policy import Policy
@@ -38,11 +38,19 @@ def test_fields():
 def test_generated_messages_come_back(policy):
     rows = feed.generate(50, 3).to_pylist()
     data = "".join(message(row, i) for i, row in enumerate(rows)).encode()
-    batch = Hl7Lines(RecordReader(policy)).parse(data)
+    batch, _ = Hl7Lines(RecordReader(policy)).read(data, last=True)
     assert batch.total == 50
     assert batch.table.column("patient_id").to_pylist() == [row["patient_id"] for row in rows]
     assert batch.table.column("diagnosis").to_pylist() == [row["diagnosis"] for row in rows]
     assert batch.table.column("admitted").to_pylist() == [row["admitted"].isoformat() for row in rows]
+
+
+def test_second_diagnoses_come_back(policy, tmp_path):
+    write_adt(tmp_path, 30, 3, further=True)
+    batch, _ = Hl7Lines(RecordReader(policy)).read((tmp_path / "adt.hl7").read_bytes(), last=True)
+    rows = feed.generate(30, 3).to_pylist()
+    second = sum(rows[i]["diagnosis"] != rows[(i + 1) % 30]["diagnosis"] for i in range(2, 30, 3))
+    assert batch.total == 30 + second > 35
 
 
 def test_cut_anywhere_gives_the_same_messages(policy):
@@ -51,7 +59,7 @@ def test_cut_anywhere_gives_the_same_messages(policy):
         lines, whole, carry = Hl7Lines(RecordReader(policy)), [], b""
         for block, last in ((data[:cut], False), (data[cut:], True)):
             carry += block
-            end = lines.end(carry, last=last)
+            _, end = lines.read(carry, last=last)
             whole += messages(carry[:end])
             carry = carry[end:]
         assert whole == messages(data)
@@ -60,10 +68,19 @@ def test_cut_anywhere_gives_the_same_messages(policy):
 def test_other_events_pass_and_bad_messages_are_set_aside(policy):
     other = TEXT.replace("ADT^A01", "ADT^A08")
     data = b"rubbish\r" + other.encode() + TEXT.encode() + b"MSH|^~\\&|||||||ADT^A01|1\r" + b"MSH|^~\\&|\xff\r"
-    batch = Hl7Lines(RecordReader(policy)).parse(data)
-    assert batch.table.num_rows == 1
+    batch, _ = Hl7Lines(RecordReader(policy)).read(data, last=True)
+    assert batch.table["diagnosis"].to_pylist() == ["J45", "C50"]
     assert [why for _, why, _ in batch.bad] == ["not an HL7 message", "no PID segment", "not UTF-8"]
-    assert batch.rows.tolist() == [1]
+    assert batch.rows.tolist() == [1, 2]
+
+
+def test_every_diagnosis_is_a_record_once(policy):
+    again = TEXT + "DG1|3||C50\rDG1|4\r"
+    batch, _ = Hl7Lines(RecordReader(policy)).read(again.encode(), last=True)
+    assert batch.table["diagnosis"].to_pylist() == ["J45", "C50"]
+    bare = TEXT.partition("DG1")[0]
+    batch, _ = Hl7Lines(RecordReader(policy)).read(bare.encode(), last=True)
+    assert batch.table["diagnosis"].to_pylist() == [None]
 
 
 def test_a_policy_without_the_section_is_refused():

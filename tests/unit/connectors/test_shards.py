@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import stream_feed
 
 from reticent.connectors.kafka.address import Address
+from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
 from reticent.connectors.shards import check_shards, pin_shards, shard_of
 from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
-from reticent.errors import PolicyError, StateError
+from reticent.errors import ConnectorError, PolicyError, StateError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
 from reticent.store import Store
@@ -111,17 +114,51 @@ def test_persons_are_spread_by_a_key():
     ],
 )
 def test_what_is_no_record_is_told_without_its_values(tmp_path, value, reason):
-    assert RecordReader(stream_feed.policy(tmp_path)).record(value) == reason
+    (bad,) = RecordReader(stream_feed.policy(tmp_path)).objects([value]).bad
+    assert bad == (0, reason, value or b"")
 
 
 def test_addresses():
-    address = Address.parse("kafka://one:9092,two:9092/topic?security.protocol=SSL&sasl.password=secret")
+    address = Address.parse("kafka://one:9092,two:9092/topic?security.protocol=SSL")
     assert address.client["bootstrap.servers"] == "one:9092,two:9092"
     assert address.client["security.protocol"] == "SSL"
-    assert "secret" not in repr(address)
     for wrong in ("kafka://one", "http://one/topic", "kafka:///topic", "kafka://one/a/b"):
         with pytest.raises(PolicyError):
             Address.parse(wrong)
+
+
+def test_secrets_come_from_the_environment_or_a_file_and_never_stand_in_an_address(tmp_path, monkeypatch):
+    (tmp_path / "password").write_text("hidden\n")
+    (tmp_path / "client.conf").write_text("# ours\nsasl.username = me\nsasl.password=hid=den\n")
+    monkeypatch.setenv("PASSWORD", "hidden")
+    for query in ("sasl.password=env:PASSWORD", f"sasl.password=file:{tmp_path}/password"):
+        address = Address.parse(f"kafka://one:9092/topic?{query}")
+        assert address.client["sasl.password"] == "hidden"
+        assert "hidden" not in repr(address)
+    settings = Address.parse(f"kafka://one:9092/topic?config={tmp_path}/client.conf&client.id=x").settings
+    assert settings == {"sasl.username": "me", "sasl.password": "hid=den", "client.id": "x"}
+    (tmp_path / "wrong.conf").write_text("sasl.password hidden\n")
+    wrong = ["sasl.password=hidden", "ssl.key.password=hidden", "sasl.password=env:NOWHERE", "config=nowhere"]
+    for query in (*wrong, "sasl.password=file:nowhere", f"config={tmp_path}/wrong.conf"):
+        with pytest.raises(PolicyError) as refused:
+            Address.parse(f"kafka://one:9092/topic?{query}")
+        assert "hidden" not in str(refused.value)
+
+
+def test_a_worker_tells_its_figures():
+    shard = SimpleNamespace(engine=SimpleNamespace(metrics={"persons": 7, "strange": 1}))
+    worker = SimpleNamespace(published=12, dead=3, shards={4: shard}, positions=lambda: {4: 1_000_000_000_001})
+    with Metrics("0") as metrics:
+        metrics.look(worker)
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer:
+            text = answer.read().decode()
+    assert "# TYPE reticent_kafka_records_total counter\nreticent_kafka_records_total 12\n" in text
+    assert 'reticent_kafka_position{shard="4"} 1000000000001\n' in text
+    assert 'reticent_kafka_persons{shard="4"} 7\n' in text
+    assert "strange" not in text
+    for place in ("x", "127.0.0.1:99999"):
+        with pytest.raises(ConnectorError):
+            Metrics(place)
 
 
 class Told:

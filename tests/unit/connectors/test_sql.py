@@ -11,7 +11,7 @@ from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, w
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.settings.inputs import OMOP_VISITS
+from reticent.policy.settings.inputs import SqlSettings
 
 
 @pytest.fixture
@@ -81,9 +81,26 @@ def test_a_database_that_is_not_omop_needs_a_table(base):
 def test_the_ready_query_asks_no_table_visit_by_visit(tmp_path):
     file, _ = write_omop(tmp_path / "omop.db", 100, 5)
     with closing(sqlite3.connect(file)) as link:
-        plan = [row[3] for row in link.execute(f"EXPLAIN QUERY PLAN {OMOP_VISITS}")]
-    assert plan
-    assert not [step for step in plan if "CORRELATED" in step]
+        for diagnoses in ("all", "first"):
+            query = SqlSettings(mapping="omop", diagnoses=diagnoses).statement
+            plan = [row[3] for row in link.execute(f"EXPLAIN QUERY PLAN {query}")]
+            assert plan
+            assert not [step for step in plan if "CORRELATED" in step]
+
+
+def test_omop_by_concept_from_a_schema_with_every_diagnosis(tmp_path):
+    file, _ = write_omop(tmp_path / "omop.db", 50, 5)
+    with closing(sqlite3.connect(file)) as link, link:
+        link.execute("INSERT INTO condition_occurrence VALUES (999, 1, 1, 317009, '2024-01-01', 'J45')")
+        link.execute("INSERT INTO condition_occurrence VALUES (998, 1, 1, 317009, '2024-01-01', 'J45')")
+    url = f"sqlite:///{file}"
+    rows = read_sql(url, SqlSettings(mapping="omop", codes="concept", schema="main").statement).to_pylist()
+    assert [row["diagnosis"] for row in rows if row["visit_id"] == 1] == [0, 317009]
+    assert {row["sex"] for row in rows} == {8507, 8532}
+    assert read_sql(url, SqlSettings(mapping="omop", diagnoses="first").statement).num_rows == 50
+    assert read_sql(url, SqlSettings(mapping="omop").statement).num_rows == 51
+    with pytest.raises(PolicyError, match="plain name"):
+        Policy.from_dict({"columns": {"a": "quasi"}, "version": 1, "sql": {"mapping": "omop", "schema": "x; DROP"}})
 
 
 def test_omop_database_to_release_to_tables(tmp_path):

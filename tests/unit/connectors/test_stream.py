@@ -91,7 +91,7 @@ def test_bad_lines_are_set_aside_with_a_reason(policy, tmp_path):
 def test_bytes_that_are_not_text_are_set_aside(policy):
     parser = CsvLines(RecordReader(policy))
     parser.begin(b"who,age,town,note,ill\n")
-    batch = parser.parse(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n")
+    batch, _ = parser.read(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n", last=False)
     assert [(number, why) for number, why, _ in batch.bad] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
     assert batch.rows.tolist() == [0, 3]
     assert batch.total == 4
@@ -100,7 +100,7 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
 def test_a_short_line_with_bad_bytes_is_set_aside_in_silence(policy, capfd):
     reader = CsvLines(RecordReader(policy))
     reader.begin(b"who,age,town,note,ill\n")
-    batch = reader.parse(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n")
+    batch, _ = reader.read(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n", last=False)
     assert [why for _, why, _ in batch.bad] == ["not UTF-8"]
     assert batch.rows.tolist() == [0, 2]
     assert capfd.readouterr().err == ""
@@ -114,17 +114,17 @@ def test_an_open_quote_costs_its_line_only(policy, tmp_path):
 
 
 def test_ndjson_is_read_line_by_line(policy):
-    parser = JsonLines(RecordReader(policy))
+    reader = RecordReader(policy)
     good = {"who": "p", "age": 30, "town": "t", "note": None, "ill": "a"}
     bad = [b"{", b"[1]", orjson.dumps(good | {"extra": 1}), orjson.dumps(good | {"age": [1]})]
-    batch = parser.parse(b"\n".join([orjson.dumps(good), *bad, b"", orjson.dumps(good | {"age": 2.5})]) + b"\n")
+    batch = reader.ndjson(b"\n".join([orjson.dumps(good), *bad, b"", orjson.dumps(good | {"age": 2.5})]) + b"\n")
     assert batch.table.column("age").to_pylist() == ["30", "2.5"]
     assert [number for number, _, _ in batch.bad] == [1, 2, 3, 4]
     assert batch.rows.tolist() == [0, 5]
     assert batch.tokens["age"].to_pylist() == ["30", "2.5"]
     assert list(batch.tokens) == ["age"]
-    assert JsonLines(RecordReader(policy, ("town",))).parse(orjson.dumps(good)).bad[0].reason == "no number in 'town'"
-    assert parser.end(b'{"a":1}\n{"b', last=False) == 8
+    assert RecordReader(policy, ("town",)).ndjson(orjson.dumps(good)).bad[0].reason == "no number in 'town'"
+    assert JsonLines(reader).read(b'{"a":1}\n{"b', last=False)[1] == 8
 
 
 def test_postcodes_are_not_numbers(tmp_path, policy):

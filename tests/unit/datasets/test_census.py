@@ -8,8 +8,12 @@ import pytest
 from reticent.datasets import census
 from reticent.errors import PolicyError
 
-SIZES = {"evolving": (2, 81, 4, 6, 139, 219, 24, 479), "m-distinct": (100, 2, 6, 17, 50)}
-STRICTEST = {"evolving": 30, "m-distinct": 10}
+SIZES = {
+    "evolving": (2, 81, 4, 6, 139, 219, 24, 479),
+    "m-distinct": (100, 2, 6, 17, 50),
+    "ipums": (2, 13, 9, 60, 10, 17, 200, 53, 2),
+}
+STRICTEST = {"evolving": 30, "m-distinct": 10, "ipums": 10}
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -48,6 +52,14 @@ def test_race_and_birthplace_are_skewed(tables):
     assert shares(tables["evolving"]["birthplace"])[:20].sum() > 0.4
 
 
+def test_the_wage_class_follows_work_and_schooling(tables):
+    table = tables["ipums"]
+    assert 0.2 < pc.mean(pc.equal(table["wage"], "high")).as_py() < 0.45
+    for name in ("education", "weeks_worked", "sex"):
+        assert association(table, name, "wage") > 50
+
+
+@pytest.mark.parametrize("layout", ["evolving", "m-distinct"])
 def test_attributes_depend_on_one_another(tables, layout):
     table = tables[layout]
     age = table["age"].to_numpy()

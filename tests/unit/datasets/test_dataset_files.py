@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reticent.connectors.files import read_table
-from reticent.datasets import census, feed, files, hospital, omop, series, visits
+from reticent.datasets import census, feed, files, hospital, nps, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_csv, write_text
 from reticent.engine.veil.house import House
@@ -25,6 +25,8 @@ COLUMNS = {
     "feed": feed.generate(1).column_names,
     "evolving": census.generate(1).column_names,
     "m-distinct": census.generate(1, layout="m-distinct").column_names,
+    "ipums": census.generate(1, layout="ipums").column_names,
+    "nps": nps.generate(1).column_names,
 }
 
 
@@ -72,7 +74,7 @@ def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
 @pytest.mark.parametrize("layout", census.LAYOUTS)
 def test_census_beside_its_policy(tmp_path, layout):
     files.write_census(tmp_path / "a.csv", 100, seed=1, layout=layout)
-    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == ("occupation",)
+    assert Policy.load(tmp_path / "a.policy.yaml").sensitive == (census.LAYOUTS[layout].columns[-1],)
 
 
 def test_feed_with_prior_and_kernel(tmp_path):

@@ -1,12 +1,18 @@
-"""Guessing roles: the cautious side, with reasons, without quoting a value."""
+"""Guessing roles: by who can know a column, with reasons, without quoting a value."""
 
+import itertools
+
+import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
+from wide_tables import DRUGS, admissions, encounters
 
 from reticent.cli.init import render
 from reticent.datasets import hospital
 from reticent.policy import Policy
-from reticent.policy.guess import guess, guess_person, nice
+from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, one_sensitive, settings_of
+from reticent.policy.guess_hierarchy import band_tree, nice, number_levels
 
 N = 200
 
@@ -15,13 +21,18 @@ def columns(**data):
     return {g.column: g for g in guess(pa.table(data))}
 
 
+def roles(table):
+    return {g.column: g.role for g in guess(table)}
+
+
 def test_the_hospital():
     found = {g.column: g for g in guess(hospital.generate(2000, 1))}
     roles = {name: g.role for name, g in found.items()}
     assert roles["patient_id"] == roles["name"] == "identifier"
     assert roles["diagnosis"] == "sensitive"
     assert found["diagnosis"].hierarchy == {"icd10": True}
-    assert found["birth_date"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
+    assert found["birth_date"].hierarchy == {"dates": ["month", "quarter", "year", "decade"]}
+    assert found["admission_date"].hierarchy == {"dates": ["month", "quarter", "year"]}
     assert found["postcode"].hierarchy == {"prefix": 5}
     assert guess_person(list(found.values())) == "patient_id"
 
@@ -35,6 +46,9 @@ def test_the_hospital():
         ("123-45-{:04d}", "identifier"),
         ("+44 20 7946 {:04d}", "identifier"),
         ("A{:02d}", "sensitive"),
+        ("V{:02d}", "sensitive"),
+        ("A{:02d}BC07", "sensitive"),
+        ("{:04d}-5", "sensitive"),
         ("2024-01-{:02d}", "quasi"),
     ],
 )
@@ -59,6 +73,7 @@ def test_by_the_look_of_the_values(value, role):
         "clinical_notes",
         "IP",
         "patientId",
+        "patient_nbr",
     ],
 )
 def test_by_the_name(name):
@@ -81,10 +96,19 @@ def test_the_cautious_side():
     assert found["weight"].hierarchy == {"intervals": [5, 10, 20, 40]}
 
 
-def test_one_column_stays_sensitive():
-    found = columns(diagnosis=["flu", "cold", "gout"] * N, treatment=["rest", "tea"] * (3 * N // 2))
-    assert found["diagnosis"].role == "sensitive"
-    assert found["treatment"].role == "quasi"
+def test_two_illnesses_are_protected_together_unless_a_method_takes_one():
+    table = pa.table({"diagnosis": ["flu", "cold", "gout"] * N, "treatment": ["rest", "tea"] * (3 * N // 2)})
+    assert roles(table) == {"diagnosis": "sensitive", "treatment": "sensitive"}
+    assert [g.role for g in one_sensitive(guess(table))] == ["sensitive", "identifier"]
+    assert guess_l(table, guess(table)) == 2
+
+
+def test_what_cannot_be_hidden_among_others_stays_inside():
+    table = pa.table({"diagnosis": ["flu", "cold", "gout"] * N, "hiv_test_result": ["no"] * (3 * N - 2) + ["yes"] * 2})
+    assert roles(table) == {"diagnosis": "sensitive", "hiv_test_result": "identifier"}
+    alone = table.select(["hiv_test_result"])
+    assert roles(alone) == {"hiv_test_result": "sensitive"}
+    assert guess_l(alone, guess(alone)) is None
 
 
 def test_reasons_quote_no_value():
@@ -97,7 +121,7 @@ def test_reasons_quote_no_value():
     )
     text = render(guess(marked), None)
     assert "CANARY" not in text
-    Policy.from_dict(__import__("yaml").safe_load(text))
+    Policy.from_dict(yaml.safe_load(text))
 
 
 def test_a_column_called_patient_is_never_released():
@@ -109,3 +133,135 @@ def test_a_column_called_patient_is_never_released():
 
 def test_nice_numbers():
     assert [nice(x) for x in (0, 0.3, 1, 3, 7, 11)] == [1, 0.5, 1, 5, 10, 20]
+
+
+def test_fifty_columns_of_encounters():
+    table = encounters(4000)
+    guesses = guess(table)
+    found = {g.column: g.role for g in guesses}
+    quasi = ["race", "gender", "age", "weight", "time_in_hospital", "payer_code", "medical_specialty"]
+    quasi += ["admission_type_id", "discharge_disposition_id", "admission_source_id"]
+    assert [n for n, role in found.items() if role == "identifier"] == ["encounter_id", "patient_nbr"]
+    assert [n for n, role in found.items() if role == "sensitive"] == ["diag_1", "diag_2", "diag_3"]
+    assert {n for n, role in found.items() if role == "quasi"} == set(quasi)
+    assert {found[name] for name in DRUGS} == {"plain"}
+    assert guess_person(guesses) == "patient_nbr"
+    assert guess_missing(table) == ("?",)
+    assert guess_l(table, guesses) == 3
+    hierarchies = {g.column: g.hierarchy for g in guesses}
+    assert hierarchies["diag_1"] == {"icd9": True}
+    assert "[0-20)" in str(hierarchies["age"]["tree"])
+    assert max(hierarchies["time_in_hospital"]["intervals"][0]) < 14
+    assert all(g.why for g in guesses)
+
+
+def test_forty_columns_of_admissions():
+    table = admissions(3000)
+    guesses = guess(table)
+    found = {g.column: g.role for g in guesses}
+    assert {n for n, role in found.items() if role == "identifier"} == {"patient_id", "surname", "notes"}
+    assert {n for n, role in found.items() if role == "sensitive"} == {"diagnosis", "drug_atc", "test_code"}
+    known = {"birth_date", "sex", "postcode", "city", "marital_status", "admission_date", "discharge_date", "ward"}
+    assert known | {"length_of_stay", "insurer"} <= {n for n, role in found.items() if role == "quasi"}
+    assert {found[name] for name in ("sodium", "lactate", "systolic", "pulse", "pain_score")} == {"plain"}
+    assert sum(role == "quasi" for role in found.values()) <= 12
+    assert set(guess_missing(table)) == {"NA", "-9"}
+
+
+def test_a_plain_column_that_tells_a_known_one_becomes_quasi():
+    cities = [f"town{i % 20}" for i in range(2000)]
+    table = {f"lab_{i}": [str((i * k) % 97 / 10) for k in range(2000)] for i in range(1, 12)}
+    table |= {"city": cities, "total_code": [f"{int(name[4:]) * 7 % 20}x" for name in cities]}
+    assert roles(pa.table(table))["total_code"] == "quasi"
+    shuffled = [f"{(k * 31 + k // 20) % 20}x" for k in range(2000)]
+    assert roles(pa.table(table | {"total_code": shuffled}))["total_code"] == "plain"
+
+
+def test_intervals_follow_the_distribution():
+    stays = {str(n): count for n, count in ((1, 500), (2, 300), (3, 100), (5, 60), (9, 30), (60, 9), (400, 1))}
+    cuts = number_levels(stays)["intervals"]
+    assert cuts[0][0] <= 3
+    assert all(set(coarse) <= set(fine) for fine, coarse in itertools.pairwise(cuts))
+    assert number_levels({"0": 5, "1": 5}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "node"),
+    [
+        (["[0-10)", "[10-20)", "[20-30)"], "[0-20)"),
+        (["0-9", "10-19", "20-29", "30+"], "20+"),
+        (["<18", "18-39", "40-64", "65+"], "<39"),
+    ],
+)
+def test_bands_are_joined_with_their_neighbours(values, node):
+    assert node in band_tree(dict.fromkeys(values, 1))
+    settings = {"columns": {"age": {"role": "quasi", "hierarchy": {"tree": band_tree(dict.fromkeys(values, 1))}}}}
+    assert Policy(**settings).columns["age"].hierarchy.kind == "tree"
+
+
+def test_what_is_no_band():
+    for values in (["2024-01", "2024-02", "2024-03"], ["1-5", "3-9", "4-11"], ["NO", ">30", "<30"], ["1234-5"] * 3):
+        assert band_tree(dict.fromkeys(values, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "markers"),
+    [
+        (["31", "?"], ("?",)),
+        (["31", "-9"], ("-9",)),
+        (["31", "-9", "-12"], ()),
+        ([f"{a}{b}" for a in "ABCD" for b in "XYZ"] + ["NA"], ()),
+        (["yes", "NA"], ("NA",)),
+    ],
+)
+def test_markers_of_missing_cells(cells, markers):
+    table = pa.table({"x": cells * 10})
+    assert guess_missing(table) == markers
+    settings = settings_of(table, guess(table))
+    assert tuple(settings.get("missing", ())) == markers
+
+
+def test_seventeen_columns_of_discharges():
+    rows, random = 3000, np.random.default_rng(2)
+    stays = random.geometric(0.2, rows) + (random.random(rows) < 0.002) * 900
+    table = pa.table(
+        {
+            "RECORD_ID": [str(1_000_000 + n) for n in range(rows)],
+            "PROVIDER_ID": [str(n) for n in random.integers(100, 400, rows)],
+            "SEX_CODE": random.choice(["F", "M", "U"], rows),
+            "PAT_AGE": random.integers(0, 27, rows).astype(str),
+            "PAT_ZIP": random.integers(75_000, 79_999, rows).astype(str),
+            "LENGTH_OF_STAY": stays.astype(str),
+            "PRINC_DIAG_CODE": random.choice(["4280", "V5789", "25000", "E8859", "41401", "0389"], rows),
+            "TOTAL_CHARGES": [f"{n:.2f}" for n in random.lognormal(9, 1, rows)],
+            **{f"FLAG_{n}": random.choice(["Y", "N"], rows) for n in range(9)},
+        }
+    )
+    found = {g.column: g for g in guess(table)}
+    assert found["RECORD_ID"].role == "identifier"
+    assert found["PRINC_DIAG_CODE"].role == "sensitive"
+    assert found["PRINC_DIAG_CODE"].hierarchy == {"icd9": True}
+    quasi = {"PROVIDER_ID", "SEX_CODE", "PAT_AGE", "PAT_ZIP", "LENGTH_OF_STAY", "TOTAL_CHARGES"}
+    assert {name for name, g in found.items() if g.role == "quasi"} == quasi
+    assert found["PROVIDER_ID"].hierarchy is None
+    assert max(found["LENGTH_OF_STAY"].hierarchy["intervals"][0]) < 30
+
+
+def test_columns_with_types_are_guessed_as_text_is():
+    rows = 300
+    table = pa.table(
+        {
+            "patient_id": np.arange(rows),
+            "sex": pa.array(["F", "M", None] * (rows // 3)).dictionary_encode(),
+            "admitted": pa.array(np.arange(rows) % 90 + 19_000, pa.int32()).cast(pa.date32()),
+            "seen": pa.array(np.arange(rows) % 70 * 10**11, pa.timestamp("us")),
+            "score": np.where(np.arange(rows) % 7, np.arange(rows) % 20, -9),
+            "smoker": np.arange(rows) % 3 == 0,
+            "sodium": [None if n % 9 == 0 else 130 + n % 50 / 10 for n in range(rows)],
+        }
+    )
+    found = {g.column: g for g in guess(table)}
+    assert [found[name].role for name in ("patient_id", "sex", "admitted", "seen")] == ["identifier"] + ["quasi"] * 3
+    assert found["seen"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
+    assert found["sodium"].role == "plain"
+    assert guess_missing(table) == ("-9",)

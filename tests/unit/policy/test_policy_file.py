@@ -61,6 +61,8 @@ k = 5
 l = {recursive = [4, 3]}
 t = 0.2
 suppression = 0.02
+[table]
+method = "optimal"
 [evolving]
 method = "indexed"
 l = 10
@@ -222,7 +224,11 @@ def test_every_section_says_what_it_keeps_of_privacy(section, words):
     policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5, "l": 3, "t": 0.2}} | section)
     notes = check(policy)
     assert words in notes
-    assert not [note for note in notes if note.startswith(("k = ", "t = ")) and " asks: " not in note]
+    kind = next(iter(section))
+    demands = {note[0]: note for note in notes if note[1:4] == " = "}
+    assert all(" asks: " in note for note in demands.values())
+    for name, note in demands.items():
+        assert note.endswith(f"NOT kept by the releases of {kind}") == (name not in getattr(policy, kind).keeps)
 
 
 def test_a_person_is_a_column_or_says_more():

@@ -123,3 +123,22 @@ def test_the_classifiers_target_is_chosen():
     assert chosen["constant_accuracy"] < 0.3
     with pytest.raises(PolicyError, match="cannot be learnt"):
         figures(plain, table, target="height")
+
+
+def test_distributions_tell_shares_and_name_what_was_published_only():
+    rows = [("{oslo, rome}", "21", "flu")] * 2 + [("bonn", "33", "gout"), ("*", "34", "gout")]
+    town = figures(by_hand(rows))["attributes"]["town"]["distribution"]
+    assert town == [
+        {"name": "bonn", "before": 0.25, "after": pytest.approx((1 + 1 / 4) / 4)},
+        {"name": "all others", "before": 0.75, "after": pytest.approx(1 - (1 + 1 / 4) / 4)},
+    ]
+
+
+def test_numbers_fall_into_even_bins():
+    many = pa.table({"town": ["oslo"] * 100, "age": [20 + i % 50 for i in range(100)], "ill": ["flu", "gout"] * 50})
+    release = anonymize(many, POLICY, seed=1, method="local")
+    bins = figures(release, many)["attributes"]["age"]["distribution"]
+    assert len(bins) > 4
+    assert sum(entry["before"] for entry in bins) == pytest.approx(1)
+    assert sum(entry["after"] for entry in bins) == pytest.approx(1)
+    assert [entry["name"] for entry in bins][::7] == ["lowest", "highest"]

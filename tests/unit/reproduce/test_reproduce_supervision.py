@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reticent.reproduce.supervision import MARGINS, PAPER, SETTINGS, closeness_limit, report, study, synthetic
+from reticent.engine.rng import Rng
+from reticent.engine.table.supervision import critic_of
+from reticent.reproduce.supervision import MARGINS, PAPER, SETTINGS, closeness_limit, others, report, study, synthetic
 from reticent.reproduce.supervision_plots import draw
 
 
@@ -23,7 +25,8 @@ def test_every_release_of_the_papers_tables_is_scored(found):
         )
         for scores in figures[setting].values():
             assert all(
-                0 <= scores[name] <= 1 for name in ("sensitivity", "specificity", "accuracy", "precision", "f_measure")
+                0 <= scores[name] <= 1
+                for name in ("sensitivity", "specificity", "accuracy", "precision", "f_measure", "um", "ncp")
             )
 
 
@@ -33,11 +36,26 @@ def test_the_report_and_the_plot_are_made(found, tmp_path):
     assert (tmp_path / "supervision-synthetic-census.png").stat().st_size > 10_000
 
 
-def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity():
-    """Which is why the classes are drawn to equal size."""
-    for figures in PAPER.values():
-        sensitivity, specificity, accuracy, _, _ = figures["original"]
-        assert accuracy == pytest.approx((sensitivity + specificity) / 2, abs=0.003)
+def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity_in_its_first_rows():
+    """Which is why the classes are drawn to equal size; the rows of releases are off by up to 1.8 points."""
+    off = {
+        (name, row): abs(accuracy - (sensitivity + specificity) / 2)
+        for name, figures in PAPER.items()
+        for row, (sensitivity, specificity, accuracy, _, _) in figures.items()
+    }
+    assert max(off["adult", "original"], off["ipums", "original"]) < 0.003
+    assert max(off, key=off.__getitem__) == ("adult", "t-closeness")
+    assert 0.017 < off["adult", "t-closeness"] < 0.018
+
+
+def test_no_record_is_both_learned_from_and_scored():
+    data = synthetic(1500, 1)
+    encoded = data.under({"k": 4}, size=400)
+    critic = critic_of(encoded, data.table, Rng.from_seed(1))
+    fresh = others(critic, 400, Rng.from_seed(2))
+    assert len(fresh) == len(critic.rows) == 400
+    assert not set(fresh.tolist()) & set(critic.rows.tolist())
+    assert np.bincount(critic.goal[fresh]).tolist() == [200, 200]
 
 
 def test_the_limit_of_t_closeness_holds_for_random_t_close_groups():

@@ -7,12 +7,11 @@ use super::capsules::{Capsules, batch, unreadable};
 use crate::py::array;
 use crate::stream::hash;
 
-/// Hashes of quasi-identifiers, of persons and of units, rows without one of them, and codes, unless a value is not known.
+/// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct Hashes {
     qis: Py<PyArray1<u64>>,
     persons: Option<Py<PyArray1<u64>>>,
-    units: Option<Py<PyArray1<u64>>>,
     missing: usize,
     codes: Option<Py<PyArray1<i32>>>,
 }
@@ -34,7 +33,6 @@ impl Hasher {
     }
 
     /// Hashes and codes of a batch, whose columns are given by number.
-    #[pyo3(signature = (batch, quasi, person, sensitive, unit=None))]
     fn read(
         &self,
         py: Python<'_>,
@@ -42,7 +40,6 @@ impl Hasher {
         quasi: Vec<usize>,
         person: Option<usize>,
         sensitive: usize,
-        unit: Option<usize>,
     ) -> PyResult<Hashes> {
         let rows = self::batch(&batch)?;
         let column = |number: usize| rows.column(number).map_err(unreadable);
@@ -51,14 +48,11 @@ impl Hasher {
             .map(column)
             .collect::<PyResult<Vec<_>>>()?;
         let person = person.map(column).transpose()?;
-        let unit = unit.map(column).transpose()?;
         let sensitive = column(sensitive)?;
-        let (person, unit) = (person.as_ref(), unit.as_ref());
-        let hashes = py.detach(|| self.0.read(&quasi, person, unit, &sensitive));
+        let hashes = py.detach(|| self.0.read(&quasi, person.as_ref(), &sensitive));
         Ok(Hashes {
             qis: array(py, hashes.qis),
             persons: hashes.persons.map(|p| array(py, p)),
-            units: hashes.units.map(|u| array(py, u)),
             missing: hashes.missing,
             codes: hashes.codes.map(|c| array(py, c)),
         })

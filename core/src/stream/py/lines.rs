@@ -8,6 +8,9 @@ use super::capsules::{Capsules, column};
 use crate::py::refuse;
 use crate::stream::ndjson;
 
+/// Bytes that are kept between batches at most.
+const KEPT: usize = 64 << 20;
+
 /// Opened groups: ids, rows, offsets, codes, counts.
 type Opened<'py> = (
     PyReadonlyArray1<'py, u64>,
@@ -19,19 +22,24 @@ type Opened<'py> = (
 
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
 #[pyclass(module = "reticent._core.stream")]
-pub struct Lines(ndjson::Lines);
+pub struct Lines {
+    lines: ndjson::Lines,
+    /// Memory that lines are written into, kept from batch to batch: new memory costs more than the writing.
+    scratch: Vec<u8>,
+}
 
 #[pymethods]
 impl Lines {
     #[new]
     fn new(names: Vec<String>, quasi: usize) -> PyResult<Self> {
         let lines = ndjson::Lines::new(&names, quasi);
-        Ok(Lines(lines.map_err(refuse)?))
+        let (lines, scratch) = (lines.map_err(refuse)?, Vec::new());
+        Ok(Lines { lines, scratch })
     }
 
     /// The JSON text of every value a group can offer, by code.
     fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
-        self.0.set_labels(labels);
+        self.lines.set_labels(labels);
     }
 
     /// The lines of one batch, each group before its first tuple; `forms` tells of every column what its text is.
@@ -54,25 +62,30 @@ impl Lines {
         };
         let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
         let formed = forms.len() == read.len();
-        let columns: Vec<ndjson::Field> = read.into_iter().zip(forms).collect();
-        if !formed || !self.0.fits(&columns, seqs, groups, &opened) {
+        let columns: Vec<ndjson::Field> = read
+            .into_iter()
+            .zip(forms)
+            .map(|(column, form)| ndjson::Field::new(column, form))
+            .collect();
+        if !formed || !self.lines.fits(&columns, seqs, groups, &opened) {
             return Err(refuse("the batch does not fit its columns"));
         }
-        let lines = py.detach(|| self.0.write(&columns, seqs, groups, &opened));
+        let lines = py.detach(|| self.lines.write(&columns, seqs, groups, &opened));
         Ok(PyBytes::new(py, &lines))
     }
 
     /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
-    #[pyo3(signature = (columns, forms, seqs, rows, events, candidates, persons=None))]
+    #[pyo3(signature = (columns, forms, codes, seqs, rows, events, candidates, persons=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "columns side by side, as Python has them"
     )]
     fn write_veiled<'py>(
-        &self,
+        &mut self,
         py: Python<'py>,
         columns: Vec<Capsules<'py>>,
         forms: Vec<u8>,
+        codes: Vec<Option<PyReadonlyArray1<'py, i32>>>,
         seqs: PyReadonlyArray1<'py, u64>,
         rows: PyReadonlyArray1<'py, u32>,
         events: PyReadonlyArray1<'py, u32>,
@@ -88,12 +101,31 @@ impl Lines {
             persons,
         };
         let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
-        let formed = forms.len() == read.len();
-        let columns: Vec<ndjson::Field> = read.into_iter().zip(forms).collect();
-        if !formed || !self.0.fits_veiled(&columns, &veiled) {
+        let formed = forms.len() == read.len() && codes.len() == read.len();
+        let codes = codes
+            .iter()
+            .map(|codes| codes.as_ref().map(|c| c.as_slice()).transpose());
+        let codes = codes.collect::<Result<Vec<_>, _>>()?;
+        let columns: Vec<ndjson::Field> = read
+            .into_iter()
+            .zip(forms)
+            .zip(codes)
+            .map(|((column, form), codes)| ndjson::Field {
+                column,
+                form,
+                codes,
+            })
+            .collect();
+        if !formed || !self.lines.fits_veiled(&columns, &veiled) {
             return Err(refuse("the batch does not fit its columns"));
         }
-        let lines = py.detach(|| self.0.write_veiled(&columns, &veiled));
-        Ok(PyBytes::new(py, &lines))
+        let Lines { lines, scratch } = self;
+        scratch.clear();
+        py.detach(|| lines.write_veiled(scratch, &columns, &veiled));
+        let bytes = PyBytes::new(py, scratch);
+        if scratch.capacity() > KEPT {
+            *scratch = Vec::new();
+        }
+        Ok(bytes)
     }
 }

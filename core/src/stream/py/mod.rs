@@ -7,8 +7,9 @@ use pyo3::types::PyBytes;
 use super::{ndjson, placed};
 use crate::py::array;
 
-mod capsules;
+pub mod capsules;
 mod castle;
+mod coder;
 mod delay_free;
 mod hasher;
 mod lines;
@@ -37,12 +38,6 @@ impl Placed {
     }
 }
 
-/// Where the last whole CSV record of a block ends, quotes respected; 0 when none does.
-#[pyfunction]
-fn csv_end(py: Python<'_>, block: &[u8], quote: u8) -> usize {
-    py.detach(|| ndjson::csv_end(block, quote))
-}
-
 /// The published text of group ids, 17 characters each.
 #[pyfunction]
 fn group_names<'py>(
@@ -61,12 +56,13 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<castle::CastleLosses>()?;
     m.add_class::<castle::CastleTotals>()?;
     m.add_class::<castle::Released>()?;
+    m.add_class::<coder::Coded>()?;
+    m.add_class::<coder::Coder>()?;
     m.add_class::<delay_free::DelayFree>()?;
     m.add_class::<delay_free::Totals>()?;
     m.add_class::<hasher::Hasher>()?;
     m.add_class::<hasher::Hashes>()?;
     m.add_class::<lines::Lines>()?;
-    m.add_function(wrap_pyfunction!(csv_end, &m)?)?;
     m.add_function(wrap_pyfunction!(group_names, &m)?)?;
     parent.add_submodule(&m)
 }

@@ -1,19 +1,18 @@
 //! The collapsed table as a Python class.
 
-use std::time::Duration;
-
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::model::Model;
+use super::watch::{Watch, interruptible};
 use super::{Codes, Sensitive, guarded, in_domain, tables};
 use crate::py::refuse;
 use crate::table::check::{Checker, Hubs};
 use crate::table::collapse;
 use crate::table::grouping::Scratch;
 use crate::table::local;
-use crate::table::loss::{Kind, Scorer};
+use crate::table::loss::{Balance, Kind, Scorer};
 use crate::table::model::MOST_ROWS;
 use crate::table::optimal::{self, Answer, Task};
 use crate::table::space::{Attribute, Space};
@@ -109,7 +108,10 @@ impl Collapsed {
     }
 
     /// The optimum over the lattice: a dictionary, without `levels` when no node satisfies the model.
-    #[pyo3(signature = (model, *, loss, weights, limit, seconds=None))]
+    ///
+    /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1).
+    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, watch=None))]
+    #[allow(clippy::too_many_arguments)]
     fn search<'py>(
         &self,
         py: Python<'py>,
@@ -117,25 +119,25 @@ impl Collapsed {
         loss: &str,
         weights: Vec<f64>,
         limit: u64,
-        seconds: Option<f64>,
+        gs_factor: f64,
+        watch: Option<&Watch>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
-        let time = seconds
-            .map(Duration::try_from_secs_f64)
-            .transpose()
-            .map_err(|_| refuse("the time limit is no duration"))?;
-        let (answer, scorer) = py.detach(|| {
-            let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
+        let unlimited = Watch::default();
+        let watch = &watch.unwrap_or(&unlimited).0;
+        let (answer, scorer) = interruptible(py, watch, || {
+            let scorer = Scorer::new(kind, &table.space, &table.base, &weights)
+                .balanced(Balance::of(gs_factor));
             let task = Task {
                 table,
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                time,
+                watch,
             };
             (optimal::search(&task), scorer)
-        });
+        })?;
         optimum(py, answer, &scorer)
     }
 
@@ -173,7 +175,7 @@ impl Collapsed {
     ///
     /// `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
     /// of nodes to visit instead of all by their cost; it must end at the top.
-    #[pyo3(signature = (model, *, loss, weights, limit, values=None, order=None))]
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, order=None, watch=None))]
     #[allow(clippy::too_many_arguments)]
     fn localize(
         &self,
@@ -184,6 +186,7 @@ impl Collapsed {
         limit: u64,
         values: Option<Codes<'_>>,
         order: Option<Vec<Vec<u8>>>,
+        watch: Option<&Watch>,
     ) -> PyResult<Recoding> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
@@ -198,18 +201,20 @@ impl Collapsed {
         if !order.as_ref().is_none_or(ends) {
             return Err(refuse("the last node to visit must be the top"));
         }
-        let (levels, suppressed) = py.detach(|| {
+        let unlimited = Watch::default();
+        let watch = &watch.unwrap_or(&unlimited).0;
+        let (levels, suppressed) = interruptible(py, watch, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
             let task = Task {
                 table,
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                time: None,
+                watch,
             };
             let recoded = local::recode(&task, order, values.is_some());
             recoded.of_rows(&self.0.combinations, values)
-        });
+        })?;
         let array = |column: Vec<i64>| column.into_pyarray(py).unbind();
         Ok(Recoding {
             levels: levels.into_iter().map(array).collect(),

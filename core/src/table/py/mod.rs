@@ -11,6 +11,7 @@ mod collapsed;
 mod model;
 mod mondrian;
 mod persons;
+mod watch;
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
 /// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
@@ -89,7 +90,9 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<collapsed::Evaluation>()?;
     m.add_class::<collapsed::Recoding>()?;
     m.add_class::<model::Model>()?;
+    m.add_class::<mondrian::Axis>()?;
     m.add_class::<mondrian::Partition>()?;
+    m.add_class::<watch::Watch>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
     m.add_function(wrap_pyfunction!(persons::classes_hold, &m)?)?;

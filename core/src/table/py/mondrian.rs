@@ -4,9 +4,10 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::model::Model;
+use super::watch::{Watch, interruptible};
 use super::{Codes, Sensitive, guarded, in_domain, tables};
 use crate::py::refuse;
-use crate::table::mondrian::Axis;
+use crate::table::axis::{self, Level, Shape};
 
 /// The class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
@@ -15,39 +16,115 @@ pub struct Partition {
     holds: bool,
 }
 
-/// Codes, their positions on a scale from 0 to 1, and the tables of a tree (none for an ordered attribute).
-type GivenAxis<'py> = (Codes<'py>, PyReadonlyArray1<'py, f64>, Vec<Codes<'py>>);
+/// A quasi-identifier, and how its values are published.
+#[pyclass(frozen, module = "reticent._core.table")]
+pub struct Axis(axis::Axis);
 
-fn axis<'a>((codes, scale, tree): &'a GivenAxis<'_>, rows: usize) -> PyResult<Axis<'a>> {
-    let (codes, scale) = (codes.as_slice()?, scale.as_slice()?.to_vec());
-    in_domain(codes, scale.len(), rows)?;
-    let tree = tables(tree, scale.len())?;
-    Ok(Axis { codes, scale, tree })
+fn made(
+    codes: &Codes<'_>,
+    domain: usize,
+    shape: Shape,
+    missing: bool,
+    weight: f64,
+) -> PyResult<Axis> {
+    let codes = codes.as_slice()?;
+    in_domain(codes, domain, codes.len())?;
+    Ok(Axis(axis::Axis {
+        codes: codes.iter().map(|&c| c as u32).collect(),
+        domain,
+        shape,
+        missing,
+        weight,
+    }))
 }
 
-/// Cuts a table as long as every part satisfies the model.
+#[pymethods]
+impl Axis {
+    /// By intervals: codes in the order of the values, with their places on a scale from 0 to 1. `missing`: code 0 is
+    /// the missing value.
+    #[staticmethod]
+    #[pyo3(signature = (codes, scale, *, missing, weight))]
+    fn ordered(
+        codes: Codes<'_>,
+        scale: PyReadonlyArray1<'_, f64>,
+        missing: bool,
+        weight: f64,
+    ) -> PyResult<Self> {
+        let scale = scale.as_slice()?.to_vec();
+        made(&codes, scale.len(), Shape::Ordered(scale), missing, weight)
+    }
+
+    /// By sets of values out of `size`.
+    #[staticmethod]
+    #[pyo3(signature = (codes, domain, size, *, missing, weight))]
+    fn set(
+        codes: Codes<'_>,
+        domain: usize,
+        size: usize,
+        missing: bool,
+        weight: f64,
+    ) -> PyResult<Self> {
+        let step = 1.0 / size.saturating_sub(1).max(1) as f64;
+        made(&codes, domain, Shape::Set(step), missing, weight)
+    }
+
+    /// By nodes of a tree: per level the node above each code, and the cost of each node.
+    #[staticmethod]
+    #[pyo3(signature = (codes, levels, *, weight))]
+    fn tree(
+        codes: Codes<'_>,
+        levels: Vec<(Codes<'_>, PyReadonlyArray1<'_, f64>)>,
+        weight: f64,
+    ) -> PyResult<Self> {
+        let domain = levels
+            .first()
+            .map_or(Ok(0), |l| l.0.as_slice().map(<[i32]>::len))?;
+        let mut steps = Vec::with_capacity(levels.len());
+        for (nodes, costs) in levels {
+            let nodes = tables(&[nodes], domain)?.remove(0);
+            let costs = costs.as_slice()?.to_vec();
+            if nodes.iter().any(|&node| node as usize >= costs.len()) {
+                return Err(refuse("a tree names a node without a cost"));
+            }
+            steps.push(Level { nodes, costs });
+        }
+        if steps.last().is_none_or(|top| top.costs.len() > 1) {
+            return Err(refuse("a tree needs one root"));
+        }
+        made(&codes, domain, Shape::Tree(steps), false, weight)
+    }
+}
+
+/// Cuts a table, or the classes of `start`, as long as every part satisfies the model.
 #[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed))]
+#[pyo3(signature = (axes, sensitive, model, *, relaxed, start=None, watch=None))]
 pub fn mondrian(
     py: Python<'_>,
-    axes: Vec<GivenAxis<'_>>,
+    axes: Vec<PyRef<'_, Axis>>,
     sensitive: Vec<Sensitive<'_>>,
     model: &Model,
     relaxed: bool,
+    start: Option<PyReadonlyArray1<'_, i64>>,
+    watch: Option<&Watch>,
 ) -> PyResult<Partition> {
-    let rows = axes
-        .first()
-        .map_or(Ok(0), |a| a.0.as_slice().map(<[i32]>::len))?;
+    let axes: Vec<&axis::Axis> = axes.iter().map(|axis| &axis.0).collect();
+    let rows = axes.first().map_or(0, |axis| axis.codes.len());
     if rows == 0 {
         return Err(refuse("there must be a quasi-identifier and a row"));
     }
-    let axes = axes
-        .iter()
-        .map(|a| axis(a, rows))
-        .collect::<PyResult<_>>()?;
+    if axes.iter().any(|axis| axis.codes.len() != rows) {
+        return Err(refuse("the columns differ in length"));
+    }
+    let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
+    if start.is_some_and(|classes| classes.len() != rows) {
+        return Err(refuse("the columns differ in length"));
+    }
     let sensitive = guarded(&sensitive, rows)?;
-    let (classes, holds) =
-        py.detach(|| crate::table::mondrian::mondrian(axes, sensitive, &model.0, relaxed));
+    let unlimited = Watch::default();
+    let watch = &watch.unwrap_or(&unlimited).0;
+    let (classes, holds) = interruptible(py, watch, || {
+        crate::table::mondrian::mondrian(&axes, sensitive, &model.0, start, relaxed, watch)
+    })?;
     Ok(Partition {
         classes: classes.into_pyarray(py).unbind(),
         holds,

@@ -14,6 +14,7 @@ from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.join_or_open import join_or_open
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.linkage import linkage
+from reticent.audit.attack.linked_tables import linked_tables
 from reticent.audit.attack.minimality import minimality
 from reticent.audit.attack.outbreak import outbreak
 from reticent.audit.attack.outcome import Outcome
@@ -42,6 +43,7 @@ ATTACKS: dict[str, Attack] = {
     "outbreak": outbreak,
     "joint": joint,
     "presence": presence,
+    "linked-tables": linked_tables,
 }
 """Every attack by name; each returns None where it does not apply."""
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from reticent.audit.cover import cover
 from reticent.audit.groups import codes, numbered
+from reticent.audit.linked import SHAPE as LINKED
+from reticent.audit.linked import VIEW, view_table
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
@@ -67,8 +69,8 @@ def assess(
     release: Published, policy: Policy, *, population: pa.Table | int | None = None, threshold: float = THRESHOLD
 ) -> Assessment:
     """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
-    shown = _shown(release)
-    quasi = shown.select([name for name in policy.quasi if name in shown.column_names])
+    shown = view_table(release, policy) if release.shape == LINKED and policy.tables is not None else _shown(release)
+    quasi = shown.select([name for name in (VIEW, *policy.quasi) if name in shown.column_names])
     rows, size = numbered(quasi, quasi.column_names)
     sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)
     people = population if isinstance(population, int) else population.num_rows if population is not None else 0
@@ -82,7 +84,7 @@ def assess(
         unique=sample_uniques(sizes),
         population_unique=population_uniques(sizes, people) if people else {},
         contributions=contributions(quasi),
-        safe_harbor=safe_harbor([shown]),
+        safe_harbor=safe_harbor(list(release.tables.values()) if release.shape == LINKED else [shown]),
         exact=release.shape in ("anatomy", "stream") and "record" not in release.tables,
     )
 

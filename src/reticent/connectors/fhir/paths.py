@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from reticent.connectors.fhir.versions import later_path
 from reticent.errors import ConnectorError, DataError, PolicyError
 
 if TYPE_CHECKING:
@@ -42,14 +43,40 @@ def key_of(reference: Any) -> str | None:
     if "/_history/" in reference:
         reference = reference.partition("/_history/")[0]
     key: str = reference.rpartition("/")[2]
-    return key.removeprefix("urn:uuid:")
+    return key.rpartition(":")[2] if key.startswith("urn:") else key
+
+
+def reference_to(node: Any, kind: str) -> str | None:
+    """The id in a Reference to a resource of this type; None where it names another type, or something within itself."""
+    reference = node.get("reference") if type(node) is dict else None
+    if type(reference) is not str or reference.startswith("#") or "?" in reference:
+        return None
+    plain, _, key = reference.partition("/")
+    if plain == kind and "/" not in key and "type" not in node:  # nearly all of them
+        return key or None
+    parts = reference.partition("/_history/")[0].split("/")
+    if len(parts) > 1 and parts[-2] != kind:
+        return None
+    if node.get("type", kind) != kind:
+        return None
+    return key_of(reference) or None
 
 
 def _node(path: str) -> Callable[[dict[str, Any]], Any]:
     _, _, rest = path.partition(".")
     if not rest:
         raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")
-    return _walk(tuple(rest.split("."))) if _PLAIN.match(path) else _fhirpath(path)
+    if not _PLAIN.match(path):
+        return _fhirpath(path)
+    earlier, later = (_walk(tuple(version.split(".")[1:])) for version in (path, later_path(path)))
+    if later_path(path) == path:
+        return earlier
+
+    def either(resource: dict[str, Any]) -> Any:
+        value = earlier(resource)
+        return later(resource) if value is None or type(value) in (dict, list) else value
+
+    return either
 
 
 def _walk(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:

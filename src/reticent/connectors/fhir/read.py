@@ -1,47 +1,62 @@
 """From resources to rows: spread by patient, then join each part by reference.
 
-An encounter takes the columns of its patient, of its first condition in the order of the export, and of each mapped
-observation the first with a value. An encounter without a patient or a condition keeps nulls there.
+An encounter takes the columns of its patient, and of each further type the first resource with a value. Its conditions
+give a row each, where they differ in what is read of them. What cannot be joined is counted and said.
 """
 
 from __future__ import annotations
 
+import gzip
 import logging
+import zlib
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import pyarrow as pa
 
-from reticent.connectors.fhir.paths import getter, key_of
-from reticent.connectors.fhir.resources import files_of, resources
+from reticent.connectors.fhir.paths import getter, reference_to
+from reticent.connectors.fhir.resources import export, files_of
 from reticent.connectors.fhir.spill import Spill
+from reticent.connectors.fhir.versions import version_of
 from reticent.errors import DataError
+from reticent.policy.settings.inputs import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from reticent.policy.settings.inputs import FhirSettings
 
 # Bytes of NDJSON per part: the text cells kept of them are a small share of this.
 _PART = 128 << 20
 _MOST_PARTS = 64
+_HEAD = 4096
 LOG = logging.getLogger(__name__)
 Row = tuple[str | None, ...]
 
 
 def is_fhir(source: str | Path) -> bool:
-    """Whether a source is a folder of NDJSON files or a file whose first line is a resource."""
+    """Whether a source is a folder of NDJSON files or Bundles, or a file that begins with a resource."""
     if str(source) == "-":
         return False
     path = Path(source)
     if path.is_dir():
-        return any(".ndjson" in file.name.lower() for file in path.iterdir())
-    if not path.is_file():
+        return any(".ndjson" in file.name.lower() or _is_json(file) for file in sorted(path.iterdir()))
+    return path.is_file() and _is_resource(path)
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.lower().endswith((".json", ".json.gz")) and path.is_file() and _is_resource(path)
+
+
+def _is_resource(path: Path) -> bool:
+    packed = path.suffix.lower() == ".gz"
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            head = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except (EOFError, gzip.BadGzipFile, zlib.error):
         return False
-    with path.open("rb") as file:
-        head = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
     return head.startswith(b"{") and b'"resourceType"' in head
 
 
@@ -54,39 +69,39 @@ def read_fhir(source: str | Path, mapping: FhirSettings) -> pa.Table:
 def read_fhir_batches(
     source: str | Path, mapping: FhirSettings, *, batch_rows: int = 65536, parts: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """One row per encounter, as text columns named by the mapping.
+    """One row per encounter and diagnosis, as text columns named by the mapping.
 
     Args:
-        source: a folder of NDJSON files, or one file with all resources.
+        source: a folder of NDJSON files or Bundles, or one file with all resources.
         mapping: the policy's `fhir` section.
         batch_rows: most rows of a batch.
         parts: number of pieces the join is done in; chosen by the size of the files when not given.
 
     Raises:
-        DataError: a line is no resource, or there is no encounter.
+        DataError: something is no resource, versions are mixed, or there is no encounter.
     """
     paths = mapping.paths
-    files = files_of(source)
-    columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in _KEYS}
+    columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in RESOURCES}
     schema = pa.schema([(name, pa.string()) for name in paths])
     with ExitStack() as stack:
-        many = parts or _parts(files)
+        many = parts or _parts(files_of(source))
         spills = {
-            entity: stack.enter_context(Spill(len(names) + _KEYS[entity][0], many))
+            entity: stack.enter_context(Spill(len(names) + 2, many))
             for entity, names in columns_of.items()
             if names or entity == "Encounter"
         }
         take = {entity: [getter(paths[name]) for name in columns_of[entity]] for entity in spills}
-        for file in files:
-            _spread(file, spills, take, many)
+        said = _spread(source, spills, take, many)
         for entity in (entity for entity, spill in spills.items() if spill.empty and entity != "Encounter"):
             LOG.warning("%s has no %s: the columns %s are empty.", source, entity, ", ".join(columns_of[entity]))
         seen = 0
         for part in range(many):
-            rows = _joined({entity: spill.rows(part) for entity, spill in spills.items()}, columns_of, list(paths))
+            tables = {entity: spill.rows(part) for entity, spill in spills.items()}
+            rows = _joined(tables, columns_of, list(paths), said, several=mapping.diagnoses == "all")
             for batch in _batches(rows, schema, batch_rows):
                 seen += batch.num_rows
                 yield batch
+    say(source, said)
     if not seen:
         raise DataError(f"{source} has no Encounter.", hint="Export Patient, Encounter and Condition together.")
 
@@ -97,70 +112,121 @@ def _parts(files: list[Path | str]) -> int:
     return max(1, min(_MOST_PARTS, -(-sum(sizes) // _PART)))
 
 
-def _patient(resource: dict[str, Any]) -> tuple[str | None, ...]:
-    return (resource.get("id"),)
+def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The patient and the encounter that a resource belongs to; its own id where it is one of them."""
+    kind, own = resource["resourceType"], resource.get("id")
+    if own is not None and type(own) is not str:
+        raise ValueError("id")
+    if kind == "Patient":
+        return own, None
+    patient = reference_to(resource.get("subject", resource.get("patient")), "Patient")
+    if kind == "Encounter":
+        return patient, own
+    return patient, reference_to(resource.get("encounter", resource.get("context")), "Encounter")
 
 
-def _encounter(resource: dict[str, Any]) -> tuple[str | None, ...]:
-    return _reference(resource, "subject"), resource.get("id")
-
-
-def _of_encounter(resource: dict[str, Any]) -> tuple[str | None, ...]:
-    return _reference(resource, "subject"), _reference(resource, "encounter")
-
-
-def _reference(resource: dict[str, Any], name: str) -> str | None:
-    node = resource.get(name)
-    return key_of(node.get("reference")) if type(node) is dict else None
-
-
-# How many keys a row of each type begins with (the patient first), and how they are found.
-_KEYS: dict[str, tuple[int, Callable[[dict[str, Any]], tuple[str | None, ...]]]] = {
-    "Encounter": (2, _encounter),
-    "Patient": (1, _patient),
-    "Condition": (2, _of_encounter),
-    "Observation": (2, _of_encounter),
-}
-
-
-def _spread(file: Path | str, spills: dict[str, Spill], take: dict[str, list[Any]], parts: int) -> None:
-    for resource in resources(file):
-        entity = resource["resourceType"]
-        if entity not in spills:
+def checked(source: str | Path, kinds: frozenset[str]) -> Iterator[tuple[dict[str, Any], str | None, str | None]]:
+    """The resources of these types with their patient and encounter; refuses mixed versions and ids that are none."""
+    versions: Counter[str] = Counter()
+    for place, resource in export(source):
+        kind = resource["resourceType"]
+        if kind not in kinds:
             continue
-        keys = _KEYS[entity][1](resource)
-        if any(type(key) is not str and key is not None for key in keys):
-            raise DataError(f"{file}: a {entity} has an id that is no text.", hint="Export the resources again.")
-        if entity != "Encounter" and keys[-1] is None:
-            continue  # belongs to no encounter
-        part = crc32((keys[0] or "").encode()) % parts if parts > 1 else 0
-        spills[entity].add(part, keys + tuple([get(resource) for get in take[entity]]))
+        try:
+            patient, visit = keys_of(resource)
+        except ValueError:
+            raise DataError(f"{place}: a {kind} has an id that is no text.", hint="Export it again.") from None
+        version = version_of(resource)
+        if version is not None:
+            versions[version] += 1
+            if len(versions) > 1:
+                raise DataError(
+                    f"{place}: a {kind} is written as {version}, what came before it as {'R5' if version == 'R4' else 'R4'}.",
+                    hint="Export all resources in one version of FHIR.",
+                )
+        yield resource, patient, visit
 
 
-def _joined(rows: dict[str, Iterator[Row]], columns_of: dict[str, list[str]], order: list[str]) -> Iterator[Row]:
-    patients = {row[0]: row[1:] for row in rows.get("Patient", iter(()))}
-    conditions: dict[str | None, Row] = {}
-    for row in rows.get("Condition", iter(())):
-        if any(row[2:]):
-            conditions.setdefault(row[1], row[2:])
-    observed = _first_values(rows.get("Observation", iter(())))
-    names = columns_of["Encounter"] + columns_of["Patient"] + columns_of["Condition"] + columns_of["Observation"]
+WITHOUT = "{} without a patient: left out"
+NAMELESS = "{} without an id: left out"
+UNKNOWN = "{} whose patient is not in the export: the patient's columns are empty"
+UNJOINED = "{} of no encounter: left out"
+FURTHER = "further conditions of an encounter: left out"
+TWICE = "{} with an id that came before: left out"
+
+
+def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Any]], parts: int) -> Counter[str]:
+    said: Counter[str] = Counter()
+    for resource, patient, visit in checked(source, frozenset(spills)):
+        entity = resource["resourceType"]
+        if patient is None or (visit is None and entity != "Patient"):
+            words = UNJOINED if patient is not None else NAMELESS if entity == "Patient" else WITHOUT
+            said[words.format(entity)] += 1
+            continue
+        part = zlib.crc32((patient or "").encode()) % parts if parts > 1 else 0
+        spills[entity].add(part, (patient, visit, *[get(resource) for get in take[entity]]))
+    return said
+
+
+def say(source: str | Path, said: Counter[str]) -> None:
+    """Warns of what was found and could not be used, by type and number."""
+    for words, count in sorted((+said).items()):
+        LOG.warning("%s: %s %s.", source, f"{count:,}", words)
+
+
+def _joined(
+    rows: dict[str, Iterator[Row]],
+    columns_of: dict[str, list[str]],
+    order: list[str],
+    said: Counter[str],
+    *,
+    several: bool,
+) -> Iterator[Row]:
+    patients: dict[str | None, Row] = {}
+    for row in rows.get("Patient", iter(())):
+        said[TWICE.format("Patient")] += row[0] in patients
+        patients.setdefault(row[0], row[2:])
+    conditions = _conditions(rows.get("Condition", iter(())))
+    others = [kind for kind in RESOURCES if kind not in ("Encounter", "Patient", "Condition") and columns_of[kind]]
+    first = [_first_values(rows.get(kind, iter(()))) for kind in others]
+    blanks = [(None,) * len(columns_of[kind]) for kind in others]
+    nobody, nothing = (None,) * len(columns_of["Patient"]), [(None,) * len(columns_of["Condition"])]
+    names = [name for kind in ("Encounter", "Patient", "Condition", *others) for name in columns_of[kind]]
     places = [names.index(name) for name in order]
-    none: dict[str, Row] = {entity: (None,) * len(columns_of[entity]) for entity in columns_of}
+    visits: set[str | None] = set()
     for row in rows["Encounter"]:
-        whole = (
-            row[2:]
-            + patients.get(row[0], none["Patient"])
-            + conditions.get(row[1], none["Condition"])
-            + tuple(observed.get(row[1], none["Observation"]))
-        )
-        yield tuple([whole[place] for place in places])
+        if row[1] in visits:
+            said[TWICE.format("Encounter")] += 1
+            continue
+        visits.add(row[1])
+        if columns_of["Patient"] and row[0] not in patients:
+            said[UNKNOWN.format("Encounter")] += 1
+        ill = conditions.get(row[:2], nothing)
+        if not several:
+            said[FURTHER] += len(ill) - 1
+            ill = ill[:1]
+        head = row[2:] + patients.get(row[0], nobody)
+        tail = [cell for values, blank in zip(first, blanks, strict=True) for cell in values.get(row[:2], blank)]
+        for condition in ill:
+            whole = (*head, *condition, *tail)
+            yield tuple([whole[place] for place in places])
 
 
-def _first_values(rows: Iterator[Row]) -> dict[str | None, list[str | None]]:
-    values: dict[str | None, list[str | None]] = {}
+def _conditions(rows: Iterator[Row]) -> dict[Row, list[Row]]:
+    """Per patient and encounter what is read of the conditions, each once, in the order of the export."""
+    conditions: dict[Row, list[Row]] = {}
     for row in rows:
-        cells = values.setdefault(row[1], [None] * (len(row) - 2))
+        if any(row[2:]):
+            several = conditions.setdefault(row[:2], [])
+            if row[2:] not in several:
+                several.append(row[2:])
+    return conditions
+
+
+def _first_values(rows: Iterator[Row]) -> dict[Row, list[str | None]]:
+    values: dict[Row, list[str | None]] = {}
+    for row in rows:
+        cells = values.setdefault(row[:2], [None] * (len(row) - 2))
         for i, cell in enumerate(row[2:]):
             if cells[i] is None:
                 cells[i] = cell

@@ -1,56 +1,101 @@
-"""Resources out of NDJSON files, one line at a time; every error names the file and the line, never what stands there."""
+"""Resources out of NDJSON files and Bundles, one at a time; an error names the place, never what stands there.
+
+Files of exports are often named after patients: in a folder a file is told by its number, unless its name is a resource type.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from reticent.connectors.fhir.bundle import document, resources_of
 from reticent.connectors.files.ndjson_read import lines
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import opened
+from reticent.connectors.files.source import SAMPLE, opened
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SUFFIXES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
-# Records withdrawn by whoever wrote them; they must not count as facts about a patient.
-_WITHDRAWN = b'"entered-in-error"'
+    from reticent.connectors.files.source import Opened
+
+_LINES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
+_DOCUMENTS = (".json", ".json.gz")
+# The other files of a bulk export and of ours: no resources in them.
+_OTHERS = ("codebook.json", "release.json", "manifest.json", "export.json")
+_TYPE = re.compile(
+    r"^(Patient|Encounter|Condition|Observation|Procedure|Medication\w*|DiagnosticReport|Immunization)\b"
+)
+_WITHDRAWN = "entered-in-error"
+_LOOK = 4096
 
 
 def files_of(source: str | Path) -> list[Path | str]:
-    """The files of an export: every NDJSON file of a folder, or the one file named."""
+    """The files of an export: every NDJSON file and JSON document of a folder, or the one file named."""
     folder = Path(source)
     if str(source) == "-" or not folder.is_dir():
         return [source]
-    files: list[Path | str] = [path for path in sorted(folder.iterdir()) if path.name.lower().endswith(_SUFFIXES)]
+    files: list[Path | str] = [path for path in sorted(folder.iterdir()) if _named(path, (*_LINES, *_DOCUMENTS))]
     if not files:
         raise DataError(
-            f"{folder} has no NDJSON file.", hint="Name a folder with Patient.ndjson, Encounter.ndjson, ..."
+            f"{folder} has no NDJSON file and no Bundle.",
+            hint="Name a folder with Patient.ndjson, Encounter.ndjson, ...",
         )
     return files
 
 
-def resources(source: str | Path) -> Iterator[dict[str, Any]]:
-    """Every resource of a file, except withdrawn ones."""
-    name = str(source)
-    for number, line in _lines(source):
-        if _WITHDRAWN in line:
-            continue
+def _named(path: Path, suffixes: tuple[str, ...]) -> bool:
+    return path.name.lower().endswith(suffixes) and path.name not in _OTHERS
+
+
+def export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every resource of an export with its place, except withdrawn ones."""
+    files = files_of(source)
+    for number, file in enumerate(files, 1):
+        alone = len(files) == 1 and not Path(source).is_dir()
+        shown = str(file) if alone or _TYPE.match(Path(file).name) else f"{source}, file {number} of {len(files)}"
+        with opened(file) as there:
+            parts = _documents(there, shown) if _is_document(file, there.head) else _records(there, shown)
+            for place, resource in parts:
+                if not withdrawn(resource):
+                    yield place, resource
+
+
+def _is_document(file: str | Path, head: bytes) -> bool:
+    """Whether a file is one JSON document rather than a line per resource."""
+    if str(file).lower().endswith(_DOCUMENTS):
+        return True
+    first, end, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    # A line without an end in sight is a Bundle to be read piece by piece, whatever its name.
+    return first.strip() == b"{" or (not end and b'"Bundle"' in first[:_LOOK] and len(head) >= SAMPLE)
+
+
+def _documents(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    return document(name, there.stream)
+
+
+def _records(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    bom = 3 if there.head.startswith(b"\xef\xbb\xbf") else 0
+    for number, line in lines(there, Format("ndjson", bom=bom)):
         try:
             resource = orjson.loads(line)
         except orjson.JSONDecodeError:
             raise DataError(f"{name}, line {number}: not valid JSON.", hint="Write one resource per line.") from None
-        if type(resource) is not dict or type(resource.get("resourceType")) is not str:
-            raise DataError(
-                f"{name}, line {number}: not a FHIR resource.", hint="Every line needs a resourceType; export again."
-            )
-        yield resource
+        if type(resource) is dict and type(kind := resource.get("resourceType")) is str and kind != "Bundle":
+            yield f"{name}, line {number}", resource
+        else:
+            yield from resources_of(f"{name}, line {number}", resource)
 
 
-def _lines(source: str | Path) -> Iterator[tuple[int, bytes]]:
-    with opened(source) as there:
-        bom = 3 if there.head.startswith(b"\xef\xbb\xbf") else 0
-        yield from lines(there, Format("ndjson", bom=bom))
+def withdrawn(resource: dict[str, Any]) -> bool:
+    """Whether whoever wrote a resource has taken it back: it must not count as a fact about a patient."""
+    if resource.get("status") == _WITHDRAWN:
+        return True
+    status = resource.get("verificationStatus")
+    codings = status.get("coding") if type(status) is dict else None
+    if type(codings) is not list:
+        return False
+    return any(type(coding) is dict and coding.get("code") == _WITHDRAWN for coding in codings)

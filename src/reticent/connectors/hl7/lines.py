@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 START, END = b"\x0b", b"\x1c\r"
 """The frame of a message on an MLLP connection."""
 
+_REPEATS = "DG1"
+"""The segment that stands in a message once for every diagnosis."""
 _BEGIN = re.compile(rb"(?:^|[\r\n\x0b])(?=MSH)")
 
 
@@ -38,35 +41,31 @@ class Hl7Lines:
     def begin(self, line: bytes) -> None:
         """There is no header."""
 
-    def end(self, data: bytes, *, last: bool) -> int:
-        """Where the last complete message ends: after its frame, or where the next begins."""
-        if last:
-            return len(data)
-        framed = data.rfind(END)
-        if framed >= 0:
-            return framed + len(END)
-        starts = [start.end() for start in _BEGIN.finditer(data)]
-        return starts[-1] if len(starts) > 1 else 0
+    def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
+        """The records of the complete messages, and how many bytes they take."""
+        size = len(data) if last else _end(data)
+        return self._parse(data[:size]), size
 
-    def parse(self, data: bytes) -> Batch:
-        """The records of some complete messages; other events are no records."""
+    def _parse(self, data: bytes) -> Batch:
+        """Other events are no records."""
         columns: dict[str, list[str | None]] = {name: [] for name in self._paths}
         rows, bad, total = [], [], 0
         for raw in messages(data):
-            record = self._record(raw)
-            if record is None:
+            records = self._records(raw)
+            if isinstance(records, str):
+                bad.append(Bad(total, records, raw))
+                total += 1
                 continue
-            if isinstance(record, str):
-                bad.append(Bad(total, record, raw))
-            else:
+            for record in records:
                 rows.append(total)
-                for name, cell in record.items():
+                for name, cell in zip(columns, record, strict=True):
                     columns[name].append(cell)
-            total += 1
+                total += 1
         table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
         return self._reader.text(table, np.array(rows, dtype=np.int64), total, bad)
 
-    def _record(self, raw: bytes) -> dict[str, str | None] | str | None:
+    def _records(self, raw: bytes) -> list[tuple[str | None, ...]] | str:
+        """A record for each diagnosis that differs in what is read of it; none for other events, or why it is no message."""
         try:
             message = Message(raw.decode())
         except UnicodeDecodeError:
@@ -74,10 +73,26 @@ class Hl7Lines:
         except ValueError:
             return "not an HL7 message"
         if message.event not in self._events:
-            return None
+            return []
         if not message.has("PID"):
             return "no PID segment"
-        return {name: message.get(place) for name, place in self._paths.items()}
+        repeated = [place.startswith(_REPEATS) for place in self._paths.values()]
+        records = [self._record(message, number) for number in range(max(1, message.times(_REPEATS)))]
+        full = [record for record in records if any(compress(record, repeated))]
+        return list(dict.fromkeys(full or records[:1]))
+
+    def _record(self, message: Message, number: int) -> tuple[str | None, ...]:
+        """What is read of a message and the diagnosis of this number."""
+        return tuple(message.get(place, number if place.startswith(_REPEATS) else 0) for place in self._paths.values())
+
+
+def _end(data: bytes) -> int:
+    """Where the last complete message ends: after its frame, or where the next begins."""
+    framed = data.rfind(END)
+    if framed >= 0:
+        return framed + len(END)
+    starts = [start.end() for start in _BEGIN.finditer(data)]
+    return starts[-1] if len(starts) > 1 else 0
 
 
 def messages(data: bytes) -> list[bytes]:

@@ -11,7 +11,7 @@ _ESCAPE = re.compile(r"\\([FSTRE])\\")
 
 
 class Message:
-    r"""Fields of a message by name: `PID-8`, `DG1-3.1`; the first segment and the first repetition count.
+    r"""Fields of a message by name: `PID-8`, `DG1-3.1`; of a segment that repeats the one asked for, of a field its first repetition.
 
     >>> text = "MSH|^~\\&|||||||ADT^A01|7|P|2.5\rPID|1||12^^^X||Doe^Jo||19600131|F"
     >>> Message(text).get("PID-3.1"), Message(text).get("PID-7"), Message(text).event
@@ -22,10 +22,10 @@ class Message:
         if len(text) < 8 or not text.startswith("MSH"):
             raise ValueError("a message begins with MSH")
         self._bar, self._caret, self._tilde = text[3], text[4], text[5]
-        self._segments: dict[str, list[str]] = {}
+        self._segments: dict[str, list[list[str]]] = {}
         for line in re.split(r"[\r\n]+", text):
             fields = line.split(self._bar)
-            self._segments.setdefault(fields[0], fields)
+            self._segments.setdefault(fields[0], []).append(fields)
 
     @property
     def event(self) -> str:
@@ -42,11 +42,15 @@ class Message:
         """Whether a segment is there."""
         return segment in self._segments
 
-    def get(self, place: str) -> str | None:
+    def times(self, segment: str) -> int:
+        """How often a segment stands in the message."""
+        return len(self._segments.get(segment, ()))
+
+    def get(self, place: str, repetition: int = 0) -> str | None:
         """A field or a component; None where it is empty."""
         segment, _, rest = place.partition("-")
         number, _, part = rest.partition(".")
-        value = self._field(segment, int(number)).split(self._tilde)[0]
+        value = self._field(segment, int(number), repetition).split(self._tilde)[0]
         pieces = value.split(self._caret)
         at = int(part or 1) - 1
         if place in TIMES:
@@ -54,8 +58,9 @@ class Message:
         text = value if not part and len(pieces) == 1 else pieces[at] if at < len(pieces) else ""
         return self._plain(text) if text and text != '""' else None
 
-    def _field(self, segment: str, number: int) -> str:
-        fields = self._segments.get(segment, [])
+    def _field(self, segment: str, number: int, repetition: int = 0) -> str:
+        segments = self._segments.get(segment, [])
+        fields = segments[repetition] if repetition < len(segments) else []
         at = number - 1 if segment == "MSH" else number  # MSH-1 is the bar itself
         return fields[at] if at < len(fields) else ""
 

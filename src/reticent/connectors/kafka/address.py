@@ -1,15 +1,25 @@
-"""Addresses of topics: `kafka://broker:9092/topic?security.protocol=SSL`."""
+"""Addresses of topics: `kafka://broker:9092/topic?security.protocol=SSL`.
+
+Command lines are seen by everybody on a machine, so a secret is not written there: `sasl.password=env:NAME` takes it from the
+environment, `sasl.password=file:PATH` from a file, `config=PATH` takes all settings of a file of `name=value` lines.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+_SECRET = re.compile(r"password|secret|\.pem$|credentials", re.IGNORECASE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +42,7 @@ class Address:
         topic = parts.path.strip("/")
         if parts.scheme != "kafka" or not parts.netloc or not topic or "/" in topic:
             raise PolicyError("This is not the address of a topic.", hint="Write kafka://broker:9092/topic.")
-        return cls(parts.netloc, topic, dict(parse_qsl(parts.query)))
+        return cls(parts.netloc, topic, dict(_settings(parse_qsl(parts.query))))
 
     @property
     def client(self) -> dict[str, Any]:
@@ -46,3 +56,44 @@ class Address:
 
     def __repr__(self) -> str:
         return f"kafka://{self.brokers}/{self.topic}"  # settings may hold a password
+
+
+def _settings(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Settings with their secrets; refuses a secret that stands in the address itself."""
+    for name, value in pairs:
+        if name == "config":
+            yield from _lines(value)
+        elif value.startswith("env:"):
+            yield name, _variable(value.removeprefix("env:"))
+        elif value.startswith("file:"):
+            yield name, _read(value.removeprefix("file:")).strip()
+        elif _SECRET.search(name):
+            raise PolicyError(
+                f"'{name}' stands in the address, where everybody on the machine can read it.",
+                hint=f"Write {name}=env:VARIABLE, {name}=file:PATH, or config=PATH with all settings.",
+            )
+        else:
+            yield name, value
+
+
+def _lines(path: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(_read(path).splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise PolicyError(f"{path}, line {number}: this is no setting.", hint="Write name=value.")
+        yield name.strip(), value.strip()
+
+
+def _variable(name: str) -> str:
+    if name not in os.environ:
+        raise PolicyError(f"The environment has no {name}.", hint="Set it, or take the secret from a file.")
+    return os.environ[name]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise PolicyError(f"{path} cannot be read.", hint="Check the path and its rights.") from None

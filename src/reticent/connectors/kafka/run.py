@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.kafka.address import Address
+from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
 from reticent.connectors.shards import check_shards, pin_shards
@@ -45,6 +46,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     until_end: bool = False,
     going: Callable[[Worker], bool] | None = None,
     seed: int | None = None,
+    metrics: str | None = None,
 ) -> Summary:
     """Works on a stream from topic to topic until it is told to stop; run as many as there are partitions.
 
@@ -58,6 +60,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
         until_end: stop when everything that was there at the start has been published.
         going: asked before every batch; False ends the run. SIGTERM and SIGINT end it too.
         seed: instead of the store's key, for tests only.
+        metrics: HOST:PORT where this worker tells its figures.
     """
     source, sink = Address.parse(source_url), Address.parse(sink_url)
     settings = settings or Settings()
@@ -72,9 +75,11 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin))
     began = time.monotonic()
     goals = _ends(source) if until_end else {}
-    with _signals() as stopped:
+    with _signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:
 
         def on(worker: Worker) -> bool:
+            if told is not None:
+                told.look(worker)
             if stopped() or (going is not None and not going(worker)):
                 return False
             return not until_end or not _reached(worker, goals)

@@ -23,6 +23,7 @@ from reticent.publication.stream import StreamPublication
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import numpy.typing as npt
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from reticent.connectors.kafka.address import Address
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 _ASK = 10.0
+_LINES_PER_RECORD, _QUEUE = 2, 100_000
 _REWINDS = 5
 """Transactions that may fail one after the other before the session is given up."""
 
 DeadLetter = tuple[str, str, bytes]
 """Position, reason and payload of a record that cannot be released."""
-_Input = tuple[int, bytes]
-"""Offset and value of a message."""
+_Input = tuple["npt.NDArray[np.int64]", list[bytes | None]]
+"""Offsets and values of messages."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class Settings:
         group: the consumer group; its workers share the partitions.
         batch: records per transaction at most.
         linger: seconds to wait for a fuller batch; the longest that a record waits.
-        snapshot_every: records of a shard between two snapshots of its state.
+        snapshot_every: records of a shard between two snapshots of its state at least; more while its journal is shorter than
+            the state.
         session: seconds after which a silent worker loses its partitions.
         patience: seconds of failing brokers after which the worker gives up.
     """
 
     group: str = "reticent"
-    batch: int = 5_000
+    batch: int = 20_000
     linger: float = 0.05
     snapshot_every: int = 100_000
     session: float = 10.0
@@ -147,6 +150,8 @@ class Session:
             "transaction.timeout.ms": int(self._settings.lease * 1000),
             "linger.ms": 2,
             "compression.type": "lz4",
+            # A transaction fits in whole: a queue that is full in the middle of it could change the order of lines.
+            "queue.buffering.max.messages": _LINES_PER_RECORD * self._settings.batch + _QUEUE,
             **self._settings.client,
         }
         producer = Producer(settings)
@@ -220,29 +225,30 @@ class Session:
 
     # One transaction
 
-    def _sorted(self, messages: list[Message]) -> dict[int, list[_Input]]:
+    def _sorted(self, messages: list[Any]) -> dict[int, _Input]:
         from confluent_kafka import KafkaException
 
-        batches: dict[int, list[_Input]] = {}
-        for message in messages:
-            error = message.error()
-            if error is not None:
-                LOG.warning("reading: %s", error.name())
-                if error.fatal():
-                    raise KafkaException(error)
-                continue
-            partition, offset = int(message.partition() or 0), int(message.offset() or 0)
-            held = self.shards.get(partition)
-            if held is not None and offset >= held.position:
-                batches.setdefault(partition, []).append((offset, bytes(message.value() or b"")))
+        for error in filter(None, [message.error() for message in messages]):
+            LOG.warning("reading: %s", error.name())
+            if error.fatal():
+                raise KafkaException(error)
+        read = [message for message in messages if message.error() is None]
+        partitions = np.array([message.partition() for message in read], dtype=np.int64)
+        offsets = np.array([message.offset() for message in read], dtype=np.int64)
+        values = [message.value() for message in read]
+        batches: dict[int, _Input] = {}
+        for partition, held in self.shards.items():
+            places = np.flatnonzero((partitions == partition) & (offsets >= held.position))
+            if len(places):
+                batches[partition] = offsets[places], [values[place] for place in places.tolist()]
         return batches
 
-    def _transact(self, batches: dict[int, list[_Input]], began: float) -> None:
+    def _transact(self, batches: dict[int, _Input], began: float) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
         within(self._producer.begin_transaction)
         try:
-            made = [self._release(partition, messages) for partition, messages in batches.items()]
+            made = [self._release(partition, *messages) for partition, messages in batches.items()]
             topic = self._job.source.topic
             positions = [TopicPartition(topic, number, self.shards[number].position) for number in batches]
             member = self._membership(began)
@@ -284,18 +290,16 @@ class Session:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
             self._consumer.seek(at)
 
-    def _release(self, partition: int, messages: list[_Input]) -> _Part:
+    def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> _Part:
         held = self.shards[partition]
-        offsets = np.array([offset for offset, _ in messages], dtype=np.uint64)
-        batch = held.shard.reader.objects([value for _, value in messages])
+        batch = held.shard.reader.objects(values)
         if batch.bad:
             place = f"{self._job.source.topic}/{partition}"
             self._job.bury([(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad])
-        released = held.shard.take(batch, offsets[batch.rows])
-        held.position = messages[-1][0] + 1
+        released = held.shard.take(batch, offsets[batch.rows].astype(np.uint64))
+        held.position = int(offsets[-1]) + 1
         held.journaled += released.records
-        for line in self._told(held) + released.lines.splitlines():
-            _send(self._producer, self._job.sink.topic, line, partition)
+        _send_all(self._producer, self._job.sink.topic, self._told(held) + released.lines.splitlines(), partition)
         part = _Part(partition, released.records, len(batch.bad))
         self._remember(held, partition, released.journal, part)
         return part
@@ -308,7 +312,8 @@ class Session:
     def _remember(self, held: Held, partition: int, journal: bytes | None, part: _Part) -> None:
         """Writes the journal of the batch, or a snapshot when the journal has grown long."""
         topic = self._job.state.address.topic
-        if journal is not None and held.journaled < self._settings.snapshot_every:
+        short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
+        if journal is not None and short:
             for value, headers in entries("journal", journal, held.position):
                 _send(self._producer, topic, value, partition, headers)
             return
@@ -329,6 +334,12 @@ class _Part:
     def delivered(self, error: object, message: Message) -> None:
         if error is None and not self.first:
             self.first = int(message.offset() or 0)
+
+
+def _send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:
+    messages: list[dict[str, Any]] = [{"value": line} for line in lines]
+    if producer.produce_batch(topic, messages, partition=partition) < len(messages):
+        raise SessionLostError("the brokers take nothing")
 
 
 def _send(

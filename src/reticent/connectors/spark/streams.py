@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.shards import MOST_SHARDS, check_shards, pin_shards, shard_of
+from reticent.connectors.shards import MOST_SHARDS, check_shards, pin_shards, spread
 from reticent.connectors.spark.collapse import column
 from reticent.connectors.spark.workplace import Carried
 from reticent.errors import PolicyError
@@ -80,8 +80,8 @@ class Stream:
         else:
             record = F.col(column(json)).cast("string")
         pandas_udf: Any = functions.pandas_udf
-        spread = pandas_udf(_spreader(self._carried, self._shards, self._rng.key("shards")), "int")
-        told = frame.select(record.alias("record")).withColumn("shard", spread(F.col("record")))
+        shard = pandas_udf(_spreader(self._carried, self._shards, self._rng.key("shards")), "int")
+        told = frame.select(record.alias("record")).withColumn("shard", shard(F.col("record")))
         processor = make_processor(self._carried, self._rng)
         return told.groupBy("shard").transformWithStateInPandas(
             statefulProcessor=processor, outputStructType=_OUT, outputMode="Append", timeMode="None"
@@ -111,17 +111,15 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
 
 def _spreader(carried: Carried, shards: int, key: bytes) -> Callable[[Any], Any]:
     # The key stays inside the function: it must not show up in a query plan.
-    def spread(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
-        reader = RecordReader(carried.open())
+    def shards_of(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
+        import pandas as pd
 
-        def of(value: str | None) -> int:
-            record = reader.record(value)
-            return 0 if isinstance(record, str) else shard_of(reader.person(record), shards, key)
+        policy = carried.open()
+        batch = RecordReader(policy).objects(records.tolist())
+        return pd.Series(spread(batch, policy.person, shards, key))
 
-        return records.map(of).astype("int32")
-
-    spread.__annotations__ = _series()
-    return spread
+    shards_of.__annotations__ = _series()
+    return shards_of
 
 
 def _series() -> dict[str, Any]:
@@ -161,7 +159,7 @@ def release(shard: StreamPublication, values: list[str | None], first: int, numb
     # The order of a shuffle changes from run to run; what is published must not.
     released = shard.take(shard.reader.objects(sorted(values, key=lambda value: value or "")))
     lines = [line.decode() for line in released.lines.splitlines()]
-    dead = [f"{reason}\t{payload.decode()}" for _, reason, payload in released.bad]
+    dead = [f"{reason}\t{payload.decode(errors='replace')}" for _, reason, payload in released.bad]
     texts = lines + dead
     frame = pd.DataFrame(
         {

@@ -6,7 +6,7 @@ classes that violate the policy, and counts the result again for the judge.
 
 Guarantee: that of `reticent.engine.table.optimal`, for the rows that the frame had; the judge has recomputed it on Spark.
 Not covered: a source that changes while it is read (the counts then disagree and nothing is released); more than 2^30
-    rows; methods other than `optimal`.
+    rows; methods other than `optimal`, which is also what `auto` means here.
 Cost: two passes over the table for the counts and the check, one when the result is written; the driver holds the
     distinct combinations.
 Reference: see `reticent.engine.table.optimal`.
@@ -16,7 +16,7 @@ Differences from the single machine: the rows come sorted by their published val
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from reticent.audit import persons
 from reticent.audit.published import Published, text_table
 from reticent.connectors.spark.collapse import collapse, column
 from reticent.connectors.spark.judge import verify
-from reticent.engine.table.encoded_table import EncodedTable, claims
+from reticent.engine.identifiers import refuse_overall
+from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import AGAINST, not_covered
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
@@ -82,6 +83,7 @@ def anonymize(frame: DataFrame, policy: Policy) -> DataFrame:
 def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     """Searches, applies and checks a release; what comes back is evaluated by Spark when it is written."""
     _check(frame, policy)
+    frame = _without_markers(frame, policy.missing)
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
     people = [policy.person] if policy.person is not None and _several(frame, policy.person) else []
     distinct, times = collapse(frame, [*policy.quasi, *guarded, *people])
@@ -91,6 +93,7 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
         distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
         times = np.ones(distinct.num_rows, dtype=np.uint32)
     encoded = EncodedTable.from_table(policy, distinct, None if people else times)
+    encoded = replace(encoded, watch=limited(encoded.watch, policy))
     outcome = settled(encoded, _found)
     levels, lost = [int(a.level) for a in outcome.attributes.values() if isinstance(a, Levels)], outcome.suppressed
     release = SparkRelease(
@@ -105,6 +108,16 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     if people:
         refuse_refuted(_persons(release, policy, outcome, distinct))
     return release
+
+
+def _without_markers(frame: DataFrame, words: tuple[str, ...]) -> DataFrame:
+    """The frame with nothing where a cell is a marker that the policy declares."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not words:
+        return frame
+    marked = {name: F.col(column(name)).cast("string").isin(*words) for name in frame.columns}
+    return frame.select(*[F.when(~gone | gone.isNull(), F.col(column(n))).alias(n) for n, gone in marked.items()])
 
 
 def _found(encoded: EncodedTable) -> Outcome:
@@ -145,8 +158,9 @@ def _persons(release: SparkRelease, policy: Policy, outcome: Outcome, distinct: 
 
 
 def _check(frame: DataFrame, policy: Policy) -> None:
-    if policy.table.method != METHOD:
+    if policy.table.method not in ("auto", METHOD):
         raise PolicyError(f"Spark releases tables by method {METHOD} only.", hint=f"Write table: {{method: {METHOD}}}.")
+    refuse_overall(policy)
     if len(set(frame.columns)) < len(frame.columns):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
     if policy.persons is not None and policy.persons.records != "all":

@@ -15,6 +15,7 @@ from reticent.engine.evolving import change_feed
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
+from reticent.engine.spellings import spelled
 from reticent.engine.table.anatomy import sensitive_table
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.release import Counts, Guarantee, Release
@@ -142,7 +143,7 @@ class EvolvingPublisher(Publisher):
 
     def insert(self, batch: pa.Table) -> Change:
         """Adds records."""
-        batch = check_batch(batch, self.policy)
+        batch = self._checked(batch)
         persons, names = self._identities(batch)
         self._refuse_known(names)
         notes = self._notice(batch)
@@ -171,7 +172,7 @@ class EvolvingPublisher(Publisher):
 
     def update(self, batch: pa.Table) -> Change:
         """Replaces records: each row of the batch stands for the record of the same id."""
-        batch = check_batch(batch, self.policy)
+        batch = self._checked(batch)
         persons, names = self._identities(batch)
         rows = self._find(names or persons, self.name or str(self.policy.person), single=True)
         if names is not None and any(self.records.persons[r] != p for r, p in zip(rows.tolist(), persons, strict=True)):
@@ -314,6 +315,10 @@ class EvolvingPublisher(Publisher):
         persons = _texts(batch.column(self.policy.person))
         return persons, _texts(batch.column(self.name)) if self.name else None
 
+    def _checked(self, batch: pa.Table) -> pa.Table:
+        """The batch with the columns of the policy, its values in the spelling that the table has them in."""
+        return spelled(check_batch(batch, self.policy), self.policy, self.records.words[self.sensitive])
+
     def _refuse_known(self, names: list[str] | None) -> None:
         if names is None:
             return
@@ -352,7 +357,7 @@ class EvolvingPublisher(Publisher):
         present: dict[str, int] = {}
         for op, part in stretches:
             if op != "delete":
-                self.records.encode(check_batch(part, self.policy))
+                self.records.encode(self._checked(part))
             elif column not in part.column_names:
                 raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
             for name in _texts(part.column(column)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,8 @@ HELD = (
     "came back after missing a release",
 )
 OUTSIDE, NO_PLACE, RISKY, NO_DESIGN, RETURNED = 1, 2, 3, 4, 5
+LENDERS = 4096
+"""Records looked at, at most, for one whose quasi-identifiers a lone person's group takes in."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,3 +72,19 @@ class Grouping:
         held = np.where(rows, np.uint8(reason), self.held)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return Grouping(offsets, row[alive], self.value[alive], donor[alive], held)
+
+    def hidden(self, where: npt.NDArray[np.float32]) -> Grouping:
+        """The same groups, a person alone among counterfeits sharing its ranges with the nearest record that differs most.
+
+        The counterfeit counts are public: without this a group of one person would print exact quasi-identifiers.
+        """
+        group, real = self.group, self.row >= 0
+        lone = np.bincount(group[real], minlength=len(self)) == 1
+        lenders = np.linspace(0, len(where) - 1, min(len(where), LENDERS)).astype(np.int32)
+        donor = self.donor.copy()
+        for place in np.flatnonzero(real & lone[group]):
+            apart = np.abs(where[lenders] - where[self.row[place]])
+            order = np.lexsort((apart.sum(axis=1), -(apart > 0).sum(axis=1)))
+            places = slice(self.offsets[group[place]], self.offsets[group[place] + 1])
+            donor[places] = np.where(real[places], donor[places], lenders[order[0]])
+        return replace(self, donor=donor)

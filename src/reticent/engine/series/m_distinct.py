@@ -1,19 +1,22 @@
 """m-Distinct: every person keeps at least m candidate values that later releases cannot rule out.
 
-Three phases. Old records go to the bucket of their update set signature (the candidate update sets of the group they stood in last).
-Each bucket is balanced with as few counterfeits as possible, and new records take the counterfeits' places; the other new records
-form first groups of exactly m. A bucket is then halved along the quasi-identifiers until each part is a group with one value per entry.
+Three phases. Buckets are made of the update set signatures that old records have (the candidate update sets of the group they stood in
+last) and of the intersections of two signatures. Every record goes to the bucket with the highest score that its signature implies, those
+with the fewest choices first; new records go wherever their value is covered, or form first groups of exactly m. Buckets are balanced with
+counterfeits and halved along the quasi-identifiers until each part is a group with one value per entry.
 
 Guarantee: every group has m records with different values (m-unique); the values of a person's group are a legal update instance, matched one to one, of
-    the group before, so that no candidate is ever ruled out (Lemma 3); and the gate bounds what each candidate's share can grow to.
-    Against a reader who knows all releases, every quasi-identifier and the update knowledge, person by person.
+    the group before, so that no candidate is ever ruled out (Lemma 3); and the gate bounds what each candidate's share can grow to (`max_risk: 1` is the
+    paper's m-Distinct, without a gate). Against a reader who knows all releases, every quasi-identifier and the update knowledge, person by person.
 Not covered: readers who reason over several persons jointly; update knowledge that does not hold. Without the gate the risk is not bounded.
-Cost: O(n log^2 n) in the native core; no exponential search.
+Cost: O(n b) for b buckets a record may choose from, O(n log^2 n) for the splits, native; b is at most the number of signatures, and of their intersections:
+    among signatures of the same components of the update graph, 24 at most are intersected with one another.
 Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008.
 Differences from the paper: Definition 14 is read with a one-to-one condition; a record enters an entry only if the others keep distinct representatives;
-    no intersections of signatures (the safer choice); new records fill gaps first and never force counterfeits into a bucket; counterfeit values by
-    flow and groups by edge colouring instead of a search; with `spread`, first groups take values of different components of the
-    update graph where that costs no counterfeits, or all of one component.
+    records with a past are assigned before those without, a new record opens no empty bucket, and equal scores go to the
+    bucket with most entries for the value; the records of a bucket are routed to its entries by flow, with the least number of groups, and counterfeits get their values by it; where the paper's search for a split is exponential, a cut along an
+    axis or an edge colouring takes its place; with `spread`, first groups take values of different components of the update graph
+    where that costs no counterfeits, or all of one component.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class MDistinct(SeriesPublisher):
 
     def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
         colours, relax = self._colours(updates)
-        order = Order(self._size(updates), colours, self._key("groups"), relax)
+        order = Order(self._size(updates), colours, self._key("groups"), relax, self.still)
         found = grouped(self.history, updates, people, where, order)
         if found is None:
             raise GuaranteeError(
@@ -83,12 +86,14 @@ class Order:
         colours: what must differ in one, per sensitive code.
         key: of the release.
         relax: whether the colours are only a wish.
+        still: values do not change; one that did is covered where the person's last group showed the new one.
     """
 
     m: int
     colours: npt.NDArray[np.int32]
     key: bytes
     relax: bool = False
+    still: bool = False
 
 
 def grouped(
@@ -102,7 +107,7 @@ def grouped(
     found = _core.series.publish(
         people.values,
         np.where(old, group[at], np.int32(-1)),
-        np.where(old, value[at], np.int32(0)),
+        np.where(old, people.values if order.still else value[at], np.int32(0)),
         where,
         past=history.groups,
         sets=updates.steps(1)[0],

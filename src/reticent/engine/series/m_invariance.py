@@ -2,7 +2,8 @@
 
 Guarantee: every group has m records with different values, and a person's groups show one and the same set of values for life, so that each candidate
     keeps the share 1/m. Against a reader who knows all releases and every quasi-identifier, person by person.
-Not covered: values that change. A record whose value changed is held back, because no group can show both the old set and the new value.
+Not covered: a reader who knows that values change, and how. A value that changed is covered where the person's set holds the new one
+    (section I-A.2 of Li and Zhou); any other is held back, because no group can show both the old set and the new value.
 Cost: O(n log^2 n) in the native core.
 Reference: X. Xiao, Y. Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets", SIGMOD 2007.
 Differences from the paper: the phases are those of m-Distinct with candidate update sets of one value, of which m-Invariance is the special

@@ -100,8 +100,9 @@ class SeriesPublisher(Publisher):
     def _publish(self, table: pa.Table) -> Release:
         people, updates = self._read(table)
         quasi = attributes(table, self.policy)
-        grouping = self._group(people, updates, points(quasi, table.num_rows))
-        grouping, after, risk = self._limit(people, updates, grouping)
+        where = points(quasi, table.num_rows)
+        grouping, after, risk = self._limit(people, updates, self._group(people, updates, where))
+        grouping = grouping.hidden(where)
         counts = self._count(grouping, table.num_rows)
         explain = {
             "release": after.releases,

@@ -25,6 +25,7 @@ from reticent.encode import Dictionary
 from reticent.encode.native import native
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader
@@ -60,7 +61,7 @@ class Castle(StreamPublisher):
         self.carried = policy.plain
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
-        self._values = Values([])
+        self._values = Values([], spellings=Spellings())
         self._reader = RecordReader(
             policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
         )
@@ -93,7 +94,10 @@ class Castle(StreamPublisher):
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
         self._next = int(seqs[-1]) + 1
         self._rows += batch.num_rows
-        waiting = batch.select([self._sensitive, *self.policy.plain]).append_column("seq", pa.array(seqs))
+        words = self._values.array.take(pa.array(records.codes))
+        waiting = (
+            batch.select(self.policy.plain).append_column(self._sensitive, words).append_column("seq", pa.array(seqs))
+        )
         self._held = waiting if self._held is None else pa.concat_tables([self._held, waiting])
         return self._placed(released)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reticent import _core
     from reticent.engine.rng import Rng
     from reticent.engine.stream.design import Label
+    from reticent.engine.stream.fields import Leveled
     from reticent.policy import Policy
     from reticent.release import Guarantee
 
@@ -70,7 +71,7 @@ class Veiled:
         persons: keyed hashes. Private: the judge follows persons by them.
     """
 
-    published: Mapping[str, pa.Array]
+    published: Mapping[str, Leveled]
     rows: npt.NDArray[np.uint32]
     events: npt.NDArray[np.uint32]
     candidates: npt.NDArray[np.uint16]

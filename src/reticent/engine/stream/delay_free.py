@@ -12,8 +12,8 @@ Cost: O(1) per record, O(l log domain) per opened group; memory of the open grou
 Reference: S. Kim, M. K. Sung, Y. D. Chung, "A framework to preserve the privacy of electronic health data streams",
     Journal of Biomedical Informatics 50, 2014.
 Differences from the paper: candidates are l distinct values of count 1, drawn from a pool (`matched` by default), since
-    the paper's generation practically never stops when a value's share nears 1/l, and its counts give the true value away;
-    it remains as `generation: literal`. Candidates are published sorted. Groups older than `retire_after` are closed.
+    the counts of the paper's generation give the true value away, and with a pool of past frequencies in which a value's share nears 1/l it
+    hardly ever comes to an end; it remains as `generation: literal`. Candidates are published sorted. Groups older than `retire_after` are closed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 from reticent import _core
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
+from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import Groups, Placed, StreamPublisher
 from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
 from reticent.engine.stream.on_demand import OnDemand
@@ -67,7 +68,7 @@ class DelayFree(StreamPublisher):
         super().__init__(policy, rng=rng, shard=shard)
         self.l = policy.l_of(self.kind)
         self.prior: Prior = starting_prior(policy)
-        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""))
+        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""), spellings=Spellings())
         key = rng.key("stream records")
         self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reticent.engine.spellings import refuse_variants
 from reticent.errors import PolicyError
 from reticent.policy.prior import read_prior
 from reticent.policy.tree import read_tree, tree_from_dict
@@ -31,6 +32,12 @@ class Prior:
 def starting_prior(policy: Policy) -> Prior:
     """The prior a stream starts with; refuses a policy that names neither the past nor the domain."""
     column = sensitive_column(policy)
+    prior = _listed(policy, column)
+    refuse_variants(prior.counts, column)
+    return prior
+
+
+def _listed(policy: Policy, column: str) -> Prior:
     if policy.prior is not None and policy.prior.file is not None:
         return Prior(read_prior(policy.path(policy.prior.file), "prior"), "past")
     spec = policy.columns[column].hierarchy

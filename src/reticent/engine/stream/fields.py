@@ -1,183 +1,156 @@
-"""Published fields of a stream under the veil: each at its level, and the row of the prior that they lead to.
+"""Records of a stream under the veil on codes: persons, values, published fields each at its level, and rows of the prior.
 
 What was climbed once is remembered, up to a bound: a column of ever new values costs time, not memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
-from reticent.encode.native import native
-from reticent.engine.stream.values import Values
-from reticent.engine.veil.levels import above_of
+from reticent import _core
+from reticent.engine.stream.records import Pieces
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
     import numpy.typing as npt
 
+    from reticent.engine.veil.house import House
     from reticent.engine.veil.levels import Levels
     from reticent.policy import Policy
 
-_TEXT = pa.string()
+    Climbed = tuple[str | None, frozenset[str]]
+    """A label, and itself with all labels above it."""
+
 _MOST = 1 << 16
-_FEW = 16
-# Combinations of values whose rows are kept in a table; more are looked up batch by batch.
-_TABLE = 1 << 20
+# New values are taught, then new combinations of their labels; whatever is still strange then is no text.
+_LESSONS = 3
 
 
-class Fields:
-    """Climbs the columns of a batch."""
-
-    def __init__(self, policy: Policy, levels: Levels) -> None:
-        self._levels = levels
-        self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
-        names = dict.fromkeys([*self._leveled, *levels.by])
-        self._climbs = {name: _Climb(name, levels) for name in names}
-        self._by = [self._climbs[name] for name in levels.by]
-        self._table: npt.NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
-        self._made_for: list[tuple[int, int]] = []
-        self._single: dict[tuple[int, ...], npt.NDArray[np.uint32]] = {}
-
-    def publish(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
-        """The columns that are released otherwise than they came, and the row of every record."""
-        if batch.num_rows == 1:
-            return self._one(batch)
-        if batch.num_rows <= _FEW:
-            return self._few(batch)
-        codes = {name: climb.encode(batch.column(name)) for name, climb in self._climbs.items()}
-        columns = {name: self._climbs[name].labels(codes[name]) for name in self._leveled}
-        return columns, self._rows(batch.num_rows, [codes[name] for name in self._levels.by])
-
-    def _one(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
-        """As `publish`, for a single record: nothing is built that was built before."""
-        codes = {name: climb.few(batch.column(name))[0] for name, climb in self._climbs.items()}
-        columns = {name: self._climbs[name].label(codes[name]) for name in self._leveled}
-        by = tuple(codes[climb.name] for climb in self._by)
-        key = (*by, *(climb.age for climb in self._by))
-        row = self._single.get(key)
-        if row is None:
-            if len(self._single) > _MOST:
-                self._single.clear()
-            row = self._single[key] = np.array([self._row(by)], dtype=np.uint32)
-        return columns, row
-
-    def _few(self, batch: pa.Table) -> tuple[dict[str, pa.Array], npt.NDArray[np.uint32]]:
-        """As `publish`, record by record: for these arrays of numbers cost more than the climb."""
-        codes = {name: climb.few(batch.column(name)) for name, climb in self._climbs.items()}
-        columns = {name: self._climbs[name].few_labels(codes[name]) for name in self._leveled}
-        by = [codes[name] for name in self._levels.by]
-        records = zip(*by, strict=True) if by else [()] * batch.num_rows
-        return columns, np.array([self._row(record) for record in records], dtype=np.uint32)
-
-    def _rows(self, size: int, codes: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.uint32]:
-        shape = tuple(len(climb) for climb in self._by)
-        key = np.zeros(size, dtype=np.int64)
-        for column, width in zip(codes, shape, strict=True):
-            key = key * width + column
-        if np.prod(shape, dtype=float) > _TABLE:
-            keys, inverse = np.unique(key, return_inverse=True)
-            return np.array([self._row(_split(k, shape)) for k in keys.tolist()], dtype=np.uint32)[inverse]
-        codes_of = [(len(climb), climb.age) for climb in self._by]
-        if codes_of != self._made_for:
-            self._made_for, self._table = codes_of, np.full(int(np.prod(shape)), -1, dtype=np.int64)
-        rows = self._table[key]
-        strange = rows < 0
-        if strange.any():
-            for k in np.unique(key[strange]).tolist():
-                self._table[k] = self._row(_split(k, shape))
-            rows = self._table[key]
-        return rows.astype(np.uint32)
-
-    def _row(self, codes: tuple[int, ...]) -> int:
-        return self._levels.row(tuple(climb.nodes[code] for climb, code in zip(self._by, codes, strict=True)))
-
-
-def _text(column: pa.ChunkedArray | pa.Array) -> Any:
-    return column if column.type is _TEXT or column.type == _TEXT else column.cast(_TEXT)
-
-
-def _split(key: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The codes that a key was made of."""
-    codes = []
-    for width in reversed(shape):
-        key, code = divmod(key, width)
-        codes.append(code)
-    return tuple(reversed(codes))
-
-
-class _Climb:
-    """One column: codes of raw values, what is published in their place, and the nodes above them."""
+class Labels:
+    """What is published of one column, by code."""
 
     def __init__(self, name: str, levels: Levels) -> None:
         self.name, self._levels = name, levels
-        self.age = 0
-        """How often everything was forgotten: codes of one age mean the same."""
+        self._codes: dict[Climbed, int] = {}
+        self.nodes: list[frozenset[str]] = []
+        """Per code its label and the labels above it."""
+        self._array = pa.array([], pa.string())
+
+    @property
+    def array(self) -> pa.Array:
+        """The labels; those that are learned later stand behind them."""
+        if len(self._array) < len(self._codes):
+            self._array = pa.array([label for label, _ in self._codes], pa.string())
+        return self._array
+
+    def learn(self, values: Sequence[str | None]) -> list[int]:
+        """The codes of raw values."""
+        codes = [self._codes.setdefault(climbed, len(self._codes)) for climbed in self._climb(values)]
+        self.nodes += [nodes for _, nodes in islice(self._codes, len(self.nodes), None)]
+        return codes
+
+    def _climb(self, values: Sequence[str | None]) -> list[Climbed]:
+        try:
+            return self._levels.climb(self.name, values)
+        except DataError:  # one of them is outside the hierarchy
+            if len(values) > 1:
+                return [climbed for value in values for climbed in self._climb([value])]
+            return [(ROOT, frozenset([ROOT]))]  # it is published as `*`, and no reason to stop a stream
+
+
+@dataclass(frozen=True, repr=False)
+class Leveled:
+    """A published column: the code of every record, and its labels."""
+
+    codes: npt.NDArray[np.int32]
+    labels: Labels
+
+    def array(self) -> pa.Array:
+        """As it is published."""
+        return self.labels.array.take(pa.array(self.codes))
+
+
+@dataclass(frozen=True, repr=False)
+class Coded:
+    """A batch on codes, and the columns that are released otherwise than they came."""
+
+    persons: npt.NDArray[np.uint64]
+    units: npt.NDArray[np.uint64] | None
+    rows: npt.NDArray[np.uint32]
+    values: npt.NDArray[np.int32]
+    published: Mapping[str, Leveled]
+
+
+class Fields:
+    """Reads batches under the key of the house."""
+
+    def __init__(self, policy: Policy, house: House, key: bytes, *, unit: str | None = None) -> None:
+        assert policy.person is not None  # noqa: S101 - the veil over a stream has refused it
+        self._person, self._unit, self._house = policy.person, unit, house
+        self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
+        self._fields = [*dict.fromkeys([*self._leveled, *house.levels.by])]
+        self._by = [self._fields.index(name) for name in house.levels.by]
+        read = [*self._fields, house.sensitive]
+        self._pieces = Pieces([*dict.fromkeys([*read, self._person, *([unit] if unit else [])])])
+        self._core = _core.stream.Coder(key, len(read), self._by)
         self._forget()
 
     def _forget(self) -> None:
-        self.age += 1
-        self._values = Values([])
-        self._labels: list[str | None] = []
-        self._array: pa.Array | None = None
-        self._singles: dict[int, pa.Array] = {}
-        self.nodes: list[frozenset[str]] = []
+        self._core.forget()
+        self._labels = [Labels(name, self._house.levels) for name in self._fields]
 
-    def __len__(self) -> int:
-        return len(self._labels)
+    def knows(self, schema: pa.Schema) -> bool:
+        """Whether the last batch came with this schema."""
+        return self._pieces.knows(schema)
 
-    def encode(self, column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-        """Codes of raw values; new ones are climbed."""
-        if len(self) > _MOST:
+    def read(self, batch: pa.Table) -> Coded:
+        """The codes of a batch; new values are climbed."""
+        if self._core.remembered() > _MOST:
             self._forget()
-        codes = self._values.encode(_text(native(column)))
-        self._learn(self._values.labels[len(self) :])
-        return codes
+        piece, at = self._pieces.of(batch)
+        capsules, unit = piece.__arrow_c_array__(), at[self._unit] if self._unit else None
+        fields = [at[name] for name in (*self._fields, self._house.sensitive)]
+        for _ in range(_LESSONS):
+            read = self._core.read(capsules, at[self._person], fields, unit)
+            if read.persons is not None:
+                return self._coded(read)
+            self._refuse_missing(read.missing)
+            self._teach(read)
+        raise DataError("A column holds text that is not UTF-8.", hint="Convert the input to UTF-8.")
 
-    def few(self, column: pa.ChunkedArray) -> list[int]:
-        """As `encode`, for a handful of values."""
-        if len(self) > _MOST:
-            self._forget()
-        codes = [self._values.code(value) for value in _text(column).to_pylist()]
-        if len(self._values) > len(self):
-            self._learn(self._values.labels[len(self) :])
-        return codes
+    def _coded(self, read: _core.stream.Coded) -> Coded:
+        assert read.persons is not None  # noqa: S101 - whole, or not read
+        assert read.rows is not None  # noqa: S101
+        assert read.codes is not None  # noqa: S101
+        *fields, values = read.codes
+        published = {
+            labels.name: Leveled(codes, labels)
+            for codes, labels in zip(fields, self._labels, strict=True)
+            if labels.name in self._leveled
+        }
+        return Coded(read.persons, read.units, read.rows, values, published)
 
-    def few_labels(self, codes: list[int]) -> pa.Array:
-        """As `labels`, for a handful of codes."""
-        return pa.array([self._labels[code] for code in codes], pa.string())
+    def _teach(self, read: _core.stream.Coded) -> None:
+        for field, values in read.values:
+            own = field < len(self._labels)
+            codes = self._labels[field].learn(values) if own else self._house.domain.codes(values)
+            self._core.learn(field, values, codes)
+        by = [self._labels[field].nodes for field in self._by]
+        for codes in read.combinations:
+            nodes = tuple(nodes[code] for nodes, code in zip(by, codes, strict=True))
+            self._core.learn_row(codes, self._house.levels.row(nodes))
 
-    def label(self, code: int) -> pa.Array:
-        """As `labels`, for a single code."""
-        array = self._singles.get(code)
-        if array is None:
-            array = self._singles[code] = self.few_labels([code])
-        return array
-
-    def labels(self, codes: npt.NDArray[np.int32]) -> pa.Array:
-        """What is published."""
-        if self._array is None or len(self._array) < len(self):
-            self._array = pa.array(self._labels, pa.string())
-        return self._array.take(pa.array(codes))
-
-    def _learn(self, values: list[str | None]) -> None:
-        if not values:
-            return
-        try:
-            self._climb(values)
-        except DataError:  # one of them is outside the hierarchy
-            for value in values:
-                try:
-                    self._climb([value])
-                except DataError:  # it is published as `*`, and no reason to stop a stream
-                    self._labels.append(ROOT)
-                    self.nodes.append(frozenset([ROOT]))
-
-    def _climb(self, values: list[str | None]) -> None:
-        level, rungs = self._levels.rungs(self.name, pa.array(values, pa.string()))
-        names = rungs.labels[level].cast(pa.string()).to_pylist()
-        self._labels += [names[node] for node in rungs.tables[level].tolist()]
-        self.nodes += above_of(rungs, level)
+    def _refuse_missing(self, missing: int) -> None:
+        if missing:
+            raise DataError(
+                f"{missing:,} records have no '{self._person}'{f' or no {self._unit!r}' if self._unit else ''}.",
+                hint="Every record needs its person: without it a returning person cannot be protected.",
+            )

@@ -37,8 +37,6 @@ class Records:
     codes: npt.NDArray[np.int32]
     labels: tuple[str | None, ...] = ()
     """Values first met in this batch, in the order of their codes."""
-    units: npt.NDArray[np.uint64] | None = None
-    """Of the persons, where the policy names a column for them; not journalled."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -82,40 +80,46 @@ def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, A
         yield head, columns
 
 
-@dataclass(frozen=True, repr=False)
-class _Layout:
-    """Where the columns of a schema lie, and whether the core can read them as they are."""
+class Pieces:
+    """Batches in one piece and in types the core reads; as they are, wherever they can be."""
 
-    schema: pa.Schema
-    quasi: list[int]
-    person: int | None
-    unit: int | None
-    sensitive: int
-    ready: bool
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names, self._own = names, {name: place for place, name in enumerate(names)}
+        self._schema: pa.Schema | None = None
+        self._places: dict[str, int] = {}
+        self._ready = False
+
+    def knows(self, schema: pa.Schema) -> bool:
+        """Whether the last batch came with this schema."""
+        return self._schema is not None and self._schema.equals(schema)
+
+    def of(self, batch: pa.Table) -> tuple[pa.RecordBatch, dict[str, int]]:
+        """A batch, and where its columns lie."""
+        if not self.knows(batch.schema):
+            self._schema = schema = batch.schema
+            self._places = {name: schema.get_field_index(name) for name in self._names}
+            self._ready = all(schema.field(place).type in AS_THEY_ARE for place in self._places.values())
+        if self._ready:
+            pieces = batch.to_batches()
+            if len(pieces) == 1:
+                return pieces[0], self._places
+        columns = [native(batch.column(name)) for name in self._names]
+        return pa.RecordBatch.from_arrays(columns, names=self._names), self._own
 
 
 class RecordReader:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
-    def __init__(
-        self,
-        quasi: Sequence[str],
-        person: str | None,
-        sensitive: str,
-        key: bytes,
-        values: Values,
-        *,
-        unit: str | None = None,
-    ) -> None:
-        self.quasi, self._person, self._sensitive, self._unit = quasi, person, sensitive, unit
-        self._needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person, unit) if name is not None)]
+    def __init__(self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values) -> None:
+        self.quasi, self._person, self._sensitive = quasi, person, sensitive
+        needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person) if name is not None)]
+        self._pieces = Pieces(needed)
         self._hasher = _core.stream.Hasher(key)
         self._values, self._taught = values, 0
-        self._layout: _Layout | None = None
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
-        return self._layout is not None and self._layout.schema.equals(schema)
+        return self._pieces.knows(schema)
 
     def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
         """Hashes and codes of a batch."""
@@ -123,43 +127,21 @@ class RecordReader:
         if known > self._taught:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
-        rows, layout = self._piece(batch)
-        hashes = self._hasher.read(rows.__arrow_c_array__(), layout.quasi, layout.person, layout.sensitive, layout.unit)
+        rows, at = self._pieces.of(batch)
+        quasi, person = [at[name] for name in self.quasi], at[self._person] if self._person else None
+        hashes = self._hasher.read(rows.__arrow_c_array__(), quasi, person, at[self._sensitive])
         if hashes.missing:
             raise DataError(
-                f"{hashes.missing:,} records have no '{self._person}'{f' or no {self._unit!r}' if self._unit else ''}.",
+                f"{hashes.missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
         qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
-            return Records(seqs, qis, persons, codes, (), hashes.units)
-        codes = self._values.encode(_text(rows.column(layout.sensitive)))
-        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]), hashes.units)
-
-    def _piece(self, batch: pa.Table) -> tuple[pa.RecordBatch, _Layout]:
-        """The batch in one piece and in types the core reads; as it is, wherever it can be."""
-        if self._layout is None or not self._layout.schema.equals(batch.schema):
-            self._layout = self._lay_out(batch.schema)
-        if self._layout.ready:
-            pieces = batch.to_batches()
-            if len(pieces) == 1:
-                return pieces[0], self._layout
-        columns = [native(batch.column(name)) for name in self._needed]
-        rows = pa.RecordBatch.from_arrays(columns, names=self._needed)
-        return rows, self._lay_out(rows.schema)
-
-    def _lay_out(self, schema: pa.Schema) -> _Layout:
-        at = {name: schema.get_field_index(name) for name in self._needed}
-        return _Layout(
-            schema=schema,
-            quasi=[at[name] for name in self.quasi],
-            person=at[self._person] if self._person else None,
-            unit=at[self._unit] if self._unit else None,
-            sensitive=at[self._sensitive],
-            ready=all(schema.field(place).type in AS_THEY_ARE for place in at.values()),
-        )
+            return Records(seqs, qis, persons, codes)
+        codes = self._values.encode(_text(rows.column(at[self._sensitive])))
+        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
 
 
 def _text(column: pa.Array) -> pa.Array:

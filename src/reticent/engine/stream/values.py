@@ -1,4 +1,8 @@
-"""The sensitive values of a stream: labels, their codes, and the order in which groups list them."""
+"""The sensitive values of a stream: labels, their codes, and the order in which groups list them.
+
+A feed cannot be sent back for correction: where groups count different values, another spelling of one is read as the
+spelling that came first.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.engine.spellings import Spellings
     from reticent.engine.stream.design import Label
 
 
@@ -26,9 +31,12 @@ class Values:
         [2, 1, 0]
     """
 
-    def __init__(self, labels: Iterable[Label]) -> None:
+    def __init__(self, labels: Iterable[Label], *, spellings: Spellings | None = None) -> None:
         self.labels: list[Label] = list(labels)
         self._codes = {label: code for code, label in enumerate(self.labels)}
+        self._spellings = spellings
+        for label in self.labels:
+            self._first(label)
         self._array: pa.Array | None = None
 
     def __len__(self) -> int:
@@ -41,10 +49,17 @@ class Values:
         """The code of a label; a new one gets the next free code."""
         code = self._codes.get(label)
         if code is None:
-            code = self._codes[label] = len(self.labels)
-            self.labels.append(label)
-            self._array = None
+            first = self._first(label)
+            code = self._codes[label] = self._codes[first] if first in self._codes else self._add(label)
         return code
+
+    def _first(self, label: Label) -> Label:
+        return label if self._spellings is None else self._spellings.first(label)
+
+    def _add(self, label: Label) -> int:
+        self.labels.append(label)
+        self._array = None
+        return len(self.labels) - 1
 
     def encode(self, column: pa.Array) -> npt.NDArray[np.int32]:
         """The codes of a column of text."""

@@ -26,10 +26,9 @@ from reticent import _core
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher, Veiled
-from reticent.engine.stream.fields import Fields
+from reticent.engine.stream.fields import Fields, Leveled
 from reticent.engine.stream.on_demand import OnDemand
-from reticent.engine.stream.records import RecordReader, Records, entries, entry
-from reticent.engine.stream.values import Values
+from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.watch import Watch
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.release import Guarantee
 
-# Raw values whose codes are remembered.
-_MOST = 1 << 16
 _COLUMNS = (np.uint64, np.uint64, np.uint32, np.int32)
 
 
@@ -88,22 +85,14 @@ class Veil(StreamPublisher):
             )
         self.house = House.of(policy, self.kind)
         self._people = People(self.house.veil(rng.house_key("veil")))
-        self._fields = Fields(policy, self.house.levels)
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._unit = settings.unit if settings is not None else None
+        self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash
         self._next = self._rows = 0
         self._broken = False
-        self._meet_nobody()
-
-    def _meet_nobody(self) -> None:
-        """Forgets which raw values there were; persons are never forgotten."""
-        self._values = Values([])
-        self._codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-        key = self.rng.house_key("veil persons")
-        self._reader = RecordReader((), self.policy.person, self.house.sensitive, key, self._values, unit=self._unit)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -133,26 +122,15 @@ class Veil(StreamPublisher):
         return Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
 
     def _take(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> tuple[_Records, Veiled]:
-        if not self._reader.knows(batch.schema):
+        if not self._fields.knows(batch.schema):
             batch = check_batch(batch, self.policy)
         if seqs is None:
             seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        read = self._read(batch, seqs)
-        published, rows = self._fields.publish(batch)
-        records = _Records(seqs, read.persons, rows, self._codes[read.codes], read.units)
-        return records, self._settle(records, published)
+        coded = self._fields.read(batch)
+        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
+        return records, self._settle(records, coded.published)
 
-    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
-        """Hashes of persons and units, and codes of raw values, each of which has its code of the domain then."""
-        if len(self._values) > _MOST:
-            self._meet_nobody()
-        records = self._reader.read(batch, seqs)
-        fresh = self._values.labels[len(self._codes) :]
-        if fresh:
-            self._codes = np.concatenate([self._codes, self.house.domain.encode(pa.array(fresh, pa.string()))])
-        return records
-
-    def _settle(self, records: _Records, published: Mapping[str, pa.Array]) -> Veiled:
+    def _settle(self, records: _Records, published: Mapping[str, Leveled]) -> Veiled:
         if self._broken:
             raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
         self._broken = True
@@ -196,7 +174,8 @@ class Veil(StreamPublisher):
 
         def tables() -> dict[str, pa.Table]:
             names = (*self.policy.quasi, *self.policy.plain)
-            columns = pa.table({name: veiled.published.get(name, batch.column(name)) for name in names})
+            shown = {name: column.array() for name, column in veiled.published.items()}
+            columns = pa.table({name: shown.get(name, batch.column(name)) for name in names})
             return {"data": data_table(self.house, columns, veiled, np.arange(size))}
 
         return Release(

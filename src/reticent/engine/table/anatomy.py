@@ -176,18 +176,25 @@ def requirement(policy: Policy) -> tuple[int, str]:
             else "Give one column the role sensitive.",
         )
     privacy = policy.privacy
-    if privacy.l is None:
-        raise PolicyError("Anatomy needs l.", hint="Write privacy: {l: 5}.")
-    if privacy.k is not None or privacy.t is not None:
+    if privacy.l is None or privacy.k is not None or privacy.t is not None:
+        # Both at once: who adds l and is then told of k has been sent into a second error.
         raise PolicyError(
-            "Anatomy publishes quasi-identifiers as they are, so it cannot promise k-anonymity or t-closeness.",
-            hint="Take k and t out of the policy, or use --method optimal.",
+            "Anatomy publishes quasi-identifiers as they are: it needs l, and cannot promise k-anonymity or t-closeness.",
+            hint=f"Write {_instead(policy)}, or use --method local.",
         )
     if privacy.l.kind == "recursive" and (privacy.l.c or 0) <= 1:
         raise PolicyError(
             "Anatomy meets recursive (c, l) only for c above 1.", hint="Raise c, or use --method optimal."
         )
     return int(np.ceil(privacy.l.l)), policy.sensitive[0]
+
+
+def _instead(policy: Policy) -> str:
+    """The privacy section that Anatomy can keep, as it is written."""
+    privacy = policy.privacy
+    ((kind, number),) = (privacy.l.plain() if privacy.l is not None else {"distinct": 3}).items()
+    l = number if kind == "distinct" else f"{{{kind}: {number}}}"
+    return f"privacy: {{l: {l}, suppression: {privacy.suppression:g}}}"
 
 
 def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from reticent import _core
 from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import spelled
+from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.people import chosen_records
-from reticent.errors import DataError
+from reticent.errors import DataError, UnwantedError
 from reticent.policy.guess import repeated_identifier
 from reticent.release import Counts, Guarantee
 
@@ -42,6 +44,15 @@ class TablePublisher(Publisher):
         self._places: npt.NDArray[np.int64] | None = None
         """The row of the table that each published row was made from, where a method tells."""
         self._original: Original | None = None
+        self._watch = _core.table.Watch()
+
+    def heed(self, watch: _core.table.Watch) -> None:
+        """Ends the search early when the watch is cancelled; nothing is published then."""
+        self._watch = watch
+
+    def encoded(self, table: pa.Table) -> EncodedTable:
+        """A table as the searches see it, and what they may use from now on."""
+        return replace(EncodedTable.from_table(self.policy, table), watch=limited(self._watch, self.policy))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -78,6 +89,8 @@ class TablePublisher(Publisher):
         refuse_linking(table, self.policy)
         table = spelled(table, self.policy)
         release = told_of_persons(self._release(table), table, self.policy)
+        if self._watch.cancelled:
+            raise UnwantedError("The search was cancelled; nothing was published.")
         self._original = None if self._places is None else Original(table, self._places)
         self._done, self._held = release.counts, []
         self._guarantee, self._metrics = release.guarantee, release.metrics

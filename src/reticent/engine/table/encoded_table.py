@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 SensitiveColumn = tuple["npt.NDArray[np.int32]", int, "list[npt.NDArray[np.int32]]"]
 
+IMPORTANT = 4.0
+"""How much more a quasi-identifier weighs that the policy calls important."""
 SPAN = 1_000_000
 """Numeric spans are given to the search as whole numbers of this many parts."""
 
@@ -43,6 +46,8 @@ class EncodedTable:
         model: what every class must satisfy.
         sensitive: the columns the model looks at, in the core's form; where people are counted, their pairs.
         people: who the rows belong to; none where everybody has one record.
+        watch: what searches of this table may use.
+        emphasis: weights to search by instead of the policy's.
     """
 
     policy: Policy
@@ -54,6 +59,8 @@ class EncodedTable:
     rows: int
     sensitive: list[SensitiveColumn]
     people: People | None = None
+    watch: _core.table.Watch = field(default_factory=_core.table.Watch)
+    emphasis: tuple[float, ...] | None = None
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
@@ -81,6 +88,11 @@ class EncodedTable:
         """The same table with more persons asked of every class."""
         return replace(self, model=model(self.policy, people=self.people, k=k))
 
+    def sharing(self, parts: int) -> EncodedTable:
+        """The same table with an equal share of the time that is left."""
+        left = self.watch.left
+        return replace(self, watch=self.watch.within(seconds=None if left is None else left / parts))
+
     @property
     def values(self) -> npt.NDArray[np.int32] | None:
         """Codes of the sensitive column, where the model looks at exactly one."""
@@ -92,15 +104,24 @@ class EncodedTable:
         return int(Fraction(repr(self.policy.privacy.suppression)) * self.rows)
 
     @property
+    def lattice(self) -> int:
+        """How many full-domain generalisations there are, exactly."""
+        return math.prod(ladder.height + 1 for ladder in self.ladders.values())
+
+    @property
     def weights(self) -> list[float]:
         """Importance of each quasi-identifier, 1 by default."""
-        weights = self.policy.table.weights
-        strangers = sorted(set(weights) - set(self.quasi))
-        if strangers:
-            raise PolicyError(
-                f"table.weights names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
-            )
-        return [float(weights.get(name, 1.0)) for name in self.quasi]
+        if self.emphasis is not None:
+            return list(self.emphasis)
+        settings = self.policy.table
+        for key, names in (("weights", set(settings.weights)), ("important", set(settings.important))):
+            if strangers := sorted(names - set(self.quasi)):
+                raise PolicyError(
+                    f"table.{key} names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
+                )
+        aside = 1 / IMPORTANT if settings.important else 1.0
+        factor = {name: 1.0 if name in settings.important else aside for name in self.quasi}
+        return [float(settings.weights.get(name, 1.0)) * factor[name] for name in self.quasi]
 
     def collapse(self) -> _core.table.Collapsed:
         """The same table collapsed anew, for benchmarks."""
@@ -111,9 +132,14 @@ class EncodedTable:
         return self.columns.codes[name]
 
 
+def limited(watch: _core.table.Watch, policy: Policy) -> _core.table.Watch:
+    """The same watch with the limits of the policy, from now on."""
+    return watch.within(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
+
+
 def _refuse_empty(policy: Policy) -> None:
     privacy = policy.privacy
-    if privacy.k is None and privacy.l is None and privacy.t is None:
+    if privacy.k is None and privacy.l is None and privacy.t is None and not privacy.overall:
         raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
     if not policy.quasi:
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
@@ -173,6 +199,12 @@ def claims(policy: Policy, *, several: bool = False) -> dict[str, Any]:
     for word, asked in (("l", privacy.l), ("t", privacy.t)):
         if asked is not None:
             claim[word] = {"persons": asked.plain()} if several else asked.plain()
+    if privacy.average_risk is not None:
+        claim["average_risk"] = privacy.average_risk
+    if privacy.population_uniqueness is not None:
+        claim["population_uniqueness"] = privacy.population_uniqueness.model_dump()
+    if privacy.k_map is not None:
+        claim["k_map"] = privacy.k_map.k
     return claim
 
 

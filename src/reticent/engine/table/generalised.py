@@ -13,6 +13,7 @@ from reticent.engine.identifiers import beyond
 from reticent.engine.table.encoded_table import claims
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered as readers
+from reticent.utility.balance import Balance
 from reticent.utility.metrics import Metrics, measure
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
     else:
         first, counts = np.arange(encoded.rows), np.ones(encoded.rows, dtype=np.int64)
     recodings = {name: outcome.attributes[name].recoding(first) for name in encoded.quasi}
-    return measure(recodings, suppressed=outcome.suppressed[first], counts=counts, weights=weights)
+    balance = Balance.of(encoded.policy.table.gs_factor)
+    return measure(recodings, suppressed=outcome.suppressed[first], counts=counts, weights=weights, balance=balance)
 
 
 def story(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:

@@ -42,6 +42,31 @@ class Levels:
             nodes[at] = starts[step] + table[codes[at]]
         return pa.concat_arrays([names.cast(pa.string()) for names in self.ladder.labels]).take(pa.array(nodes))
 
+    def exact(self) -> npt.NDArray[np.bool_]:
+        """Which rows keep their value."""
+        return np.broadcast_to(np.asarray(self.level) == 0, len(self.codes))
+
+    def chance(self, asked: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Per row, the share of asked values (by code) among those that its published cell may stand for."""
+        level = np.broadcast_to(np.asarray(self.level), len(self.codes))
+        chance = np.zeros(len(self.codes))
+        for step, table in enumerate(self.ladder.tables):
+            at = level == step
+            share = np.bincount(table, weights=asked) / np.maximum(1, np.bincount(table))
+            chance[at] = share[table[self.codes[at]]]
+        return chance
+
+    def mass(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
+        level = np.broadcast_to(np.asarray(self.level), len(self.codes))
+        mass = np.zeros(len(self.ladder.tables[0]))
+        for step, table in enumerate(self.ladder.tables):
+            at = level == step
+            size = np.maximum(1, np.bincount(table))
+            nodes = np.bincount(table[self.codes[at]], weights=weights[at], minlength=len(size))
+            mass += (nodes / size)[table]
+        return mass
+
     def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
         """What the measures need to know."""
         level = self.level if isinstance(self.level, int) else self.level[rows]
@@ -54,3 +79,17 @@ class Levels:
             return {"level": self.level, "height": height}
         counts = np.bincount(self.level[published], minlength=height + 1)
         return {"records_per_level": counts.tolist(), "height": height}
+
+
+def common_levels(
+    ladder: Ladder, codes: npt.NDArray[np.int32], classes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Per row, the lowest level at which its whole class shares a node."""
+    count = int(classes.max()) + 1
+    first = np.zeros(count, dtype=np.int64)
+    first[classes] = np.arange(len(classes))
+    levels = np.zeros(count, dtype=np.int64)
+    for level, table in enumerate(ladder.tables[:-1]):
+        nodes = table[codes]
+        levels[classes[nodes != nodes[first[classes]]]] = level + 1
+    return levels[classes]

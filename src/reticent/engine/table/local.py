@@ -6,28 +6,36 @@ policy.
 Not covered: as `optimal`. Besides, classes overlap: a record published as it is and one published as `*` may both fit a
 person; a reader who knows the method knows that the finer class was not formed with that person's record in it.
 
+No release of `optimal` that is found within the same limits loses less: where the lattice is small it is searched besides.
+
 Cost: one grouping of the records not yet recoded per node of the lattice, cheapest nodes first; the records not yet
-recoded shrink fast. Lattices of more than 16,384 nodes are represented by their cheapest nodes and the neighbours of one
+recoded shrink fast. Lattices of more than 16,384 nodes are represented by some of their cheapest nodes and of the neighbours of one
 path to the top.
 
 Reference: J. Xu et al., "Utility-based anonymization using local recoding", KDD 2006; the iterative scheme of
 F. Prasser et al. (ARX).
 
 Differences from the papers: one pass that starts with all records in the coarsest class and lets groups leave for finer
-ones while both stay satisfied; under t-closeness (equal distance, one sensitive column) a group that is too skewed leaves
-in part, as many of its records as can be close to the whole table.
+ones while both stay satisfied; a group that is too skewed for t or for l (one sensitive column) leaves in part, as many of its
+records as satisfy it. The classes are then cut further inside their nodes, as Mondrian cuts trees, and published at the lowest
+levels that their records share.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent import _core
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.contest import SMALL, Part, by_loss, contest
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.people import settled
+from reticent.engine.table.levels import common_levels
+from reticent.engine.table.mondrian import tree_axis
+from reticent.engine.table.optimal import optimum
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -44,20 +52,28 @@ class Local(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Recodes, or refuses when what is left over exceeds the suppression limit."""
-        encoded = EncodedTable.from_table(self.policy, table)
-        release, self._places = publish(
-            encoded, table, settled(encoded, lambda asked: recode(asked, self.method)), self.rng
-        )
+        encoded = self.encoded(table)
+        parts = [Part("local", recode)]
+        if encoded.lattice <= SMALL:
+            parts.append(Part("optimal", optimum))
+        best, _ = contest(encoded, parts, by_loss(encoded))
+        release, self._places = publish(encoded, table, replace(best.outcome, method=self.method), self.rng)
         return release
 
 
-def recode(encoded: EncodedTable, method: str) -> Outcome:
+def recode(encoded: EncodedTable) -> Outcome:
     """Levels of every row; the rows that no class could take are suppressed."""
     settings = encoded.policy.table
     recoding = encoded.collapsed.localize(
-        encoded.model, loss=settings.loss, weights=encoded.weights, limit=encoded.limit, values=encoded.values
+        encoded.model,
+        loss=settings.loss,
+        weights=encoded.weights,
+        limit=encoded.limit,
+        values=encoded.values,
+        watch=encoded.watch,
     )
-    levels, gone = recoding.levels, recoding.suppressed
+    gone = recoding.suppressed
+    levels = refined(encoded, recoding.levels, gone)
     lost = int(gone.sum())
     if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(
@@ -65,8 +81,35 @@ def recode(encoded: EncodedTable, method: str) -> Outcome:
             f"{encoded.limit:,} to be suppressed; nothing was published.",
             hint="Allow more suppression, lower k or l, or raise t.",
         )
-    explain = {"loss": settings.loss, "nodes": {"lattice": encoded.collapsed.nodes, "used": _used(encoded, levels)}}
-    return Outcome(method, by_levels(encoded, levels), gone, explain)
+    explain = {
+        "loss": settings.loss,
+        "nodes": {"lattice": encoded.lattice, "used": _used(encoded, levels)},
+        "stopped": encoded.watch.stopped,
+    }
+    return Outcome("local", by_levels(encoded, levels), gone, explain)
+
+
+def refined(
+    encoded: EncodedTable, levels: list[npt.NDArray[np.int64]], gone: npt.NDArray[np.bool_]
+) -> list[npt.NDArray[np.int64]]:
+    """The classes cut further where they can be, each at the lowest levels that its records share.
+
+    Classes that become alike join, and what each of two classes satisfies, both together do (persons are looked at afterwards).
+    """
+    classes = gone.astype(np.int64)
+    for name, level in zip(encoded.quasi, levels, strict=True):
+        ladder, codes = encoded.ladders[name], encoded.codes(name)
+        starts = np.cumsum([0, *(len(names) for names in ladder.labels)])
+        nodes = starts[level] + np.stack(ladder.tables)[level, codes]
+        classes = np.unique(classes * starts[-1] + nodes, return_inverse=True)[1].astype(np.int64)
+    axes = [
+        tree_axis(encoded.ladders[name], encoded.codes(name), weight)
+        for name, weight in zip(encoded.quasi, encoded.weights, strict=True)
+    ]
+    parts = _core.table.mondrian(
+        axes, encoded.sensitive, encoded.model, relaxed=False, start=classes, watch=encoded.watch
+    )
+    return [common_levels(encoded.ladders[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 
 
 def _used(encoded: EncodedTable, levels: list[npt.NDArray[np.int64]]) -> int:

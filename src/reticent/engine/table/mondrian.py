@@ -1,41 +1,48 @@
-"""Mondrian: multidimensional partitioning by cuts at the median.
+"""Mondrian: multidimensional partitioning, each part cut where that wins most.
 
 Guarantee: every class satisfies the k, l and t of the policy; strict cuts keep equal quasi-identifiers in one class.
+    Against a reader who knows who is in the table and all their quasi-identifiers.
 
 Not covered: as `optimal`. The places of the cuts depend on the data (minimality).
 
-Cost: O(n log n) per attribute in the native core, both halves of a large cut side by side.
+Cost: O(n m) per level of cuts for n records and m attributes, in the native core; large parts side by side. Ends early, with the
+classes it has, at the limits of the policy.
 
 Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
 
-Differences from the paper: l and t stop a cut as k does; next to the median up to eight cuts are tried, nearest first;
-attributes with a tree are cut at the children of their common node; classes are published by their tightest interval,
-set or node. Nothing is suppressed: if the whole table fails the policy, the release is refused.
+Differences from the paper: l and t stop a cut as k does. Of every attribute the cuts that win most on it are candidates, the best
+of them are compared by what they win over all attributes: numbers are cut between two values; values that are published as sets
+into frequent and rare ones; attributes with a tree into one child of the common node and the others, which stay at the node.
+Classes are published by their tightest interval, set or node. `cuts: relaxed` halves the records along the attribute that
+costs most. Nothing is suppressed: if the whole table fails the policy, the release is refused.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.levels import Levels
+from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
+from reticent.utility.ncp import node_loss
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
     from reticent.policy.hierarchy import Ladder
     from reticent.release import Release
 
-Axis = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.float64]", "list[npt.NDArray[np.int32]]"]
+BRACKETS = frozenset(",{}")
+"""A reader could not tell where one value of a set ends and the next begins."""
 
 
 class Mondrian(TablePublisher):
@@ -45,29 +52,73 @@ class Mondrian(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
-        encoded = EncodedTable.from_table(self.policy, table)
-        release, self._places = publish(encoded, table, settled(encoded, self._cut), self.rng)
+        encoded = self.encoded(table)
+        release, self._places = publish(encoded, table, settled(encoded, cut), self.rng)
         return release
 
-    def _cut(self, encoded: EncodedTable) -> Outcome:
-        sights, classes = partition(encoded)
-        attributes: dict[str, Levels | Cuts] = {}
-        for name, ((ranks, scale, tree), values) in sights.items():
-            if tree:
-                ladder = encoded.ladders[name]
-                attributes[name] = Levels(ladder, ranks, common_levels(ladder, ranks, classes))
-            else:
-                attributes[name] = Cuts(values, ranks, scale, classes, numeric=_numeric(values))
-        explain = {"classes": int(classes.max()) + 1, "cuts": self.policy.table.cuts}
-        return Outcome(self.method, attributes, np.zeros(encoded.rows, dtype=bool), explain)
+
+@dataclass(frozen=True, repr=False)
+class Sight:
+    """An attribute as Mondrian sees it.
+
+    Attributes:
+        axis: the attribute in the core's form.
+        values: its distinct values, in the order of the axis.
+        order: the code of each value.
+        ranks: place of each row's value among them.
+        scale: place of each value from 0 to 1, for intervals.
+        tree: whether classes are published by nodes of the hierarchy.
+        numeric: whether they are published by intervals; by sets if neither.
+    """
+
+    axis: _core.table.Axis
+    values: list[object]
+    order: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int32]
+    scale: npt.NDArray[np.float64]
+    tree: bool
+    numeric: bool
 
 
-def partition(encoded: EncodedTable) -> tuple[dict[str, tuple[Axis, list[object]]], npt.NDArray[np.int64]]:
+def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
+    """The classes of a table; `sets` instead of the policy's word on sets."""
+    sights, classes = partition(encoded, sets=sets)
+    attributes: dict[str, Levels | Cuts] = {}
+    for name, sight in sights.items():
+        ladder = encoded.ladders[name]
+        if sight.tree:
+            attributes[name] = Levels(ladder, encoded.codes(name), common_levels(ladder, encoded.codes(name), classes))
+        else:
+            attributes[name] = Cuts(
+                _texts(encoded, name, sight.order),
+                sight.ranks,
+                sight.scale,
+                classes,
+                sight.numeric,
+                ladder.size,
+                sight.order,
+            )
+    explain = {
+        "classes": int(classes.max()) + 1,
+        "cuts": encoded.policy.table.cuts,
+        "stopped": encoded.watch.stopped,
+    }
+    return Outcome("mondrian", attributes, np.zeros(encoded.rows, dtype=bool), explain)
+
+
+def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, Sight], npt.NDArray[np.int64]]:
     """Every attribute as Mondrian sees it, and the class of each row."""
-    sights = {name: _sight(encoded, name) for name in encoded.quasi}
-    axes = [axis for axis, _ in sights.values()]
-    relaxed = encoded.policy.table.cuts == "relaxed"
-    parts = _core.table.mondrian(axes, encoded.sensitive, encoded.model, relaxed=relaxed)
+    settings = encoded.policy.table
+    sets = settings.sets if sets is None else sets
+    weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
+    sights = {name: _sight(encoded, name, weights[name], sets=sets) for name in encoded.quasi}
+    parts = _core.table.mondrian(
+        [sight.axis for sight in sights.values()],
+        encoded.sensitive,
+        encoded.model,
+        relaxed=settings.cuts == "relaxed",
+        watch=encoded.watch,
+    )
     if not parts.holds:
         raise GuaranteeError(
             "Even the whole table as one class does not meet the policy; nothing was published.",
@@ -76,17 +127,49 @@ def partition(encoded: EncodedTable) -> tuple[dict[str, tuple[Axis, list[object]
     return sights, parts.classes
 
 
-def _sight(encoded: EncodedTable, name: str) -> tuple[Axis, list[object]]:
-    """An attribute as Mondrian sees it: in the order of its values, or by its tree."""
+def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> Sight:
+    """In the order of its values, by sets of them, or by its tree."""
     ladder, codes = encoded.ladders[name], encoded.codes(name)
-    values = encoded.columns.dictionaries[name].values.to_pylist()
-    if ladder.numeric is None and encoded.policy.columns[name].hierarchy is not None:
-        return (codes, np.linspace(0, 1, len(values)), list(ladder.tables)), values
-    places = order(values)
+    given = encoded.columns.dictionaries[name].values.to_pylist()
+    places = order(given)
+    values = [given[place] for place in places]
+    numeric = _numeric(values)
+    tree = not _free(encoded, name, sets=sets) if ladder.numeric is None else False
     ranks = np.empty(len(values), dtype=np.int32)
     ranks[places] = np.arange(len(values), dtype=np.int32)
-    ordered = [values[place] for place in places]
-    return (ranks[codes], _scale(ordered), []), ordered
+    rows, missing = ranks[codes], values[0] is None
+    even = np.arange(len(values)) / max(1, ladder.size - 1)
+    scale = _scale(values)
+    if tree:
+        axis = tree_axis(ladder, codes, weight)
+    elif numeric:
+        steps = scale if encoded.policy.table.loss == "ncp" else even
+        axis = _core.table.Axis.ordered(rows, steps, missing=missing, weight=weight)
+    else:
+        axis = _core.table.Axis.set(rows, len(values), ladder.size, missing=missing, weight=weight)
+    return Sight(axis, values, places, rows, scale, tree, numeric)
+
+
+def tree_axis(ladder: Ladder, codes: npt.NDArray[np.int32], weight: float) -> _core.table.Axis:
+    """An attribute that is published by the nodes of its hierarchy."""
+    levels = [(t, node_loss(n, ladder.size)) for t, n in zip(ladder.tables, ladder.leaves, strict=True)]
+    return _core.table.Axis.tree(codes, levels, weight=weight)
+
+
+def _free(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:
+    """Whether a column may be published by intervals or sets of its own values."""
+    spec = encoded.policy.columns[name].hierarchy
+    values = encoded.columns.dictionaries[name].values.to_pylist()
+    if spec is not None and (not sets or spec.kind not in ("file", "tree")):
+        return False
+    clear = not any(BRACKETS & set(str(value)) for value in values)
+    return _numeric(values) or (clear and sets is not False)
+
+
+def _texts(encoded: EncodedTable, name: str, order: npt.NDArray[np.int64]) -> list[str | None]:
+    """The values as Arrow writes them: a cell that stays exact must read as it did, whatever its type."""
+    texts = encoded.columns.dictionaries[name].values.cast(pa.string())
+    return list(texts.take(pa.array(order)).to_pylist())
 
 
 def _numeric(values: list[object]) -> bool:
@@ -103,18 +186,3 @@ def _scale(values: list[object]) -> npt.NDArray[np.float64]:
         return np.linspace(0, 1, len(values))
     numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]
     return np.asarray((numbers - numbers[0]) / ((numbers[-1] - numbers[0]) or 1.0))
-
-
-def common_levels(
-    ladder: Ladder, codes: npt.NDArray[np.int32], classes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Per row, the lowest level at which its whole class shares a node."""
-    count = int(classes.max()) + 1
-    levels = np.full(count, ladder.height, dtype=np.int64)
-    for level in range(ladder.height - 1, -1, -1):
-        nodes = ladder.tables[level][codes]
-        low, high = np.full(count, np.iinfo(np.int32).max), np.full(count, -1)
-        np.minimum.at(low, classes, nodes)
-        np.maximum.at(high, classes, nodes)
-        levels[low == high] = level
-    return levels[classes]

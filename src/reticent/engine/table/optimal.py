@@ -3,7 +3,7 @@
 Guarantee: every class of records with equal published quasi-identifiers satisfies the k, l and t of the policy, so that
 a reader who knows all quasi-identifiers of a person finds at least k records, values as diverse as l demands, and a
 distribution within t of the whole table's. No other node with as few suppressed records as the limit allows loses less,
-unless a time limit ended the search: then the release states the bound that was proved.
+unless a limit of time or memory ended the search: then the release states the bound that was proved.
 
 Not covered: several records of one person in a class; readers who know sensitive values of others; further releases of
 the same persons; what can be concluded from the choice of this node over others (minimality).
@@ -46,23 +46,31 @@ class Optimal(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Searches the lattice, or refuses when no node meets the policy."""
-        encoded = EncodedTable.from_table(self.policy, table)
-
-        def find(asked: EncodedTable) -> Outcome:
-            return full_domain(asked, search(asked, weights=asked.weights), self.method)
-
-        release, self._places = publish(encoded, table, settled(encoded, find), self.rng)
+        encoded = self.encoded(table)
+        release, self._places = publish(encoded, table, settled(encoded, optimum), self.rng)
         return release
+
+
+def optimum(encoded: EncodedTable) -> Outcome:
+    """The best node of the lattice."""
+    return full_domain(encoded, search(encoded, weights=encoded.weights), "optimal")
 
 
 def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = None) -> dict[str, Any]:
     """The best node, or a refusal that says what would help."""
     settings = encoded.policy.table
     node = encoded.collapsed.search(
-        encoded.model, loss=loss or settings.loss, weights=weights, limit=encoded.limit, seconds=settings.time_limit
+        encoded.model,
+        loss=loss or settings.loss,
+        weights=weights,
+        limit=encoded.limit,
+        gs_factor=settings.gs_factor,
+        watch=encoded.watch,
     )
     if "levels" not in node:
-        why = "within the time limit" if not node["complete"] else "even with every value generalised to *"
+        why = (
+            "within its limits of time and memory" if not node["complete"] else "even with every value generalised to *"
+        )
         raise GuaranteeError(
             f"No generalisation meets the policy {why} with at most {encoded.limit:,} of {encoded.rows:,} records suppressed; "
             "nothing was published.",
@@ -84,10 +92,10 @@ def full_domain(encoded: EncodedTable, node: dict[str, Any], method: str) -> Out
         "score": node["score"],
         "classes": int(node["classes"]),
         "nodes": {
-            "lattice": encoded.collapsed.nodes,
+            "lattice": encoded.lattice,
             "checked": int(node["checked"]),
             # An unfinished search has not refuted what it did not reach.
-            "pruned" if node["complete"] else "not_checked": encoded.collapsed.nodes - int(node["checked"]),
+            "pruned" if node["complete"] else "not_checked": encoded.lattice - int(node["checked"]),
         },
         "optimal": bool(node["complete"]),
         "bound": node["bound"],

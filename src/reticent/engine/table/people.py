@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode import Dictionary
+from reticent.engine.table.overall import holds_overall, next_k, sizes_of, within_population
 from reticent.errors import DataError, GuaranteeError
 
 if TYPE_CHECKING:
@@ -123,11 +124,32 @@ def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
+    """What a search finds; classes are asked to be larger until they keep also what the policy asks of all of them together."""
+    k, words = encoded.policy.privacy.k or 1, encoded.policy.privacy.overall
+    if not words:
+        return _settled(encoded, find, k)
+    while k <= encoded.rows:
+        try:
+            outcome = _settled(encoded.asking(k), find, k)
+        except GuaranteeError:
+            break
+        outcome, classes = within_population(encoded, outcome, classes_of(outcome))
+        lost = int(outcome.suppressed.sum())
+        if lost <= encoded.limit and lost < encoded.rows and holds_overall(encoded.policy, sizes_of(encoded, classes)):
+            return outcome
+        k = next_k(k)
+    raise GuaranteeError(
+        f"No release keeps {' and '.join(words)} of privacy beside the rest of the policy; nothing was published.",
+        hint="Allow more suppression, or ask for less.",
+    )
+
+
+def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: int) -> Outcome:
     """What a search finds, with linked records suppressed; classes are asked to be larger until few enough are."""
     people = encoded.people
     if people is None:
         return find(encoded)
-    k, outcome = encoded.policy.privacy.k or 1, None
+    outcome = None
     while True:
         try:
             outcome = linked(encoded, find(encoded.asking(k)))

@@ -5,8 +5,8 @@ that do.
 
 Not covered: as `optimal`. The order of attributes is learned from the data and published with the release.
 
-Cost: the utility tree trains O(m^2) support vector machines on a sample, for m quasi-identifiers; the rest is a walk along
-one path of the lattice.
+Cost: the utility tree trains O(m^2) support vector machines on a sample, for m quasi-identifiers, in at most a third of the time
+limit; the rest is a walk along one path of the lattice.
 
 Reference: L. Wu, H. He, O. Zaiane, "Utility enhancement for privacy preserving health data publishing", ADMA 2013
 (Algorithm 1); sequential backward selection on the F-measure of an SVM under three-fold cross-validation.
@@ -32,7 +32,7 @@ from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.people import settled
-from reticent.engine.table.utility_tree import UtilityTree, utility_tree
+from reticent.engine.table.utility_tree import UNKNOWN, UtilityTree, utility_tree
 from reticent.errors import GuaranteeError, PolicyError
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 
 LOSSES = ("loss", "height", "entropy")
+SCORING = 3
+"""Shares of the time, each as long as a search, that are left for the scores of what the searches find."""
+CLASSES = 10
+"""Values of the target beyond the most frequent ones are not predicted: machines are trained for every pair of them."""
 POWERS = (0, 1, 2)
 """Candidates of `recoding: optimal`: the optimum of each loss, attributes weighed by each power of their rank."""
 
@@ -57,9 +61,11 @@ class Supervised(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Learns the order of attributes from a sample, then generalises in that order."""
-        encoded = EncodedTable.from_table(self.policy, table)
+        encoded = self.encoded(table)
         critic = critic_of(encoded, table, self.rng)
-        tree = utility_tree(encoded.quasi, critic.of_attributes)
+        # The searches and the scores of what they find take the rest.
+        part = encoded.sharing(3).watch
+        tree = utility_tree(encoded.quasi, critic.of_attributes, late=lambda: part.late)
         recoding = self.policy.table.supervision.recoding
 
         def find(asked: EncodedTable) -> Outcome:
@@ -68,7 +74,8 @@ class Supervised(TablePublisher):
             )
 
         outcome = settled(encoded, find)
-        account = {"utility": {" ".join(names): score for names, score in zip(tree.sets, tree.scores, strict=True)}}
+        scored = {names: score for names, score in zip(tree.sets, tree.scores, strict=True) if score != UNKNOWN}
+        account = {"utility": {" ".join(names): score for names, score in scored.items()}, "stopped": part.stopped}
         explain = {**outcome.explain, **account, "batches": [list(batch) for batch in tree.batches()]}
         release, self._places = publish(
             encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng
@@ -112,9 +119,11 @@ def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
 
 
 def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.NDArray[np.int64]:
-    """Random rows, an equal share of each class where there are enough; classes too rare to fold are left out."""
+    """Random rows, an equal share of each of the frequent classes where there are enough; too rare to fold: left out."""
     generator = np.random.default_rng(int.from_bytes(rng.key("supervision sample")[:8], "big"))
-    usable = np.flatnonzero(np.bincount(goal) >= folds)
+    counts = np.bincount(goal)
+    frequent = np.argsort(-counts, kind="stable")[:CLASSES]
+    usable = np.sort(frequent[counts[frequent] >= folds])
     if len(usable) < 2:
         raise GuaranteeError(
             "The column to predict has fewer than two values that occur often enough to learn from.",
@@ -148,9 +157,10 @@ def optimally(encoded: EncodedTable, tree: UtilityTree, critic: Critic) -> Outco
     """Of the optima under several losses, weighed by the order of the tree, the one that leaves the most utility."""
     rank = {name: (i + 1) / len(tree.removal) for i, name in enumerate(tree.removal)}
     nodes: dict[tuple[int, ...], dict[str, Any]] = {}
-    for loss, power in product(LOSSES, POWERS):
+    tries = list(product(LOSSES, POWERS))
+    for at, (loss, power) in enumerate(tries):
         weights = [rank[name] ** power for name in encoded.quasi]
-        node = search(encoded, weights=weights, loss=loss)
+        node = search(encoded.sharing(len(tries) - at + SCORING), weights=weights, loss=loss)
         nodes.setdefault(tuple(node["levels"]), node)
     outcomes = [full_domain(encoded, node, "supervised") for node in nodes.values()]
     scored = [
@@ -179,7 +189,12 @@ def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
 
 def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     recoding = encoded.collapsed.localize(
-        encoded.model, loss=encoded.policy.table.loss, weights=encoded.weights, limit=encoded.limit, order=nodes
+        encoded.model,
+        loss=encoded.policy.table.loss,
+        weights=encoded.weights,
+        limit=encoded.limit,
+        order=nodes,
+        watch=encoded.watch,
     )
     levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())

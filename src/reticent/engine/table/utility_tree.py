@@ -1,7 +1,8 @@
 """The utility tree: which attributes a classifier can best do without, by sequential backward selection.
 
 From all attributes down to none: each step evaluates every set with one attribute removed and goes on from the best.
-The attributes outside the best set of a (sub)tree form the next batch to generalise.
+The attributes outside the best set of a (sub)tree form the next batch to generalise. Where time runs out, the attributes that are
+left are given up in the order of what their sets scored last.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+UNKNOWN = -1.0
+"""Stands for the F-measure of a set that was not evaluated: below every other, so that these sets come last, one by one."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +50,23 @@ class UtilityTree:
         return batches
 
 
-def utility_tree(attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float]) -> UtilityTree:
-    """Builds the tree; ties are broken by the order of the attributes."""
+def utility_tree(
+    attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float], late: Callable[[], bool] = lambda: False
+) -> UtilityTree:
+    """Builds the tree; ties are broken by the order of the attributes. `late` says when time is up."""
     current = tuple(attributes)
     sets, scores, evaluated = [current], [f_measure(current)], 1
+    without = dict.fromkeys(current, UNKNOWN)
     while current:
-        children = [tuple(name for name in current if name != gone) for gone in current]
-        values = [f_measure(child) for child in children]
-        evaluated += len(children)
-        best = max(range(len(children)), key=lambda i: (values[i], -i))
-        current = children[best]
+        values: dict[str, float] = {}
+        for gone in current:
+            if late():
+                break
+            values[gone] = f_measure(tuple(name for name in current if name != gone))
+        evaluated, without = evaluated + len(values), without | values
+        whole = len(values) == len(current)
+        best = max(current, key=lambda name: (without[name], -current.index(name)))
+        current = tuple(name for name in current if name != best)
         sets.append(current)
-        scores.append(values[best])
+        scores.append(without[best] if whole else UNKNOWN)
     return UtilityTree(tuple(sets), tuple(scores), evaluated)

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.policy import icd9
+from reticent.policy.hierarchy import Climber
 from reticent.policy.icd10 import BLOCKS
 from reticent.policy.tree import read_tree, tree_from_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -27,6 +28,8 @@ MISSING = "(missing)"
 OTHER = "other"
 """`E11, other`: what of a node has no value of its own; alone: everything else."""
 UNSEEN = -1
+# Raw values that are remembered: a column of ever new ones costs time, not memory.
+_MOST = 1 << 16
 
 Path = tuple[str, ...]
 """Nodes above a value, one per level between it and the root, the nearest first."""
@@ -55,10 +58,15 @@ class Domain:
         """The codes of raw values; -1 for those that the domain does not know."""
         words = Dictionary()
         codes = words.encode(column.cast(pa.string()))
-        values = words.values.to_pylist()
-        self._learn([value for value in values if value not in self._known])
-        table = np.array([self._known[value] for value in values], dtype=np.int32)
+        table = np.array(self.codes(words.values.to_pylist()), dtype=np.int32)
         return np.asarray(table[codes]) if len(table) else np.zeros(0, dtype=np.int32)
+
+    def codes(self, values: Sequence[str | None]) -> list[int]:
+        """As `encode`, value by value."""
+        if len(self._known) > _MOST:
+            self._known.clear()
+        self._learn([value for value in values if value not in self._known])
+        return [self._known[value] for value in values]
 
     def _learn(self, values: list[str | None]) -> None:
         for value, above in zip(values, self._paths(values), strict=True):
@@ -117,6 +125,8 @@ class Domain:
             return list(read_tree(self._base / spec.file, column=self._column).paths)
         if spec is not None and spec.tree is not None:
             return list(tree_from_dict(spec.tree, column=self._column).paths)
+        if spec is not None and spec.icd9:
+            return [pair.partition("-")[0] for pair in icd9.BLOCKS]
         return [first for first, _ in BLOCKS] if spec is not None and spec.icd10 else []
 
     def _paths(self, values: list[str | None]) -> list[Path]:
@@ -124,16 +134,12 @@ class Domain:
         if self._spec is None:
             return [()] * len(values)
         try:
-            rungs = ladder(self._spec, pa.array(values, pa.string()), column=self._column, base=self._base)
+            labels = self._climber.labels(values)
         except DataError:
             return [()] if len(values) == 1 else [path for value in values for path in self._paths([value])]
-        names = [labels.to_pylist() for labels in rungs.labels[1:-1]]
-        tables = [table.tolist() for table in rungs.tables[1:-1]]
-        return [
-            tuple(
-                str(words[table[at]])
-                for words, table in zip(names, tables, strict=True)
-                if words[table[at]] is not None
-            )
-            for at in range(len(values))
-        ]
+        paths = zip(*labels, strict=True) if labels else [()] * len(values)
+        return [tuple(label for label in path if label is not None) for path in paths]
+
+    @cached_property
+    def _climber(self) -> Climber:
+        return Climber(self._spec, column=self._column, base=self._base)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent import _core
+from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.steps import steps_of
@@ -100,6 +101,7 @@ class House:
         """
         sensitive, settings = _sensitive(policy), policy.prior
         _refuse_crowds(policy, kind)
+        refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reticent.encode import Dictionary
 from reticent.errors import DataError, PolicyError
-from reticent.policy.hierarchy import ROOT, Ladder, ladder
+from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.policy import Policy
+    from reticent.policy.spec import HierarchySpec
 
 
 class Levels:
@@ -31,6 +32,7 @@ class Levels:
                 hint="Make the prior again with `reticent prior`, by published columns.",
             )
         self._places: dict[tuple[frozenset[str], ...], int] = {}
+        self._climbers: dict[str, Climber] = {}
 
     def publish(self, table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
         """The released columns of a table but the sensitive one, and the row of the prior of every record."""
@@ -47,15 +49,30 @@ class Levels:
 
     def rungs(self, name: str, values: pa.Array) -> tuple[int, Ladder]:
         """The published level of a column, and all levels of some of its values."""
+        rungs = ladder(self._hierarchy(name), values, column=name, base=self._policy.base)
+        return self._level(name, rungs.height), rungs
+
+    def climb(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
+        """What is published for each of some values, and the labels of that node and of all above it."""
+        if name not in self._climbers:
+            self._climbers[name] = Climber(self._hierarchy(name), column=name, base=self._policy.base)
+        labels = [values, *self._climbers[name].labels(values), [ROOT] * len(values)]
+        level = self._level(name, len(labels) - 1)
+        above = zip(*labels[level:], strict=True)
+        return [(path[0], frozenset(label or "" for label in path) | {ROOT}) for path in above]
+
+    def _hierarchy(self, name: str) -> HierarchySpec | None:
         column = self._policy.columns[name]
-        spec = column.hierarchy if column.role == "quasi" else None
-        rungs = ladder(spec, values, column=name, base=self._policy.base)
-        if column.level > rungs.height:
+        return column.hierarchy if column.role == "quasi" else None
+
+    def _level(self, name: str, height: int) -> int:
+        level = self._policy.columns[name].level
+        if level > height:
             raise PolicyError(
-                f"columns.{name}: level {column.level} is above the {rungs.height} levels of its hierarchy.",
-                hint=f"Write a level of at most {rungs.height}.",
+                f"columns.{name}: level {level} is above the {height} levels of its hierarchy.",
+                hint=f"Write a level of at most {height}.",
             )
-        return column.level, rungs
+        return level
 
     def _rows(
         self, size: int, nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]]

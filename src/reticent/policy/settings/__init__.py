@@ -2,6 +2,7 @@
 
 from reticent.policy.settings.evolving import EvolvingSettings
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
+from reticent.policy.settings.linked import LinkedSettings
 from reticent.policy.settings.person import PersonSettings
 from reticent.policy.settings.prior import PriorSettings
 from reticent.policy.settings.series import SeriesSettings
@@ -12,6 +13,7 @@ __all__ = [
     "EvolvingSettings",
     "FhirSettings",
     "Hl7Settings",
+    "LinkedSettings",
     "PersonSettings",
     "PriorSettings",
     "SeriesSettings",

@@ -10,7 +10,14 @@ from pydantic_core import PydanticCustomError
 
 from reticent.policy.section import Section, unknown
 
-RESOURCES = ("Encounter", "Patient", "Condition", "Observation")
+RESOURCES = (
+    *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
+    *("MedicationAdministration", "DiagnosticReport", "Immunization"),
+    # No ready column is of these; a policy names its own paths.
+    *("AllergyIntolerance", "CarePlan", "ClinicalImpression", "FamilyMemberHistory", "Flag", "Goal", "ImagingStudy"),
+    *("MedicationDispense", "RiskAssessment", "ServiceRequest", "Specimen"),
+)
+"""The types that are read; an encounter joins them by reference."""
 
 # Elements that hold what a person wrote, or point at a person: such a column must stay inside.
 FREE_TEXT = frozenset(
@@ -42,7 +49,7 @@ class FhirColumn(Section):
     def _sound(self) -> FhirColumn:
         for path in filter(None, (self.path, self.until)):
             if path.split(".")[0] not in RESOURCES or not _PATH.match(path):
-                text = f"a path starts with one of {', '.join(RESOURCES)}, such as Patient.birthDate."
+                text = f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate."
                 raise PydanticCustomError("path", "{text}", {"text": text})
         if (self.until is not None) != (self.read_as == "days"):
             raise PydanticCustomError("until", "write until and 'as: days' together.")
@@ -54,6 +61,11 @@ class FhirColumn(Section):
     def resource(self) -> str:
         """The resource type the path starts from."""
         return self.path.split(".")[0]
+
+    @property
+    def place(self) -> str:
+        """The path that a released cell is written back to; empty where it is no element of its own."""
+        return "" if self.read_as == "days" else self.path
 
     @property
     def private(self) -> str | None:
@@ -87,6 +99,9 @@ class FhirSettings(Section):
 
     mapping: Literal["encounters"] | None = Field(default=None, description="a ready mapping to start from")
     columns: dict[str, FhirColumn] = Field(default_factory=dict, description="column: path, added to the mapping")
+    diagnoses: Literal["all", "first"] = Field(
+        default="all", description="a row for each condition of an encounter that differs, or for the first alone"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -102,54 +117,81 @@ class FhirSettings(Section):
         return {name: FhirColumn.model_validate(path) for name, path in ready.items()} | self.columns
 
 
-# The first condition of every visit in one pass: asked visit by visit, a planner without statistics reads the table each time.
-OMOP_VISITS = """\
+# One pass over the conditions: asked visit by visit, a planner without statistics reads the table each time.
+_OMOP_VISITS = """\
 SELECT v.person_id AS person_id,
        v.visit_occurrence_id AS visit_id,
        p.year_of_birth AS year_of_birth,
-       COALESCE(g.concept_name, CAST(p.gender_concept_id AS VARCHAR(20))) AS sex,
+       {sex} AS sex,
        l.zip AS postcode,
        l.state AS region,
        v.visit_concept_id AS visit_type,
        v.visit_start_date AS admission_date,
-       c.condition_source_value AS diagnosis
-FROM visit_occurrence v
-JOIN person p ON p.person_id = v.person_id
-LEFT JOIN location l ON l.location_id = p.location_id
-LEFT JOIN concept g ON g.concept_id = p.gender_concept_id
-LEFT JOIN (SELECT visit_occurrence_id, MIN(condition_occurrence_id) AS condition_occurrence_id
-           FROM condition_occurrence GROUP BY visit_occurrence_id) f ON f.visit_occurrence_id = v.visit_occurrence_id
-LEFT JOIN condition_occurrence c ON c.condition_occurrence_id = f.condition_occurrence_id
+       c.diagnosis AS diagnosis
+FROM {schema}visit_occurrence v
+JOIN {schema}person p ON p.person_id = v.person_id
+LEFT JOIN {schema}location l ON l.location_id = p.location_id{names}
+LEFT JOIN ({conditions}) c ON c.visit_occurrence_id = v.visit_occurrence_id
 ORDER BY v.visit_occurrence_id"""
-
-READY_SQL = {"omop": OMOP_VISITS}
+_OMOP_SEX = """COALESCE(g.concept_name, CASE p.gender_concept_id WHEN 8507 THEN 'MALE' WHEN 8532 THEN 'FEMALE' ELSE 'UNKNOWN' END)"""
+_OMOP_NAMES = "\nLEFT JOIN {vocabulary}concept g ON g.concept_id = p.gender_concept_id"
+_OMOP_CONDITIONS = {
+    "all": "SELECT DISTINCT visit_occurrence_id, {code} AS diagnosis FROM {schema}condition_occurrence",
+    "first": "SELECT o.visit_occurrence_id, o.{code} AS diagnosis FROM {schema}condition_occurrence o"
+    " JOIN (SELECT MIN(condition_occurrence_id) AS first_id FROM {schema}condition_occurrence GROUP BY visit_occurrence_id) f"
+    " ON f.first_id = o.condition_occurrence_id",
+}
+READY_SQL = ("omop",)
+_SCHEMA = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
 class SqlSettings(Section):
     """Which query a database answers; `sql: omop` is ready for the OMOP common data model."""
 
-    mapping: Literal["omop"] | None = Field(default=None, description="a ready query: one row per visit")
+    mapping: Literal["omop"] | None = Field(default=None, description="a ready query: one row per visit and diagnosis")
     query: str | None = Field(default=None, min_length=1, description="one SELECT; its columns are the table's")
+    schema_name: str | None = Field(default=None, alias="schema", description="of the OMOP tables, such as cdm")
+    vocabulary: str | None = Field(default=None, description="schema of the table concept, where it is another")
+    codes: Literal["source", "concept"] = Field(
+        default="source", description="diagnoses and sexes by source value and name, or by concept id"
+    )
+    diagnoses: Literal["all", "first"] = Field(
+        default="all", description="a row for each diagnosis of a visit that differs, or for the first alone"
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, str):
             if value not in READY_SQL:
-                raise PydanticCustomError("sql", "{text}", {"text": unknown(value, tuple(READY_SQL))})
+                raise PydanticCustomError("sql", "{text}", {"text": unknown(value, READY_SQL)})
             return {"mapping": value}
         return value
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> SqlSettings:
+    def _sound(self) -> SqlSettings:
         if (self.mapping is None) == (self.query is None):
             raise PydanticCustomError("one", "write exactly one of: mapping, query.")
+        for name in filter(None, (self.schema_name, self.vocabulary)):
+            if not _SCHEMA.match(name):
+                raise PydanticCustomError("schema", "a schema is a plain name, such as cdm or hospital.cdm.")
         return self
 
     @property
     def statement(self) -> str:
         """The query to run."""
-        return self.query if self.query is not None else READY_SQL[str(self.mapping)]
+        if self.query is not None:
+            return self.query
+        schema = f"{self.schema_name}." if self.schema_name else ""
+        vocabulary = f"{self.vocabulary}." if self.vocabulary else schema
+        concepts = self.codes == "concept"
+        code = "condition_concept_id" if concepts else "condition_source_value"
+        return _OMOP_VISITS.format(
+            schema=schema,
+            sex="p.gender_concept_id" if concepts else _OMOP_SEX,
+            names="" if concepts else _OMOP_NAMES.format(vocabulary=vocabulary),
+            conditions=_OMOP_CONDITIONS[self.diagnoses].format(schema=schema, code=code),
+        )
 
 
 READY_HL7: dict[str, dict[str, str]] = {

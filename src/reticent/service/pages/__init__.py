@@ -15,8 +15,28 @@ def mount(app: FastAPI) -> None:
     """Adds the pages to an app."""
     from nicegui import ui
 
-    from reticent.service.pages import history, live, prepare, release  # noqa: F401 - each registers its page
+    from reticent.service import kit
+    from reticent.service.pages import (  # noqa: F401 - each registers its page
+        audit,
+        compare,
+        data,
+        evolving,
+        explore,
+        history,
+        ledger,
+        live,
+        publish,
+        release,
+        roles,
+        series,
+        sources,
+        trail,
+        tries,
+        work,
+    )
 
     app.include_router(router)
-    ui.run_with(app, title="Reticent", dark=None, show_welcome_message=False)
+    kit.reopen()
+    ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)
+    kit.close(app)
     app.add_middleware(RequireSignIn)

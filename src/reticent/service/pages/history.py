@@ -1,19 +1,23 @@
-"""History: what was released over time, the risk of each release, and audits."""
+"""History: everything that was published, of all kinds, on one line of time, and what each added."""
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.service.audits import audit
-from reticent.service.pages.layout import LINE, LINE_3, Visit, axis, card, legend, page, trying, visit_of
+from reticent.service.actor import reaches
+from reticent.service.pages import timeline
+from reticent.service.pages.compare import COLOURS
+from reticent.service.pages.layout import Visit, card, held, moment, page, visit_of
+from reticent.service.pages.release import audited, download, risk
+from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
 
-_WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series"}
+WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "stream": "Stream"}
+_SHOWN = 100
 
 
 @ui.page("/history")
@@ -21,120 +25,80 @@ async def history(request: Request) -> None:
     """The page."""
     visit = visit_of(request)
     with page(visit, "History"):
-        documents = await aside(visit.hub.releases.all)
-        if not documents:
-            ui.label("Nothing has been released yet.")
-
-        def of(doc: dict[str, Any]) -> tuple[str, str]:
-            return doc["kind"], doc["source"]
-
-        for (kind, source), members in groupby(sorted(documents, key=of), key=of):
-            ordered = sorted(members, key=lambda doc: (int(doc["number"]), str(doc["created"])))
-            with card(f"{_WORDS.get(kind, kind)} {source}"):
-                _source(visit, ordered)
-
-
-def _source(visit: Visit, releases: list[dict[str, Any]]) -> None:
-    if len(releases) > 1 and releases[0]["kind"] != "table":
-        ui.echart(_chart(releases)).classes("w-full h-48")
-    for release in reversed(releases):
-        _one(visit, releases, release)
-
-
-def _one(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
-    counts, holds = release["counts"], release["verdict"]["holds"]
-    with ui.row().classes("w-full items-center gap-3"):
-        with ui.column().classes("gap-0 grow"):
-            ui.label(f"Release {release['number']}, {release['created'][:16].replace('T', ' ')}, {release['method']}")
+        releases = await aside(visit.hub.releases.all)
+        streams = [
+            one for one in await aside(lambda: timeline.hours(visit.hub)) if reaches(*one.publisher.split(":", 1))
+        ]
+        if not releases and not streams:
+            held("Nothing has been published yet.")
+            return
+        names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
+        names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
+        with card("Persons shown to the world so far"):
+            options = await aside(lambda: timeline.picture(visit.hub.store, names, COLOURS))
+            chart(options).classes("w-full h-64")
             ui.label(
-                f"{counts['published']:,} of {counts['rows_in']:,} records; {counts['held']:,} held, "
-                f"{counts['suppressed']:,} left out; highest risk {risk(release):.2f}"
+                "Whoever stands in no publication is not counted; records without a person are not either."
             ).classes("r-muted text-sm")
+        _list(visit, releases, streams)
+
+
+def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[timeline.Shown]) -> None:
+    entries: list[tuple[str, Any]] = [(doc["created"], doc) for doc in releases]
+    entries += [(one.time + ":59", one) for one in streams]
+    with card("What was published, the newest first"):
+        for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_SHOWN]:
+            if isinstance(entry, timeline.Shown):
+                _stream(visit, entry)
+            else:
+                _release(visit, releases, entry)
+
+
+def _stream(visit: Visit, entry: timeline.Shown) -> None:
+    name = entry.publisher.partition(":")[2]
+    with ui.row().classes("w-full items-center gap-3"), ui.column().classes("gap-0 grow"):
+        if visit.custodian:
+            ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
+        else:
+            ui.label(f"Stream {name}").classes("font-medium")
+        ui.label(f"{entry.time.replace('T', ' ')}:00 to {entry.time[-2:]}:59, as it came").classes("r-muted text-sm")
+        ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
+
+
+def _release(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
+    counts, holds, gone = release["counts"], release["verdict"]["holds"], release.get("withdrawn")
+    with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
+        with ui.column().classes("gap-0 grow"):
+            title = f"{WORDS[release['kind']]} {release['source']}, release {release['number']}"
+            ui.link(title, f"/release?id={release['id']}").classes("font-medium")
+            ui.label(
+                f"{moment(release['created'])}, {release['method']}: {counts['published']:,} of {counts['rows_in']:,} records; "
+                f"{counts['held']:,} held, {counts['suppressed']:,} left out; concedes a risk of {risk(release):.2f} to the reader it names"
+            ).classes("r-muted text-sm")
+            ui.label(_added(release)).classes("text-sm")
+        if gone:
+            ui.badge("withdrawn", color="negative").props("outline")
         ui.badge("verified" if holds else "refuted", color="positive" if holds else "negative").props("outline")
         if visit.custodian:
-            upto = [doc["id"] for doc in releases if doc["number"] <= release["number"]]
-            if release["kind"] == "table":
-                upto = [release["id"]]
-            ui.button("Audit", icon="gavel", on_click=partial(_audit, visit, upto)).props("flat dense no-caps")
-        ui.button("CSV", icon="download", on_click=partial(download, visit, release["id"], "csv")).props(
-            f'flat dense no-caps aria-label="Download release {release["number"]} as CSV"'
-        )
-        ui.button("Parquet", icon="download", on_click=partial(download, visit, release["id"], "parquet")).props(
-            "flat dense no-caps"
-        )
+            upto = _upto(releases, release)
+            button = ui.button("Audit", icon="gavel", on_click=partial(audited, visit, upto)).props(
+                "flat dense no-caps"
+            )
+            labelled(button, f"Audit {title}")
+        if not gone:
+            fetch = ui.button("CSV", icon="download", on_click=partial(download, visit, release["id"], "csv"))
+            labelled(fetch, f"Download {title} as CSV").props("flat dense no-caps")
 
 
-async def _audit(visit: Visit, idents: list[str]) -> None:
-    verdict = await trying(aside(lambda: audit(visit.hub, idents)))
-    if verdict is None:
-        return
-    with ui.dialog() as dialog, ui.card().classes("w-full"):
-        ui.label("All claims hold." if verdict["holds"] else "Some claims are refuted.").classes("text-lg").props(
-            "role=status"
-        )
-        for finding in verdict["findings"]:
-            mark, colour = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
-            with ui.row().classes("no-wrap items-start"):
-                ui.icon(mark, color=colour).props(f'aria-label="{"holds" if finding["holds"] else "refuted"}"')
-                measured = "" if finding["measured"] is None else f": {finding['measured']:g}"
-                ui.label(f"{finding['where']} {finding['claim']}{measured}".strip())
-        for note in verdict["notes"]:
-            ui.label(note).classes("r-muted text-sm")
-        with ui.row():
-            ui.button("Close", on_click=dialog.close)
-            ui.button("Report", icon="description", on_click=partial(_report, visit, idents)).props("outline")
-    dialog.open()
+def _upto(releases: list[dict[str, Any]], release: dict[str, Any]) -> list[str]:
+    """A release and all before it of the same publication, which readers have too."""
+    same = [doc for doc in releases if doc["publisher"] == release["publisher"] and doc["kind"] != "table"]
+    before = sorted((doc for doc in same if doc["number"] <= release["number"]), key=lambda doc: int(doc["number"]))
+    return [doc["id"] for doc in before] or [release["id"]]
 
 
-async def _report(visit: Visit, idents: list[str]) -> None:
-    ui.notify("Measuring and attacking the releases; the report follows.")
-    verdict = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
-    if verdict is not None:
-        ui.download(visit.hub.audits.blob(verdict["id"]), f"audit-{verdict['id']}.html", "text/html")
-
-
-async def download(visit: Visit, ident: str, file_format: str) -> None:
-    """Hands a release to the browser."""
-    data = await trying(aside(lambda: visit.hub.releases.archive(ident, file_format)))
-    if data is not None:
-        ui.download(data, f"release-{ident}.zip", "application/zip")
-
-
-def risk(release: dict[str, Any]) -> float:
-    """The highest chance to learn a value, or to find a person, that the release claims to leave."""
-    claims, metrics = release["guarantee"]["claims"], release["metrics"]
-    if "max_risk" in metrics:
-        return float(metrics["max_risk"])
-    if "k" in claims:
-        k = claims["k"]
-        return 1 / float(k["persons"] if isinstance(k, dict) else k)
-    bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
-    return max(bounds, default=1.0)
-
-
-def _chart(releases: list[dict[str, Any]]) -> dict[str, Any]:
-    names = [f"release {doc['number']}" for doc in releases]
-    return {
-        "grid": {"left": 52, "right": 52, "top": 30, "bottom": 24},
-        "legend": legend("records", "highest risk"),
-        "tooltip": {"trigger": "axis"},
-        "aria": {"enabled": True},
-        "xAxis": axis(type="category", data=names, splitLine={"show": False}),
-        "yAxis": [axis(), axis(min=0, max=1, splitLine={"show": False})],
-        "series": [
-            {
-                "name": "records",
-                "type": "bar",
-                "barMaxWidth": 48,
-                "data": [doc["counts"]["published"] for doc in releases],
-                "itemStyle": {"color": LINE},
-            },
-            {
-                "name": "highest risk",
-                "type": "line",
-                "yAxisIndex": 1,
-                "data": [round(risk(doc), 3) for doc in releases],
-                "itemStyle": {"color": LINE_3},
-            },
-        ],
-    }
+def _added(release: dict[str, Any]) -> str:
+    persons, added = int(release.get("persons", 0)), int(release.get("added", 0))
+    if not persons:
+        return "Added: records whose persons the policy does not name"
+    return f"Added: {added:,} persons not shown before; {persons:,} in this publication so far"

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from reticent.service.hub import Hub
     from reticent.service.settings import Settings
 
-PAGES = {"Prepare": "/", "Release": "/release", "Live": "/live", "History": "/history"}
+PAGES = {
+    "Data": "/",
+    "Sources": "/sources",
+    "History": "/history",
+    "Explore": "/explore",
+    "Ledger": "/ledger",
+    "Work": "/work",
+}
+# Analysts read what was released; everything else is the custodian's.
+_OPEN = ("History", "Explore")
+STEPS = {"Data": "/", "Roles": "/roles", "Try": "/try", "Compare": "/compare", "Publish": "/publish"}
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
 # Lines and bars are seen on both grounds, so they take the middle.
@@ -36,7 +46,18 @@ _STYLE = """
 .r-nav[aria-current=page] { background: rgb(255 255 255 / .25); font-weight: 600; }
 .r-figure { font-size: 1.7rem; font-weight: 600; line-height: 1.1; font-variant-numeric: tabular-nums; }
 .r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.r-scroll { overflow-x: auto; width: 100%; }
+.r-scroll { overflow-x: auto; width: 100%; } .r-scroll .q-table__middle { overflow: visible; }
+.r-drop .q-uploader__list { min-height: 0; padding: 0; }
+.q-loading-bar { display: none; }
+@media (prefers-reduced-motion: reduce) { *, *::before, *::after { transition: none !important; animation: none !important; } }
+.nicegui-link { color: #0b6a80; } .body--dark .nicegui-link { color: #6fd3e8; }
+.r-step { padding: .25rem .6rem; border-radius: 1rem; text-decoration: none; color: inherit !important; }
+.r-step[aria-current=step] { background: #0b4a59; color: white !important; font-weight: 600; }
+.r-columns { width: 100%; } .r-columns .q-table__middle { max-height: 60vh; }
+.r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
+.body--dark .r-columns thead tr:first-child th { background: #1c252c; }
+.r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
+.r-phone { display: none; }
 .body--dark { background: #12181d; }
 .body--dark .q-card { background: #1c252c; }
 .body--dark .q-table__card { background: transparent; }
@@ -44,7 +65,12 @@ _STYLE = """
 .body--dark :is(.q-btn--flat, .q-btn--outline, .q-badge--outline, .q-icon, .q-slider, .text-positive, .text-negative) {
   --q-primary: #6fd3e8; --q-positive: #5eead4; --q-negative: #ffa07a; }
 :focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
-@media (max-width: 600px) { .r-nav { padding: .5rem .4rem; font-size: .9rem; } .r-figure { font-size: 1.3rem; } .r-wide { display: none; } }
+@media (max-width: 600px) { .r-nav { padding: .5rem .28rem; font-size: .82rem; } .q-header { padding: 4px !important; gap: 0 !important; }
+  .r-columns td { white-space: normal !important; } .r-figure { font-size: 1.3rem; }
+  .r-wide { display: none; } .r-phone { display: block; } .r-cells { max-width: 11rem; }
+  .r-columns th:nth-child(n+4), .r-columns td:nth-child(n+4) { display: none; }
+  .r-columns .q-table td, .r-columns .q-table th, .r-scroll .q-table td, .r-scroll .q-table th { padding: 4px !important; }
+  .r-scroll .q-table th, .r-scroll .q-table td:first-child { white-space: normal; } }
 </style>
 """
 
@@ -71,7 +97,7 @@ def visit_of(request: Request) -> Visit:
 
 @contextmanager
 def page(visit: Visit, here: str) -> Iterator[None]:
-    """The frame of a page; analysts see the history alone."""
+    """The frame of a page; analysts see what was released and nothing else."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
     dark = ui.dark_mode(None)
@@ -79,7 +105,7 @@ def page(visit: Visit, here: str) -> Iterator[None]:
         ui.label("Reticent").classes("text-lg font-bold r-wide")
         with ui.element("nav").props('aria-label="Pages"').classes("row no-wrap"):
             for name, target in PAGES.items():
-                if visit.custodian or name == "History":
+                if visit.custodian or name in _OPEN:
                     link = ui.link(name, target).classes("r-nav")
                     if name == here:
                         link.props("aria-current=page")
@@ -95,11 +121,9 @@ def page(visit: Visit, here: str) -> Iterator[None]:
             ui.label("Demonstration: synthetic data about nobody; no token is needed on this machine.").classes(
                 "r-muted text-sm"
             )
-        if visit.custodian or here == "History":
-            yield
-        else:
-            ui.label("An analyst may see the history only.").props("role=alert")
-            yield
+        if not visit.custodian and here not in _OPEN:
+            ui.label("An analyst may see the history and ask releases.").props("role=alert")
+        yield
 
 
 def _turn(dark: Any) -> None:
@@ -115,10 +139,25 @@ def card(title: str = "") -> ui.card:
     return frame
 
 
+def steps(here: str, table: str = "") -> None:
+    """The way of a table through the studio, and where it is now."""
+    with ui.element("nav").props('aria-label="Steps"').classes("row items-center gap-1 w-full"):
+        for name, path in STEPS.items():
+            if name != "Data":
+                ui.label("→").classes("r-muted").props("aria-hidden=true")
+            if table or name == "Data":
+                link = ui.link(name, f"{path}?table={table}" if table and name != "Data" else path).classes("r-step")
+            else:
+                ui.label(name).classes("r-step r-muted")
+                continue
+            if name == here:
+                link.props("aria-current=step")
+
+
 def axis(**more: Any) -> dict[str, Any]:
     """An axis of a chart whose words and lines are readable on both grounds."""
     line = {"lineStyle": {"color": "rgba(123,138,149,.35)"}}
-    words = {"axisLabel": {"color": GREY}, "nameTextStyle": {"color": GREY}, "splitLine": line}
+    words = {"axisLabel": {"color": GREY, "hideOverlap": True}, "nameTextStyle": {"color": GREY}, "splitLine": line}
     return {"type": "value", **words, **more}
 
 
@@ -133,6 +172,22 @@ def figure(words: str, value: str = "-") -> ui.label:
         number = ui.label(value).classes("r-figure")
         ui.label(words).classes("r-muted text-sm")
     return number
+
+
+async def arrived() -> None:
+    """Waits until the frame of a page is on the visitor's screen: what is slow comes after it."""
+    await ui.context.client.connected()
+
+
+def held(words: str, *, bad: bool = False) -> ui.label:
+    """A sentence that a reader of the screen is told at once."""
+    label = ui.label(words).props("role=status")
+    return label.classes("text-negative font-medium" if bad else "r-muted")
+
+
+def moment(text: str) -> str:
+    """A time as people write it."""
+    return text[:16].replace("T", " ")
 
 
 async def trying(work: Awaitable[T]) -> T | None:

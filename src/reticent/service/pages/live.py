@@ -1,69 +1,43 @@
-"""Live: a running stream, second by second."""
+"""Live: a running stream: feed it, watch it over time, stop it; what broke out, as its recipients see it."""
 
 from __future__ import annotations
 
-from collections import deque
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import orjson
-from nicegui import ui
+from nicegui import events, ui
 from starlette.requests import Request
 
+from reticent.errors import ReticentError
+from reticent.read.received import Received
 from reticent.release.wording import claims_in_words
-from reticent.service.pages.layout import GREY, LINE, LINE_2, LINE_3, Visit, axis, card, figure, legend, page, visit_of
-
-_POINTS = 120
-
-
-@ui.page("/live")
-async def live(request: Request, stream: str = "") -> None:
-    """The page."""
-    visit = visit_of(request)
-    with page(visit, "Live"):
-        if not visit.custodian:
-            return
-        names = sorted(visit.hub.streams)
-        if not names:
-            ui.label("There is no stream yet. Begin one with POST /api/v1/streams.")
-            return
-        here = stream if stream in names else names[0]
-        if len(names) > 1:
-            ui.select(names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}"))
-        _watch(visit, here)
-
-
-def _watch(visit: Visit, name: str) -> None:
-    status = visit.hub.stream(name).status()
-    with card(f"Stream {name}"):
-        ui.label(_promise(status)).classes("r-muted")
-        alarm = ui.label("The stream has drifted away from its prior: too many values are not among their candidates.")
-        alarm.classes("text-negative font-medium").props("role=alert")
-        with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
-            shown = {key: figure(words) for key, words in _FIGURES.items()}
-    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
-        with card("Records per second"):
-            rates = ui.echart(_chart(["records per second"], [LINE])).classes("w-full h-56")
-        with card("Shares"):
-            shares = ui.echart(_chart(list(_SHARES.values()), [LINE, LINE_2, LINE_3])).classes("w-full h-56")
-    with card("Released just now"), ui.element("div").classes("r-scroll"):
-        latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
-    history: deque[list[float]] = deque(maxlen=_POINTS)
-
-    def look() -> None:
-        running = visit.hub.stream(name)
-        state = running.status()
-        figures = state["metrics"]
-        for key, label in shown.items():
-            label.set_text(_text(key, state.get(key, figures.get(key))))
-        alarm.set_visibility(bool(figures.get("alarm")))
-        history.append([state["rows_per_second"], *(figures.get(key, 0.0) for key in _SHARES)])
-        _plot(rates, [[point[0] for point in history]])
-        _plot(shares, [[point[i] for point in history] for i in (1, 2, 3)])
-        latest.set_text("\n".join(_line(line) for line in list(running.latest)[-8:]) or "Nothing yet.")
-
-    look()
-    ui.timer(1.0, look)
-
+from reticent.service.live import LiveStream, PushStep
+from reticent.service.pages.data import drop
+from reticent.service.pages.explore import band, open_release
+from reticent.service.pages.layout import (
+    LINE,
+    LINE_2,
+    LINE_3,
+    Visit,
+    arrived,
+    axis,
+    card,
+    figure,
+    held,
+    legend,
+    page,
+    trying,
+    visit_of,
+)
+from reticent.service.pages.safe import chart
+from reticent.service.routes.common import aside, digest_of
+from reticent.service.uploads import read_upload
+from reticent.service.wire import NDJSON
 
 _FIGURES = {
     "rows_in": "records so far",
@@ -75,6 +49,194 @@ _FIGURES = {
     "held": "held back",
 }
 _SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta": "values not offered"}
+_POINTS, _WINDOWS, _BATCH, _STRETCHES = 400, 40, 1_000, 10
+
+
+@ui.page("/live")
+async def live(request: Request, stream: str = "", value: str = "") -> None:
+    """The page; `value` is the one whose curve is drawn."""
+    visit = visit_of(request)
+    with page(visit, "Sources"):
+        if not visit.custodian:
+            return
+        names = sorted(visit.hub.streams)
+        if not names:
+            held("There is no stream yet; begin one on the page Sources.")
+            return
+        here = stream if stream in names else names[0]
+        if len(names) > 1:
+            ui.select(
+                names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}")
+            ).classes("w-full")
+        _watch(visit, here)
+        body = ui.column().classes("w-full")
+        _charts(visit, here)
+        _feed(visit, here)
+        await arrived()
+        with body:
+            await _outbreak(visit, here, value)
+
+
+def _watch(visit: Visit, name: str) -> None:
+    stream = visit.hub.stream(name)
+    status = stream.status()
+    with card(f"Stream {name}"):
+        for claim in claims_in_words(status["guarantee"]):
+            ui.label(f"Holds: {claim}.")
+        ui.label(f"Method {status['method']}. Against {status['against'] or 'nobody yet'}.").classes("r-muted")
+        with ui.expansion("What it does not cover").classes("w-full"):
+            for words in status["not_covered"]:
+                ui.label(words).classes("r-muted text-sm")
+        alarm = ui.label("The stream has drifted away from its prior: too many values are not among their candidates.")
+        alarm.classes("text-negative font-medium").props("role=alert")
+        with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
+            known = {**status, **status["metrics"]}
+            shown = {key: figure(words) for key, words in _FIGURES.items() if key in known or not status["rows_in"]}
+        _stop(visit, stream)
+
+    def look() -> None:
+        state = stream.status()
+        for key, label in shown.items():
+            label.set_text(_text(key, state.get(key, state["metrics"].get(key))))
+        alarm.set_visibility(bool(state["metrics"].get("alarm")))
+
+    look()
+    ui.timer(1.0, look)
+
+
+def _charts(visit: Visit, name: str) -> None:
+    """What is remembered since the server began, with its times."""
+    stream = visit.hub.stream(name)
+    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
+        with card("Records per second"):
+            rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("w-full h-56")
+        with card("Shares"):
+            names, colours = list(_SHARES.values()), [LINE, LINE_2, LINE_3]
+            shares = chart(_chart(names, colours, _shares(stream))).classes("w-full h-56")
+    with card("Released just now"), ui.element("div").classes("r-scroll").props("tabindex=0"):
+        latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
+
+    def look() -> None:
+        _plot(rates, _rates(stream))
+        _plot(shares, _shares(stream))
+        latest.set_text(
+            "\n".join(_line(line) for line in list(stream.latest)[-8:]) or "Nothing since the server began."
+        )
+
+    look()
+    ui.timer(1.0, look)
+
+
+def _stop(visit: Visit, stream: LiveStream) -> None:
+    words = held("")
+
+    def say() -> None:
+        kept = stream.status()["held"]
+        rest = f" {kept:,} records that it holds back stay held." if kept else ""
+        words.set_text(
+            f"Stopped: it takes no more records; what was released stays readable.{rest}"
+            if stream.stopped
+            else "It takes records."
+        )
+        button.set_text("Go on" if stream.stopped else "Stop")
+
+    async def turn() -> None:
+        await trying(aside(lambda: visit.hub.halt(stream.name, stop=not stream.stopped)))
+        say()
+
+    button = ui.button("Stop", on_click=turn).props("outline")
+    say()
+
+
+def _feed(visit: Visit, name: str) -> None:
+    with card("Feed it"):
+        held("Each record is released as it comes, to everybody who may read the stream: this is publishing.")
+
+        async def taken(event: events.UploadEventArguments) -> None:
+            body = await event.file.read()
+            number = await trying(aside(lambda: _pushed(visit, name, body)))
+            if number is not None:
+                ui.notify(f"{number:,} records were taken in.")
+
+        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: released at once")
+        ui.label(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.").classes(
+            "r-muted text-sm"
+        )
+
+
+def _pushed(visit: Visit, name: str, body: bytes) -> int:
+    """Pushes a file batch by batch; a file that comes twice is released once."""
+    stream, table = visit.hub.stream(name), read_upload(body)
+    for start in range(0, table.num_rows, _BATCH):
+        lines = b"\n".join(orjson.dumps(row, default=str) for row in table.slice(start, _BATCH).to_pylist())
+        key = f"studio-{digest_of(lines)}"
+        visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
+    return int(table.num_rows)
+
+
+async def _outbreak(visit: Visit, name: str, asked: str) -> None:
+    """How often a value is, over time, with the interval that recipients get."""
+    received = await aside(lambda: _received(visit, name))
+    with card("What recipients see over time"):
+        if received is None:
+            held("Nothing to ask yet.")
+            return
+        first = asked if asked in received.values else await aside(lambda: _lively(received))
+        value = ui.select(list(received.values), value=first, label=received.sensitive).classes("w-full")
+        held("The curve is the estimate from the released lines alone, the band its 95 % interval.")
+        picture = chart(band([], [], time=True)).classes("w-full h-64").props('data-test="outbreak"')
+        marks = held("")
+
+        async def draw(known: Received | None = None) -> None:
+            fresh = known or await aside(lambda: _received(visit, name)) or received
+            rows = await trying(aside(lambda: _windows(fresh, str(value.value))))
+            if rows is None or picture.is_deleted:
+                return
+            words = [str(next(iter(row.values()))) for row in rows]
+            picture.options.clear()
+            picture.options.update(band(words, rows, time=True))
+            picture.update()
+            changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
+            marks.set_text(f"A new level begins at {', '.join(changes)}." if changes else "No change of level.")
+
+        value.on_value_change(lambda: draw(received))
+        await draw(received)
+        ui.timer(30.0, draw, immediate=False)
+
+
+def _lively(received: Received) -> str:
+    """The value that is offered most unevenly over the stretches of the stream: a look at the lines, no test."""
+    table, names = received.shape.table, received.shape.domain
+    slots = [name for name in table.column_names if name.startswith(f"{received.sensitive}_")]
+    if not slots or received.records < _WINDOWS:
+        return names[0]
+    place = {str(name): code for code, name in enumerate(names)}
+    part = np.arange(received.records) * _STRETCHES // received.records
+    often = np.zeros((len(names), _STRETCHES))
+    for slot in slots:
+        codes = np.array([place.get(str(cell), 0) for cell in table.column(slot).to_pylist()])
+        np.add.at(often, (codes, part), 1)
+    mean = often.mean(axis=1)
+    return names[int(np.argmax((often.max(axis=1) - mean) / np.sqrt(np.maximum(mean, 1))))]
+
+
+def _received(visit: Visit, name: str) -> Received | None:
+    try:
+        return open_release(visit.hub, f"stream:{name}")
+    except ReticentError:
+        return None
+
+
+def _windows(received: Received, value: str) -> list[dict[str, Any]]:
+    """Windows of a column of times, where there is one with a handful of days or hours; otherwise of records."""
+    for unit in ("day", "hour"):
+        try:
+            rows = received.series(value, every=unit).to_list()
+        except ReticentError:
+            break
+        if len(rows) >= 6:
+            return rows[-4 * _WINDOWS :]
+    return received.series(value, every=max(1, received.records // _WINDOWS)).to_list()
 
 
 def _text(key: str, value: Any) -> str:
@@ -83,49 +245,73 @@ def _text(key: str, value: Any) -> str:
     return f"{value:,.1f}" if key.endswith("_ms") else f"{value:,.0f}"
 
 
-def _promise(status: dict[str, Any]) -> str:
-    claims = "; ".join(claims_in_words(status["guarantee"]))
-    return f"Method {status['method']}: {claims}. Against {status['against']}." if claims else ""
-
-
 def _line(line: bytes) -> str:
     record = orjson.loads(line)
     if record["type"] == "group":
         return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"
     shown = ", ".join(f"{key} {value}" for key, value in record["qi"].items())
-    offered = " / ".join(record.get("candidates", ()))
+    offered = " / ".join(map(str, record.get("candidates", ())))
     return f"#{record['seq']}  {shown}  →  {offered or record.get('group') or record.get('sensitive')}"
 
 
-def _chart(names: list[str], colours: list[str]) -> dict[str, Any]:
+Lines = list[list[list[Any]]]
+
+
+def _trend(stream: LiveStream) -> Sequence[tuple[float, int, dict[str, float]]]:
+    points = list(stream.trend)
+    step = -(-len(points) // _POINTS) or 1
+    return [*points[:-1:step], *points[-1:]]
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _rates(stream: LiveStream) -> Lines:
+    """Records a second between two points; none while nobody feeds it."""
+    points = list(_trend(stream))
+    line = [
+        [_moment(after[0]), round((after[1] - before[1]) / max(1e-3, after[0] - before[0]), 1)]
+        for before, after in pairwise(points)
+    ]
+    if points and time.time() - points[-1][0] > 5:
+        line += [[_moment(points[-1][0] + 1), 0], [_moment(time.time()), 0]]
+    return [line]
+
+
+def _shares(stream: LiveStream) -> Lines:
+    points = list(_trend(stream))
+    return [
+        [[_moment(at), round(figures[key], 4)] for at, _, figures in points if figures.get(key) is not None]
+        for key in _SHARES
+    ]
+
+
+def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]:
+    known = [name for name, line in zip(names, lines, strict=True) if line]
     return {
         "animation": False,
-        "grid": {"left": 48, "right": 12, "top": 28, "bottom": 20},
-        "legend": legend(*names) if len(names) > 1 else {"show": False},
-        "xAxis": {
-            "type": "category",
-            "data": list(range(-_POINTS + 1, 1)),
-            "axisLabel": {"show": False},
-            "axisLine": {"lineStyle": {"color": GREY}},
-        },
+        "grid": {"left": 8, "right": 16, "top": 28, "bottom": 8, "containLabel": True},
+        "legend": legend(*known) if len(names) > 1 else {"show": False},
+        "xAxis": axis(type="time", splitLine={"show": False}),
         "yAxis": axis(min=0),
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "series": [
             {
-                "name": n,
+                "name": name,
                 "type": "line",
                 "showSymbol": False,
-                "data": [],
-                "itemStyle": {"color": c},
+                "data": line,
+                "itemStyle": {"color": colour},
                 "lineStyle": {"width": 2},
             }
-            for n, c in zip(names, colours, strict=True)
+            for name, colour, line in zip(names, colours, lines, strict=True)
         ],
     }
 
 
-def _plot(chart: ui.echart, columns: list[list[float]]) -> None:
-    for series, values in zip(chart.options["series"], columns, strict=True):
-        series["data"] = [None] * (_POINTS - len(values)) + [round(value, 4) for value in values]
-    chart.update()
+def _plot(picture: ui.echart, lines: Lines) -> None:
+    for series, line in zip(picture.options["series"], lines, strict=True):
+        series["data"] = line
+    picture.update()

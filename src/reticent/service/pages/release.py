@@ -1,93 +1,72 @@
-"""Release: a job with its progress; then before and after, risk and utility, and what else could be done."""
+"""Release: a job with its progress; then what was published, in its own words, and what can still be done about it."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.audit.risk.assessment import initial_risk
-from reticent.policy import Policy
-from reticent.policy.bundle import Bundle
-from reticent.service.documents import OWNER
-from reticent.service.pages.alternatives import Neighbour, Point, frontier, neighbours
-from reticent.service.pages.history import download, risk
-from reticent.service.pages.layout import (
-    LINE,
-    LINE_2,
-    LINE_3,
-    Visit,
-    axis,
-    card,
-    figure,
-    legend,
-    page,
-    trying,
-    visit_of,
-)
+from reticent.release.wording import SHAPES, claims_in_words
+from reticent.service.audits import audit
+from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.safe import grid, labelled
+from reticent.service.releases import Glance
 from reticent.service.routes.common import aside
-from reticent.service.uploads import read_upload
 
 _ROWS = 8
+_WITHDRAW = (
+    "Nobody can download it from here any more. It cannot be undone: whoever has a copy keeps it, what it told stays told, "
+    "and the ledger goes on counting its persons as published."
+)
 
 
 @ui.page("/release")
-async def release(request: Request, job: str = "") -> None:
+async def release(request: Request, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)
-    with page(visit, "Release"):
-        if not visit.custodian:
+    with page(visit, "History"):
+        if job and visit.custodian:
+            await _job(visit, job)
             return
-        jobs = [doc for doc in await aside(visit.hub.jobs.all) if doc["kind"] == "table"]
-        if not job and jobs:
-            job = jobs[0]["id"]
-        if not job:
-            ui.label("Nothing has been released yet. Begin on the page Prepare.")
+        if not id:
+            known = await aside(visit.hub.releases.all)
+            id = known[0]["id"] if known else ""  # noqa: A001
+        document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
+        if document is None:
+            held("Nothing has been released yet. Begin on the page Data.")
             return
-        if len(jobs) > 1:
-            known = {
-                doc["id"]: f"{doc['source']}, {doc['created'][:16].replace('T', ' ')}: {doc['state']}" for doc in jobs
-            }
-            ui.select(
-                known, value=job, label="Job", on_change=lambda e: ui.navigate.to(f"/release?job={e.value}")
-            ).classes("w-full")
-        await _job(visit, job)
+        await _show(visit, document)
 
 
 async def _job(visit: Visit, ident: str) -> None:
     document = await trying(aside(lambda: visit.hub.jobs.get(ident)))
     if document is None:
         return
-    body = ui.column().classes("w-full gap-4")
-    if document["state"] in ("queued", "running"):
-        with body:
-            _progress(visit, ident)
-        return
-    with body:
-        if document["state"] == "done":
-            await _done(visit, ident, document["release"])
-        else:
-            with card("Nothing was published"):
-                error = document["error"] or {"message": "The job was cancelled.", "hint": ""}
-                ui.label(error["message"]).props("role=alert").classes("text-negative")
-                ui.label(error["hint"]).classes("r-muted")
+    if document["state"] == "done":
+        ui.navigate.to(f"/release?id={document['release']}")
+    elif document["state"] in ("queued", "running"):
+        _progress(visit, ident)
+    else:
+        with card("Nothing was published"):
+            error = document["error"] or {"message": "The job was cancelled.", "hint": ""}
+            ui.label(error["message"]).props("role=alert").classes("text-negative")
+            ui.label(error["hint"]).classes("r-muted")
 
 
 def _progress(visit: Visit, ident: str) -> None:
     with card("At work"):
         words = ui.label("waiting").props("aria-live=polite")
-        bar = ui.linear_progress(0, show_value=False).props("rounded size=12px")
+        bar = labelled(ui.linear_progress(0, show_value=False), "progress").props("rounded size=12px")
 
         async def cancel() -> None:
             await trying(aside(lambda: visit.hub.jobs.cancel(ident)))
 
         ui.button("Cancel", on_click=cancel).props("flat")
 
-        def look() -> None:
-            state = visit.hub.jobs.get(ident)
+        async def look() -> None:
+            state = await aside(lambda: visit.hub.jobs.get(ident))
             words.set_text(state["stage"])
             bar.set_value(state["progress"])
             if state["state"] not in ("queued", "running"):
@@ -97,174 +76,104 @@ def _progress(visit: Visit, ident: str) -> None:
         timer = ui.timer(0.3, look)
 
 
-async def _done(visit: Visit, job: str, ident: str) -> None:
-    document = await aside(lambda: visit.hub.releases.get(ident))
-    release = await aside(lambda: visit.hub.releases.load(ident))
-    policy = await aside(lambda: visit.hub.policy(document["policy_hash"]))
-    request = visit.hub.jobs.documents.get(job)["request"]
-    original = await trying(aside(lambda: _original(visit, request["table"])))
-    _summary(visit, document, policy, original)
-    _before_after(document, policy, original, release.tables)
-    if original is not None and document["shape"] == "generalised":
-        _neighbourhood(visit, request, policy, original, document)
-    if original is not None:
-        _picture(policy, original, document)
+async def _show(visit: Visit, document: dict[str, Any]) -> None:
+    _summary(document)
+    _acts(visit, document)
+    for table in await aside(lambda: visit.hub.releases.glance(document["id"], _ROWS)):
+        _table(table)
 
 
-def _original(visit: Visit, table: str) -> pa.Table | None:
-    known = {doc["id"] for doc in visit.hub.tables.all()}
-    return read_upload(visit.hub.tables.blob(table)) if table in known else None
-
-
-def _summary(visit: Visit, document: dict[str, Any], policy: Policy, original: pa.Table | None) -> None:
-    counts = document["counts"]
-    with card(f"Released: {document['source']}"):
+def _summary(document: dict[str, Any]) -> None:
+    counts, guarantee = document["counts"], document["guarantee"]
+    with card(f"Release {document['number']} of {document['source']}"):
+        if document.get("withdrawn"):
+            held(f"Withdrawn {moment(document['withdrawn'])}: {_WITHDRAW}", bad=True)
+        ui.label(f"{moment(document['created'])}: {SHAPES.get(document['shape'], document['shape'])}").classes(
+            "r-muted"
+        )
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")
-            share = counts["suppressed"] / max(1, counts["rows_in"])
-            figure("left out", f"{share:.1%}")
-            before = initial_risk(original, policy) if original is not None and policy.quasi else None
-            figure("highest risk before", f"{before.highest:.2f}" if before else "-")
-            figure("highest risk now", f"{risk(document):.2f}")
-            loss = document["metrics"].get("loss")
-            figure("information lost", f"{loss:.0%}" if loss is not None else "none in the columns")
+            figure("left out", f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}")
+            figure("held back", f"{counts['held']:,}")
+            figure("persons not shown before", f"{document.get('added', 0):,}")
+            figure("risk it concedes to that reader", f"{risk(document):.2f}")
         holds = document["verdict"]["holds"]
-        ui.label(
-            "The judge has recomputed every claim from the release alone: they hold."
-            if holds
-            else "The judge refuted a claim."
-        ).classes("text-positive" if holds else "text-negative")
-        ui.label(f"Holds against {document['guarantee']['against']}.").classes("r-muted text-sm")
-        if document["guarantee"]["not_covered"]:
-            ui.label(f"Not covered: {'; '.join(document['guarantee']['not_covered'])}.").classes("r-muted text-sm")
-        with ui.row():
-            ui.button("Download CSV", icon="download", on_click=partial(download, visit, document["id"], "csv"))
-            ui.button(
-                "Download Parquet", icon="download", on_click=partial(download, visit, document["id"], "parquet")
-            ).props("outline")
-
-
-def _before_after(document: dict[str, Any], policy: Policy, original: pa.Table | None, tables: Any) -> None:
-    name = "data" if "data" in tables else next(iter(tables))
-    shown = tables[name]
-    levels = document["explain"].get("attributes", {})
-    rows = []
-    for column in policy.columns:
-        role = policy.columns[column].role
-        before = f"{len(original.column(column).unique()):,}" if original is not None else "-"
-        after = f"{len(shown.column(column).unique()):,}" if column in shown.column_names else "not in this table"
-        at = levels.get(column, {})
-        level = f"{at['level']} of {at['height']}" if at.get("level") is not None else "-"
-        rows.append({"column": column, "role": role, "before": before, "after": after, "level": level})
-    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
-        with card("Before and after, column by column"), ui.element("div").classes("r-scroll"):
-            ui.table(
-                columns=[
-                    {"name": "column", "label": "Column", "field": "column", "align": "left"},
-                    {"name": "role", "label": "Role", "field": "role", "align": "left"},
-                    {"name": "before", "label": "Different values before", "field": "before"},
-                    {"name": "after", "label": "and after", "field": "after"},
-                    {"name": "level", "label": "Level", "field": "level"},
-                ],
-                rows=rows,
-                row_key="column",
-            ).props("dense flat hide-bottom").classes("w-full")
-        with card("What leaves the house: first rows"), ui.element("div").classes("r-scroll"):
-            names = shown.column_names
-            ui.table(
-                columns=[{"name": n, "label": n, "field": n, "align": "left"} for n in names],
-                rows=[
-                    {"_": i, **{n: str(v) for n, v in row.items()}}
-                    for i, row in enumerate(shown.slice(0, _ROWS).to_pylist())
-                ],
-                row_key="_",
-            ).props('dense flat hide-bottom data-test="released"').classes("w-full")
-
-
-def _neighbourhood(
-    visit: Visit, request: dict[str, Any], policy: Policy, original: pa.Table, document: dict[str, Any]
-) -> None:
-    levels = {
-        name: at["level"]
-        for name, at in document["explain"].get("attributes", {}).items()
-        if at.get("level") is not None
-    }
-    if set(levels) != set(policy.quasi):
-        return
-    with card("Around this release: one level finer or coarser"):
-        ui.label(
-            "A finer neighbour that leaves too many records in small groups is why the search stopped here. "
-            "'Favour' runs the search again with that column four times as important."
-        ).classes("r-muted text-sm")
-        for one in neighbours(original, policy, levels):
-            _neighbour(visit, request, policy, one)
-
-
-def _neighbour(visit: Visit, request: dict[str, Any], policy: Policy, one: Neighbour) -> None:
-    async def favour() -> None:
-        def work() -> dict[str, Any]:
-            data = visit.hub.store.get(OWNER, "bundle", request["policy_hash"])
-            bundle = Bundle.from_bytes(data or b"{}")
-            settings = dict(bundle.settings.get("table", {}))
-            settings["weights"] = dict.fromkeys(policy.quasi, 1.0) | settings.get("weights", {}) | {one.column: 4.0}
-            changed = visit.hub.accept(Bundle(dict(bundle.settings) | {"table": settings}, bundle.files))
-            table = visit.hub.tables.get(request["table"])
-            return visit.hub.jobs.begin("table", table["name"], request | {"policy_hash": changed.hash})
-
-        job = await trying(aside(work))
-        if job is not None:
-            ui.navigate.to(f"/release?job={job['id']}")
-
-    with ui.row().classes("w-full items-center gap-3 no-wrap"):
-        ui.icon("check_circle" if one.fits else "block", color="positive" if one.fits else "negative").props(
-            f'aria-label="{"would hold" if one.fits else "would not hold"}"'
+        words = "The judge has recomputed every claim from the release alone: they hold."
+        ui.label(words if holds else "The judge refuted a claim.").classes(
+            "text-positive" if holds else "text-negative"
         )
-        ui.label(one.words).classes("grow")
-        if one.finer:
-            ui.button(f"Favour {one.column}", on_click=favour).props("flat dense no-caps")
+        for claim in claims_in_words(guarantee["claims"]):
+            ui.label(f"Holds: {claim}.")
+        ui.label(f"Against {guarantee['against']}.").classes("r-muted")
+        with ui.expansion("What it does not cover").classes("w-full"):
+            for words in guarantee["not_covered"]:
+                ui.label(words).classes("r-muted text-sm")
 
 
-def _picture(policy: Policy, original: pa.Table, document: dict[str, Any]) -> None:
-    frame = card("Risk and utility")
-    with frame:
-        ui.label("The same table at other strengths: what risk remains, and what it costs.").classes("r-muted text-sm")
-        button = ui.button("Draw", icon="scatter_plot").props("outline")
+def _acts(visit: Visit, document: dict[str, Any]) -> None:
+    ident = document["id"]
+    with ui.row().classes("w-full items-center gap-2"):
+        if not document.get("withdrawn"):
+            for name, form in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
+                ui.button(name, icon="download", on_click=partial(download, visit, ident, form)).props("outline")
+        ui.button("Ask it", icon="query_stats", on_click=partial(ui.navigate.to, f"/explore?release={ident}")).props(
+            "outline"
+        )
+        if visit.custodian:
+            ui.button("Audit", icon="gavel", on_click=partial(audited, visit, [ident])).props("outline")
+            if not document.get("withdrawn"):
+                ui.button("Withdraw", icon="block", on_click=partial(withdraw, visit, document)).props(
+                    "outline color=negative"
+                )
 
-        async def draw() -> None:
-            button.disable()
-            points = await trying(aside(lambda: frontier(original, policy, document["method"])))
-            button.set_visibility(False)
-            if points:
-                with frame:
-                    ui.echart(_scatter(points, document)).classes("w-full h-64")
 
-        button.on_click(draw)
+def _table(table: Glance) -> None:
+    with card(f"{table.name}: {table.rows:,} rows, the first of them"):
+        with ui.element("div").classes("r-scroll").props("tabindex=0"):
+            grid(table.columns, table.first).classes("w-full").props('data-test="released"')
+        distinct = zip(table.columns, table.distinct, strict=True)
+        ui.label("; ".join(f"{column} {number:,} values" for column, number in distinct)).classes("r-muted text-sm")
 
 
-def _scatter(points: list[Point], document: dict[str, Any]) -> dict[str, Any]:
-    here = [round(risk(document), 3), round(document["metrics"].get("loss", 0.0), 3)]
-    return {
-        "grid": {"left": 56, "right": 20, "top": 30, "bottom": 44},
-        "tooltip": {"trigger": "item"},
-        "aria": {"enabled": True},
-        "legend": legend("other strengths", "this release"),
-        "xAxis": axis(name="highest risk", nameLocation="middle", nameGap=26, min=0),
-        "yAxis": axis(name="loss", min=0),
-        "series": [
-            {
-                "name": "other strengths",
-                "type": "line",
-                "data": [{"value": [round(p.risk, 3), round(p.loss, 3)], "name": p.name} for p in points],
-                "label": {"show": True, "formatter": "{b}", "position": "top", "color": LINE_2},
-                "itemStyle": {"color": LINE},
-                "symbolSize": 9,
-            },
-            {
-                "name": "this release",
-                "type": "scatter",
-                "data": [here],
-                "symbolSize": 18,
-                "itemStyle": {"color": LINE_3},
-            },
-        ],
-    }
+def withdraw(visit: Visit, document: dict[str, Any]) -> None:
+    """Asks once more, and says what it cannot undo."""
+
+    async def go() -> None:
+        await trying(aside(lambda: visit.hub.withdraw(document["id"])))
+        ui.navigate.to(f"/release?id={document['id']}")
+
+    with ui.dialog() as dialog, ui.card():
+        ui.label(f"Withdraw release {document['number']} of {document['source']}?").classes("text-lg")
+        ui.label(_WITHDRAW)
+        with ui.row():
+            ui.button("Withdraw it", on_click=go).props("color=negative")
+            ui.button("Leave it", on_click=dialog.close).props("flat")
+    dialog.open()
+
+
+async def audited(visit: Visit, idents: list[str]) -> None:
+    """Judges releases and attacks them, then shows what was found."""
+    ui.notify("The judge recomputes every claim and tries to break the release; the page follows.")
+    verdict = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
+    if verdict is not None:
+        ui.navigate.to(f"/audit?id={verdict['id']}")
+
+
+async def download(visit: Visit, ident: str, file_format: str) -> None:
+    """Hands a release to the browser."""
+    data = await trying(aside(lambda: visit.hub.releases.archive(ident, file_format)))
+    if data is not None:
+        ui.download(data, f"release-{ident}.zip", "application/zip")
+
+
+def risk(document: dict[str, Any]) -> float:
+    """The highest chance to find a person, or to guess a value, that it concedes to the reader it holds against."""
+    claims, metrics = document["guarantee"]["claims"], document["metrics"]
+    if "max_risk" in metrics:
+        return float(metrics["max_risk"])
+    for name in ("k", "veil", "m-distinct", "m-distinct*", "m-invariance"):
+        if name in claims:
+            among = claims[name]
+            return 1 / float(among["persons"] if isinstance(among, dict) else among)
+    bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
+    return max(bounds, default=1.0)

@@ -1,16 +1,20 @@
-"""Nobody sees a page, its assets or its socket without being signed in."""
+"""Nobody sees a page, its assets or its socket without being signed in, and only for as long as they are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
+
+from reticent.service.actor import act_as
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from collections.abc import Callable
 
-_FREE = ("/api/", "/sign-in")
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_FREE = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
 
 
 class RequireSignIn:
@@ -21,15 +25,57 @@ class RequireSignIn:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets visitors through and sends everybody else to sign in."""
-        if scope["type"] not in ("http", "websocket") or scope["path"].startswith(_FREE):
+        if scope["type"] not in ("http", "websocket") or scope["path"].startswith("/api/"):
             await self._app(scope, receive, send)
             return
-        state = scope["app"].state
-        visitor = state.access.visitor(HTTPConnection(scope))
-        if visitor is not None:
-            scope["reticent"] = (state.hub, visitor, state.settings)
+        state, caller = scope["app"].state, HTTPConnection(scope)
+        if not state.access.is_own(caller):
+            await _refuse(scope, receive, send)
+        elif scope["path"] in _FREE:
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await RedirectResponse("/sign-in", 303)(scope, receive, send)
+        elif (visitor := state.access.visitor(caller)) is None:
+            await _refuse(scope, receive, send, RedirectResponse("/sign-in", 303))
         else:
+            scope["reticent"], scope["access"] = (state.hub, visitor, state.settings), state.access
+
+            def stays() -> bool:
+                now = state.access.visitor(caller)
+                return now is not None and now.id == visitor.id
+
+            if scope["type"] == "websocket":
+                receive, send = _while(stays, receive, send)
+            act_as(visitor)
+            await self._app(scope, receive, send)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, answer: ASGIApp | None = None) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+    else:
+        await (answer or PlainTextResponse("Another site sent you here.", 403))(scope, receive, send)
+
+
+def _while(stays: Callable[[], bool], receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """A socket that is asked at every message, either way, whether its visitor is still one."""
+    ended = False
+
+    async def end() -> None:
+        nonlocal ended
+        if not ended:
+            ended = True
             await send({"type": "websocket.close", "code": 1008})
+
+    async def receiving() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive" and not stays():
+            await end()
+            return {"type": "websocket.disconnect", "code": 1008}
+        return message
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "websocket.send" and not stays():
+            await end()
+        elif not ended:
+            await send(message)
+
+    return receiving, sending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import Annotated
 
@@ -9,7 +10,10 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from reticent.service.access import COOKIE
+from reticent.service.oidc import COOKIE as OIDC_COOKIE
+from reticent.service.oidc import SESSION
 from reticent.service.problems import ServiceError
+from reticent.service.routes.common import aside
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,32 +32,66 @@ button {{ background: #0b5a6b; color: #fff; border: 0; cursor: pointer; }}
 <h1>Reticent</h1><p>Sign in with a custodian's or an analyst's token.</p>{message}
 <label for="token">Token</label><input id="token" name="token" type="password" autocomplete="off" required autofocus>
 <button type="submit">Sign in</button>
-<p><small>A custodian makes tokens with <code>reticent token create</code>.</small></p></form></body></html>"""
+<p><small>A custodian makes tokens with <code>reticent token create</code>.</small></p>{other}</form></body></html>"""
+_PROVIDER = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
+# The cookie is kept from requests that another site began, the way back from the provider among them: this page begins anew.
+_ON = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
 
 
-def _page(message: str = "", status: int = 200) -> HTMLResponse:
+def _page(request: Request, message: str = "", status: int = 200) -> HTMLResponse:
     words = f'<p class="wrong" role="alert">{escape(message)}</p>' if message else ""
-    return HTMLResponse(_PAGE.format(message=words), status)
+    return HTMLResponse(_PAGE.format(message=words, other=_PROVIDER if request.app.state.oidc else ""), status)
 
 
 @router.get("/sign-in")
-async def sign_in_page() -> Response:
+async def sign_in_page(request: Request) -> Response:
     """The form."""
-    return _page()
+    return _page(request)
 
 
 @router.post("/sign-in")
 async def sign_in(request: Request, token: Annotated[str, Form(max_length=200)]) -> Response:
     """Begins a session; the cookie is kept from scripts and from other sites."""
-    access, settings = request.app.state.access, request.app.state.settings
     try:
-        key = access.sign_in(request, token)
+        key = request.app.state.access.sign_in(request, token)
     except ServiceError as error:
-        return _page(f"{error.message} {error.hint}", error.status)
-    answer = RedirectResponse("/", 303)
+        return _page(request, f"{error.message} {error.hint}", error.status)
+    return await _let_in(request, key, RedirectResponse("/", 303))
+
+
+async def _let_in(request: Request, key: str, answer: Response) -> Response:
+    await aside(partial(request.app.state.hub.note, "sign-in", "studio"))
+    settings = request.app.state.settings
     answer.set_cookie(
         COOKIE, key, max_age=int(settings.session), httponly=True, samesite="strict", secure=settings.secure
     )
+    return answer
+
+
+@router.get("/sign-in/oidc")
+async def to_provider(request: Request) -> Response:
+    """Sends the visitor to the provider."""
+    if request.app.state.oidc is None:
+        return RedirectResponse("/sign-in", 303)
+    try:
+        answer: Response = await request.app.state.oidc.begin(request)
+    except ServiceError as error:
+        return _page(request, f"{error.message} {error.hint}", error.status)
+    return answer
+
+
+@router.get("/sign-in/callback")
+async def from_provider(request: Request) -> Response:
+    """Takes the visitor back."""
+    if request.app.state.oidc is None:
+        return RedirectResponse("/sign-in", 303)
+    try:
+        visitor = await request.app.state.oidc.finish(request)
+    except ServiceError as error:
+        return _page(request, f"{error.message} {error.hint}", error.status)
+    key = request.app.state.access.admit(visitor, SESSION)
+    answer = await _let_in(request, key, HTMLResponse(_ON))
+    answer.delete_cookie(OIDC_COOKIE)
     return answer
 
 

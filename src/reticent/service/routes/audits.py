@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from reticent.service.access import ClosedRoute
 from reticent.service.audits import audit
 from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside, errors
 
-router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN)
+router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
 
 class NewAudit(BaseModel):

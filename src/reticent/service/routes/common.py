@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from anyio import to_thread
@@ -19,9 +20,9 @@ from reticent.service.tokens import Role
 
 T = TypeVar("T")
 
-FEED = [Depends(needs(Role.FEED))]
 ANALYST = [Depends(needs(Role.ANALYST))]
 CUSTODIAN = [Depends(needs())]
+MONITOR = [Depends(needs(Role.MONITOR))]
 
 Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
@@ -44,6 +45,16 @@ def require(key: str | None) -> None:
             "A batch needs an Idempotency-Key.",
             "Send a name of your own for it in that header, and the same name when you send it again.",
         )
+
+
+def feed_of(kind: str) -> list[Any]:
+    """Feeds whose scope holds the source of this kind that the route names."""
+    return [Depends(needs(Role.FEED, kind=kind))]
+
+
+def analyst_of(kind: str) -> list[Any]:
+    """Analysts whose scope holds it."""
+    return [Depends(needs(Role.ANALYST, kind=kind))]
 
 
 async def hub_of(request: Request) -> Hub:
@@ -75,7 +86,7 @@ class Created(BaseModel):
 
 
 class Job(BaseModel):
-    """Long work: ask again until its state is done, failed or cancelled."""
+    """Long work: ask again until its state is done, failed, cancelled or parked."""
 
     id: str
     created: str
@@ -93,7 +104,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     words = {
         400: "The request is malformed",
         401: "No valid token",
-        403: "The role may not do this",
+        403: "The role or the scope of the token does not allow this",
         404: "No such thing",
         408: "The body did not arrive in time",
         409: "It exists, the key was used, or the policy cannot be met",
@@ -122,3 +133,9 @@ def digest_of(body: bytes) -> str:
 async def aside(work: Callable[[], T]) -> T:
     """Runs something slow on a thread."""
     return await to_thread.run_sync(work)
+
+
+async def each_aside(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Takes parts one by one on a thread, each when the one before has been sent."""
+    while (part := await aside(partial(next, parts, None))) is not None:
+        yield part

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
+from reticent.service.access import ClosedRoute
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import (
     CUSTODIAN,
-    FEED,
     Created,
     Job,
     Key,
@@ -25,13 +25,14 @@ from reticent.service.routes.common import (
     body_of,
     digest_of,
     errors,
+    feed_of,
     require,
 )
 from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.service.wire import media_type
 from reticent.store import Transaction
 
-router = APIRouter(prefix="/evolving", tags=["evolving tables"])
+router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)
 
 
 class NewEvolving(PolicyBody):
@@ -96,7 +97,9 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
     return EvolvingStatus(**figures, name=name, rows=figures["records"])
 
 
-@router.post("/{name}/changes", dependencies=FEED, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
+@router.post(
+    "/{name}/changes", dependencies=feed_of("evolving"), responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS)
+)
 async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> Changed:
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
     table = hub.evolving_table(name)

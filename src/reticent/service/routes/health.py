@@ -7,10 +7,11 @@ from importlib.metadata import version
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
+from reticent.service.access import ClosedRoute
 from reticent.service.metrics import exposition
-from reticent.service.routes.common import CUSTODIAN, TheHub, errors
+from reticent.service.routes.common import MONITOR, TheHub, aside, errors
 
-router = APIRouter(tags=["server"])
+router = APIRouter(tags=["server"], route_class=ClosedRoute)
 
 
 class Health(BaseModel):
@@ -28,10 +29,10 @@ async def health() -> Health:
 
 @router.get(
     "/metrics",
-    dependencies=CUSTODIAN,
+    dependencies=MONITOR,
     responses={**errors(), 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )
 async def metrics(hub: TheHub) -> Response:
     """Figures in Prometheus' text format."""
-    return Response(exposition(hub), media_type="text/plain; version=0.0.4")
+    return Response(await aside(lambda: exposition(hub)), media_type="text/plain; version=0.0.4")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from reticent.service.access import ClosedRoute
 from reticent.service.routes.common import CUSTODIAN, Ident, Job, TheHub, aside, errors
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN)
+router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
 
 @router.get("", responses=errors())
@@ -25,3 +26,9 @@ async def one(ident: Ident, hub: TheHub) -> Job:
 async def cancel(ident: Ident, hub: TheHub) -> Job:
     """Cancels a job; nothing of it is published. A job that has ended stays as it is."""
     return Job(**await aside(lambda: hub.jobs.cancel(ident)))
+
+
+@router.post("/{ident}/retry", status_code=202, responses=errors(404))
+async def retry(ident: Ident, hub: TheHub) -> Job:
+    """Begins a parked job anew. Any other job stays as it is."""
+    return Job(**await aside(lambda: hub.jobs.retry(ident)))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import os
+from collections.abc import Iterator
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 
-from reticent.service.routes.common import ANALYST, Ident, TheHub, aside, errors
+from reticent.service.access import ClosedRoute
+from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside, errors
 
-router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST)
+router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
+
+
+_PIECE = 256 << 10
 
 
 class ReleaseInfo(BaseModel):
@@ -30,6 +37,9 @@ class ReleaseInfo(BaseModel):
     explain: dict[str, Any]
     tables: dict[str, int]
     verdict: dict[str, Any]
+    persons: int = Field(default=0, description="Persons this publication has shown so far.")
+    added: int = Field(default=0, description="Those of them whom this release showed for the first time.")
+    withdrawn: str | None = Field(default=None, description="When it was withdrawn: it is handed out no more.")
 
 
 @router.get("", responses=errors())
@@ -44,10 +54,16 @@ async def one(ident: Ident, hub: TheHub) -> ReleaseInfo:
     return ReleaseInfo(**await aside(lambda: hub.releases.get(ident)))
 
 
+@router.post("/{ident}/withdraw", dependencies=CUSTODIAN, responses=errors(404))
+async def withdraw(ident: Ident, hub: TheHub) -> ReleaseInfo:
+    """Hands a release out no more. Copies stay where they are, and the ledger goes on counting its persons."""
+    return ReleaseInfo(**await aside(lambda: hub.withdraw(ident)))
+
+
 @router.get(
     "/{ident}/download",
     responses={
-        **errors(404),
+        **errors(404, 410),
         200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}},
     },
     response_class=Response,
@@ -56,6 +72,13 @@ async def download(
     ident: Ident, hub: TheHub, form: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
 ) -> Response:
     """The folder of a release as a zip file."""
-    data = await aside(lambda: hub.releases.archive(ident, form))
-    headers = {"Content-Disposition": f'attachment; filename="release-{ident}.zip"'}
-    return Response(data, media_type="application/zip", headers=headers)
+    file = await aside(lambda: hub.releases.open(ident, form))
+    name = f'attachment; filename="release-{ident}.zip"'
+    headers = {"Content-Disposition": name, "Content-Length": str(os.fstat(file.fileno()).st_size)}
+    return StreamingResponse(each_aside(_pieces(file)), media_type="application/zip", headers=headers)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while part := file.read(_PIECE):
+            yield part

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from reticent.publication.series import Series
+from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
 from reticent.service.routes.common import (
     CUSTODIAN,
@@ -26,7 +27,7 @@ from reticent.service.routes.tables import keep
 from reticent.service.uploads import KINDS, check_kind
 from reticent.service.wire import media_type
 
-router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN)
+router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
 
 class NewSeries(PolicyBody):

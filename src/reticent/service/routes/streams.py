@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import accumulate, chain
 from typing import Annotated, Any
 
+import sqlalchemy as sa
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from reticent.service.access import ClosedRoute
+from reticent.service.actor import reaches
 from reticent.service.live import LiveStream, Pushed, PushStep
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
-    FEED,
     Created,
     Key,
     Name,
     PolicyBody,
     TheHub,
+    analyst_of,
     aside,
     body_of,
+    each_aside,
     errors,
+    feed_of,
     require,
 )
 from reticent.service.wire import ARROW, NDJSON, media_type
-from reticent.store import OutboxEntry
+from reticent.store import OutboxEntry, schema
 
 LOG = logging.getLogger(__name__)
-router = APIRouter(prefix="/streams", tags=["streams"])
+router = APIRouter(prefix="/streams", tags=["streams"], route_class=ClosedRoute)
 _LINES = {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "One JSON object per line"}
 _HEARTBEAT = 15.0
 _BATCHES = 1_000
+# Bytes of released lines in one answer, beyond its last batch, and in one piece of it.
+_BYTES = 4 << 20
+_PIECE = 64 << 10
 Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch already read; -1 for the beginning.")]
 
 Generation = Annotated[
@@ -60,6 +69,7 @@ class StreamStatus(BaseModel):
     published: int
     held: int
     suppressed: int
+    stopped: bool
     cursor: int
     oldest: int
     metrics: dict[str, float]
@@ -80,8 +90,8 @@ async def create(body: NewStream, hub: TheHub) -> Created:
 
 @router.get("", dependencies=ANALYST, responses=errors())
 async def names(hub: TheHub) -> list[str]:
-    """The names of all streams."""
-    return sorted(hub.streams)
+    """The names of all streams that the token is for."""
+    return sorted(name for name in hub.streams if reaches("stream", name))
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
@@ -90,9 +100,23 @@ async def status(name: Name, hub: TheHub) -> StreamStatus:
     return StreamStatus(**hub.stream(name).status())
 
 
+@router.post("/{name}/stop", dependencies=CUSTODIAN, responses=errors(404))
+async def stop(name: Name, hub: TheHub) -> StreamStatus:
+    """Takes no more records, until it is told to go on; what was released stays readable, what is held stays held."""
+    await aside(lambda: hub.halt(name, stop=True))
+    return StreamStatus(**hub.stream(name).status())
+
+
+@router.post("/{name}/go-on", dependencies=CUSTODIAN, responses=errors(404))
+async def go_on(name: Name, hub: TheHub) -> StreamStatus:
+    """Takes records again."""
+    await aside(lambda: hub.halt(name, stop=False))
+    return StreamStatus(**hub.stream(name).status())
+
+
 @router.post(
     "/{name}/records",
-    dependencies=FEED,
+    dependencies=feed_of("stream"),
     responses={**errors(404, 409, 410, 415), 200: _LINES, 202: {"description": "Taken in; held until it is safe"}},
     response_class=Response,
     openapi_extra=body_of(NDJSON, ARROW),
@@ -139,7 +163,7 @@ async def _within(request: Request, future: Any) -> Pushed:
 
 @router.get(
     "/{name}/records",
-    dependencies=ANALYST,
+    dependencies=analyst_of("stream"),
     responses={**errors(404, 409, 410), 200: _LINES},
     response_class=Response,
 )
@@ -150,21 +174,26 @@ async def read(
     limit: Annotated[int, Query(ge=1, le=_BATCHES)] = 100,
     generation: Generation = None,
 ) -> Response:
-    """Released lines after a cursor, at most `limit` batches; `Reticent-Cursor` is where to go on."""
+    """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
+    await aside(lambda: hub.note_reader(f"stream:{name}"))
     _same_generation(hub, generation)
-    entries = await aside(lambda: _after(hub, stream, cursor, limit))
-    last = entries[-1].number if entries else cursor
-    return Response(
-        b"".join(entry.payload for entry in entries),
-        media_type=NDJSON,
-        headers={"Reticent-Cursor": str(last), "Reticent-Generation": hub.store.generation},
-    )
+    sizes = await aside(lambda: _sizes(hub, stream, cursor, limit))
+    total = sum(size for _, size in sizes)
+    headers = {
+        "Reticent-Cursor": str(sizes[-1][0] if sizes else cursor),
+        "Reticent-Generation": hub.store.generation,
+        "Content-Length": str(total),
+    }
+    pieces = _pieces(_entries(hub, stream, sizes))
+    if total <= _PIECE:
+        return Response(await aside(lambda: b"".join(pieces)), media_type=NDJSON, headers=headers)
+    return StreamingResponse(each_aside(pieces), media_type=NDJSON, headers=headers)
 
 
 @router.get(
     "/{name}/codebook",
-    dependencies=ANALYST,
+    dependencies=analyst_of("stream"),
     responses={**errors(404), 200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
     response_class=Response,
 )
@@ -176,7 +205,7 @@ async def codebook(name: Name, hub: TheHub) -> Response:
 
 @router.get(
     "/{name}/events",
-    dependencies=ANALYST,
+    dependencies=analyst_of("stream"),
     responses={**errors(404, 409, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     response_class=StreamingResponse,
 )
@@ -192,7 +221,8 @@ async def events(
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     start = int(last_event_id) if last_event_id is not None else cursor
     hub.stream(name).retention.check(start)
-    await aside(partial(_after, hub, hub.stream(name), start, 1))  # refused before the stream of events begins
+    await aside(lambda: hub.note_reader(f"stream:{name}"))
+    await aside(partial(_sizes, hub, hub.stream(name), start, 1))  # refused before the stream of events begins
     follow = _follow(hub, hub.stream(name), start, limit)
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
@@ -209,12 +239,13 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
         yield b": reticent\n\n"
         while left is None or left > 0:
             news.clear()
-            entries = await aside(partial(_after, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
-            for entry in entries:
-                yield _event(entry)
-                cursor = entry.number
-            left = None if left is None else left - len(entries)
-            if not entries:
+            sizes = await aside(partial(_sizes, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
+            events = chain.from_iterable(map(_event, _entries(hub, stream, sizes)))
+            async for piece in each_aside(events):
+                yield piece
+            cursor = sizes[-1][0] if sizes else cursor
+            left = None if left is None else left - len(sizes)
+            if not sizes:
                 try:
                     await asyncio.wait_for(news.wait(), _HEARTBEAT)
                 except TimeoutError:
@@ -225,17 +256,43 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
         stream.heard.remove(wake)
 
 
-def _after(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[OutboxEntry]:
-    entries = list(islice(hub.store.outbox(stream.publisher, after=cursor), limit))
+def _sizes(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[tuple[int, int]]:
+    """Numbers and sizes of the batches after a cursor that go into one answer; none of them is read for it."""
+    table = schema.outbox.c
+    query = sa.select(table.number, sa.func.length(table.payload)).order_by(table.number).limit(limit)
+    found = hub.store.read(query.where(table.publisher == stream.publisher, table.number > cursor))
     stream.retention.check(cursor)
-    if not entries and cursor >= hub.store.row(stream.publisher)["next_number"]:
+    if not found and cursor >= hub.store.row(stream.publisher)["next_number"]:
         raise ServiceError(
             409,
             "ahead",
             "The cursor is ahead of the stream: its store was put back to an older copy.",
             "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
         )
-    return entries
+    before = accumulate((size for _, size in found), initial=0)
+    return [(number, size) for (number, size), sum_before in zip(found, before, strict=False) if sum_before < _BYTES]
+
+
+def _entries(hub: TheHub, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:
+    """The batches themselves; one that went meanwhile ends the answer, so that nobody passes over it unknowingly."""
+    stored = hub.store.outbox(stream.publisher, after=sizes[0][0] - 1) if sizes else iter(())
+    for number, _ in sizes:
+        entry = next(stored, None)
+        if entry is None or entry.number != number:
+            raise ServiceError(410, "gone", f"Batch {number} went while it was being read.", "Ask again.")
+        yield entry
+
+
+def _pieces(entries: Iterable[OutboxEntry]) -> Iterator[bytes]:
+    """Released lines, a piece at a time: a reader who is slow keeps one batch in memory and not a page of them."""
+    group: list[bytes] = []
+    for entry in entries:
+        group.append(entry.payload)
+        if sum(map(len, group)) >= _PIECE:
+            whole, group = b"".join(group), []
+            yield from (whole[start : start + _PIECE] for start in range(0, len(whole), _PIECE))
+    if group:
+        yield b"".join(group)
 
 
 def _same_generation(hub: TheHub, generation: str | None) -> None:
@@ -248,6 +305,11 @@ def _same_generation(hub: TheHub, generation: str | None) -> None:
         )
 
 
-def _event(entry: OutboxEntry) -> bytes:
-    lines = b"".join(b"data: " + line + b"\n" for line in entry.payload.splitlines())
-    return b"id: %d\nevent: batch\n%s\n" % (entry.number, lines)
+def _event(entry: OutboxEntry) -> Iterator[bytes]:
+    piece = bytearray(b"id: %d\nevent: batch\n" % entry.number)
+    for line in io.BytesIO(entry.payload):
+        piece += b"data: " + line.rstrip(b"\r\n") + b"\n"
+        if len(piece) >= _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece) + b"\n"

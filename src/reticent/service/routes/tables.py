@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from reticent.policy.guess import SAMPLE, guess, guess_person
+from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person
+from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
 from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
@@ -15,7 +16,7 @@ from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
 from reticent.service.wire import media_type
 from reticent.store.scrub import cut_log
 
-router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN)
+router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
 
 class TableInfo(BaseModel):
@@ -32,7 +33,7 @@ class TableInfo(BaseModel):
 class RunTable(PolicyBody):
     """How to release a table."""
 
-    method: Literal["optimal", "supervised", "local", "mondrian", "anatomy"] | None = None
+    method: Literal["auto", "optimal", "supervised", "local", "mondrian", "anatomy"] | None = None
 
 
 class GuessedColumn(BaseModel):
@@ -48,6 +49,7 @@ class Guessed(BaseModel):
     """A policy to start from."""
 
     person: str | None
+    missing: list[str] = []
     columns: list[GuessedColumn]
 
 
@@ -76,6 +78,7 @@ def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
     }
 
     def store(tx: Any) -> None:
+        hub.trail.note(tx, "send", f"table:{name}")
         hub.tables.put(tx, str(document["id"]), document)
         hub.tables.put_blob(tx, str(document["id"]), body)
 
@@ -100,8 +103,7 @@ async def remove(ident: Ident, hub: TheHub) -> None:
     """Forgets a table; its releases stay."""
 
     def work() -> None:
-        hub.tables.get(ident)
-        hub.write(lambda tx: hub.tables.delete(tx, ident))
+        hub.forget(ident)
         cut_log(hub.store)
 
     await aside(work)
@@ -112,9 +114,10 @@ async def guessed(ident: Ident, hub: TheHub) -> Guessed:
     """A role and a hierarchy for each column, and why; no value is quoted."""
 
     def work() -> Guessed:
-        columns = guess(head_of(hub.tables.blob(ident), SAMPLE))
+        head = head_of(hub.tables.blob(ident), SAMPLE)
+        columns = guess(head)
         rows = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
-        return Guessed(person=guess_person(columns), columns=rows)
+        return Guessed(person=guess_person(columns), missing=list(guess_missing(head)), columns=rows)
 
     return await aside(work)
 

@@ -5,10 +5,12 @@ import heapq
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from chacha import ChaCha20
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reticent
 from reticent import _core
 from reticent.audit import verify
 from reticent.engine.rng import Rng
@@ -131,3 +133,13 @@ def test_what_anatomy_cannot_promise_is_refused():
             release(["a", "b", "c"], policy(3, **extra))
     with pytest.raises(GuaranteeError, match="lower l to 2"):
         release(["a", "a", "b", "b"], policy(3))
+
+
+@pytest.mark.parametrize("privacy", [{"k": 5}, {"t": 0.2}, {"k": 5, "l": {"entropy": 2}, "t": 0.2}, {}])
+def test_its_hint_leads_to_a_release(privacy):
+    columns = {"age": "quasi", "ill": "sensitive"}
+    table = pa.table({"age": ["1", "2", "3"], "ill": ["a", "b", "c"]})
+    with pytest.raises(PolicyError) as error:
+        reticent.anonymize(table, Policy(columns=columns, privacy=privacy), method="anatomy")
+    section = yaml.safe_load(error.value.hint.removeprefix("Write ").partition(", or use")[0])
+    assert reticent.anonymize(table, Policy(columns=columns, **section), method="anatomy").counts.published == 3

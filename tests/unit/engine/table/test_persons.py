@@ -21,7 +21,7 @@ from reticent.engine.table.encoded_table import EncodedTable
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 
-METHODS = ("optimal", "local", "mondrian", "supervised")
+METHODS = ("auto", "optimal", "local", "mondrian", "supervised")
 BORN = {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8, 16, 32, 64]}}
 
 

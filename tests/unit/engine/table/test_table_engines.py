@@ -14,7 +14,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 
-METHODS = ("optimal", "local", "mondrian", "supervised")
+METHODS = ("auto", "optimal", "local", "mondrian", "supervised")
 
 
 def people(rows=600, seed=3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reticent.engine.table.classifier import figures, rarer
-from reticent.engine.table.utility_tree import utility_tree
+from reticent.engine.table.utility_tree import UNKNOWN, utility_tree
 
 
 def paper_example(names):
@@ -27,6 +27,23 @@ def test_every_attribute_is_in_exactly_one_batch():
         scores = {}
         tree = utility_tree("ABCDE", lambda names, s=scores: s.setdefault(names, float(rng.random())))
         assert sorted("".join("".join(batch) for batch in tree.batches())) == list("ABCDE")
+
+
+def test_a_tree_that_runs_out_of_time_goes_on_in_the_order_of_what_it_knows():
+    asked = []
+
+    def score(names):
+        asked.append(names)
+        return paper_example(names)
+
+    # All, then one without each, then two more: the second step is not finished.
+    tree = utility_tree("ABCDEF", score, late=lambda: len(asked) >= 9)
+    assert tree.evaluated == len(asked) == 9
+    assert tree.scores[:2] == (0.80, 0.85)
+    assert set(tree.scores[2:]) == {UNKNOWN}
+    assert tree.removal[0] == "C"
+    assert sorted("".join("".join(batch) for batch in tree.batches())) == list("ABCDEF")
+    assert all(len(batch) == 1 for batch in tree.batches())
 
 
 def test_scores_are_the_papers_figures():

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from reticent.engine.spellings import spelled
 from reticent.engine.veil.prior.domain import choose_domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
 from reticent.engine.veil.prior.follow import Followed, follow
@@ -43,8 +44,11 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.integer]
 
-PER_CANDIDATE = 20
+PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
+
+SMALLEST = 40
+"""Persons of the past per candidate, below whom no prior is fitted."""
 
 UNSEEN = 0.1
 """Largest share of truths that may not be offered."""
@@ -194,6 +198,7 @@ def fit(
         DataError: if the past is too small.
         GuaranteeError: if too many truths would not be offered.
     """
+    table = spelled(table, policy)
     paths = Paths.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
     follows = int((paths.lengths > 1).sum()) >= _FOLLOWED
@@ -239,6 +244,7 @@ def fit_released(
         epsilon: of the noise.
         rng: of the noise.
     """
+    table = spelled(table, policy)
     firsts = table.take(pa.array(Paths.of(table, policy).firsts))
     told = [item if ":" in item else f"{item}:{_published_level(policy, item)}" for item in by]
     past = _past(firsts, policy, sensitive, l, told, epsilon, rng)
@@ -260,9 +266,9 @@ def _past(
     rng: np.random.Generator,
 ) -> _Past:
     persons = table.num_rows
-    if persons < 2 * PER_CANDIDATE * l:
+    if persons < SMALLEST * l:
         raise DataError(
-            f"The past has {persons} persons; a prior for l = {l} needs at least {2 * PER_CANDIDATE * l}.",
+            f"The past has {persons} persons; a prior for l = {l} needs at least {SMALLEST * l}.",
             hint="Give more of the past, or public statistics as prior.csv.",
         )
     values, codes = coded(table.column(sensitive))

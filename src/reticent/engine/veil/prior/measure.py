@@ -12,7 +12,7 @@ import numpy as np
 
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
 from reticent.engine.veil.prior.simulate import candidates, random_orders
-from reticent.engine.veil.prior.strata import PULL, drawn
+from reticent.engine.veil.prior.strata import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,9 @@ _USEFUL = 0.1
 _LEARN = 30_000
 # Persons that the trials of l are made on.
 _TRIAL = 5_000
+
+# Records that the whole counts for in a node's own shares, when a field is asked what it tells.
+_PULL = 50.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def _nats(field: Field, level: int, values: Codes, size: int, half: npt.NDArray[
         for part in (half, ~half)
     )
     whole = (count.sum(axis=0) + 0.5) / (count.sum() + 0.5 * size)
-    gain = (judge * (np.log(drawn(count.astype(np.float64), whole, PULL)) - np.log(whole))).sum()
+    gain = (judge * (np.log(drawn(count.astype(np.float64), whole, _PULL)) - np.log(whole))).sum()
     return float(max(gain / max(judge.sum(), 1), 0))
 
 

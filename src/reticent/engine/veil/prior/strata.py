@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ROWS = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
 
-PULL = 50.0
+PULL = 150.0
 """Records that the shares of the stratum above count for in a row's own shares."""
 
 # Held-out gain in nats below which a row is not worth having.

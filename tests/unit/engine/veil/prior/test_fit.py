@@ -75,7 +75,7 @@ def test_a_person_counts_once(past, prior):
     assert (again.prior.shares == prior.prior.shares).all()
 
 
-def small_past(n=2_500, few=100):
+def small_past(n=2_500, few=25):
     rng = np.random.default_rng(8)
     sex = np.array(["f", "m"])[rng.integers(2, size=n)].astype(object)
     sex[:few] = "x"

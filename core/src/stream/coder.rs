@@ -1,0 +1,234 @@
+//! Records as the veil takes them: keyed hashes of persons, codes of values and published labels, rows of the prior.
+//!
+//! What raw text stands for is taught once and remembered; what nobody has taught yet is told, and nothing else is read then.
+
+use std::collections::{HashMap, HashSet};
+
+use super::column::{Cell, Column};
+use super::hash::{Hasher, text_of};
+use super::quick::Quick;
+
+/// Codes of one column by raw text; several texts may have the same.
+#[derive(Default)]
+struct Field {
+    codes: HashMap<Vec<u8>, i32, Quick>,
+    missing: Option<i32>,
+}
+
+impl Field {
+    fn code(&self, cell: &Cell) -> Option<i32> {
+        match cell {
+            Cell::Null => self.missing,
+            Cell::Text(text) => self.codes.get(*text).copied(),
+            other => self.codes.get(&*text_of(other)).copied(),
+        }
+    }
+
+    /// Codes of a whole column, or the raw values that have none, in the order they came.
+    fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
+        let cells = || (0..column.len()).map(|row| column.cell(row));
+        let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
+        codes.ok_or_else(|| {
+            let mut met = HashSet::new();
+            let strange = cells().filter(|cell| self.code(cell).is_none());
+            let raw = strange.map(|cell| (cell != Cell::Null).then(|| text_of(&cell).into_owned()));
+            raw.filter(|raw| met.insert(raw.clone())).collect()
+        })
+    }
+}
+
+/// The text of a cell, none where it is missing.
+pub type Raw = Option<Vec<u8>>;
+
+pub struct Coder {
+    hasher: Hasher,
+    fields: Vec<Field>,
+    /// Fields whose labels together lead to a row of the prior.
+    by: Vec<usize>,
+    rows: HashMap<Vec<i32>, u32, Quick>,
+}
+
+/// The columns of a batch.
+pub struct Columns<'a> {
+    pub person: Column<'a>,
+    pub unit: Option<Column<'a>>,
+    pub fields: Vec<Column<'a>>,
+}
+
+/// A batch on codes.
+pub struct Coded {
+    pub persons: Vec<u64>,
+    pub units: Option<Vec<u64>>,
+    pub codes: Vec<Vec<i32>>,
+    pub rows: Vec<u32>,
+}
+
+/// Why a batch is not read yet, or not at all.
+pub enum Strange {
+    /// Records without a person or a unit.
+    Nobody(usize),
+    /// Raw values by field.
+    Values(Vec<(usize, Vec<Raw>)>),
+    /// Codes of the fields that lead to rows.
+    Rows(Vec<Vec<i32>>),
+}
+
+impl Coder {
+    pub fn new(key: [u8; 32], fields: usize, by: Vec<usize>) -> Option<Self> {
+        by.iter().all(|&field| field < fields).then(|| Coder {
+            hasher: Hasher::new(key),
+            fields: (0..fields).map(|_| Field::default()).collect(),
+            by,
+            rows: HashMap::default(),
+        })
+    }
+
+    /// The code that a raw value of a field has from now on.
+    pub fn learn(&mut self, field: usize, raw: Raw, code: i32) -> Option<()> {
+        let field = self.fields.get_mut(field)?;
+        match raw {
+            None => field.missing = Some(code),
+            Some(text) => {
+                field.codes.insert(text, code);
+            }
+        }
+        Some(())
+    }
+
+    /// The row that the codes of the fields lead to from now on.
+    pub fn learn_row(&mut self, codes: Vec<i32>, row: u32) {
+        self.rows.insert(codes, row);
+    }
+
+    /// Forgets what was taught; codes of the past mean nothing any more.
+    pub fn forget(&mut self) {
+        self.fields.fill_with(Field::default);
+        self.rows.clear();
+    }
+
+    pub fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// How many raw values are remembered of the field that has most.
+    pub fn remembered(&self) -> usize {
+        self.fields
+            .iter()
+            .map(|field| field.codes.len())
+            .max()
+            .unwrap_or(0)
+    }
+
+    pub fn read(&self, columns: &Columns) -> Result<Coded, Strange> {
+        let (persons, missing) = self.hasher.persons(&columns.person);
+        let (units, alone) = columns
+            .unit
+            .as_ref()
+            .map(|unit| self.hasher.persons(unit))
+            .unzip();
+        if missing + alone.unwrap_or(0) > 0 {
+            return Err(Strange::Nobody(missing + alone.unwrap_or(0)));
+        }
+        let (mut codes, mut strange) = (Vec::new(), Vec::new());
+        for (at, (field, column)) in self.fields.iter().zip(&columns.fields).enumerate() {
+            match field.read(column) {
+                Ok(own) => codes.push(own),
+                Err(raw) => strange.push((at, raw)),
+            }
+        }
+        if !strange.is_empty() {
+            return Err(Strange::Values(strange));
+        }
+        let rows = self.row_of(&codes, persons.len()).map_err(Strange::Rows)?;
+        Ok(Coded {
+            persons,
+            units,
+            codes,
+            rows,
+        })
+    }
+
+    fn row_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
+        let by: Vec<&[i32]> = self.by.iter().map(|&field| &codes[field][..]).collect();
+        let mut key = vec![0; by.len()];
+        let (mut rows, mut strange) = (Vec::with_capacity(size), HashSet::new());
+        for record in 0..size {
+            for (part, column) in key.iter_mut().zip(&by) {
+                *part = column[record];
+            }
+            match self.rows.get(&key) {
+                Some(&row) => rows.push(row),
+                None => {
+                    strange.insert(key.clone());
+                }
+            }
+        }
+        if strange.is_empty() {
+            Ok(rows)
+        } else {
+            Err(strange.into_iter().collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_told_and_then_read() {
+        let mut coder = Coder::new([1; 32], 2, vec![1]).unwrap();
+        let who = Sample::text(&[Some("p"), Some("q"), Some("p")]);
+        let ill = Sample::text(&[Some("x"), None, Some("x")]);
+        let age = Sample::ints(&[30, 31, 30]);
+        let columns = Columns {
+            person: who.column().unwrap(),
+            unit: None,
+            fields: vec![ill.column().unwrap(), age.column().unwrap()],
+        };
+        let Err(Strange::Values(values)) = coder.read(&columns) else {
+            panic!()
+        };
+        let raw = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(
+            values,
+            [(0, vec![raw("x"), None]), (1, vec![raw("30"), raw("31")])]
+        );
+        for (field, text, code) in [
+            (0, raw("x"), -1),
+            (0, None, 7),
+            (1, raw("30"), 0),
+            (1, raw("31"), 0),
+        ] {
+            coder.learn(field, text, code).unwrap();
+        }
+        let Err(Strange::Rows(rows)) = coder.read(&columns) else {
+            panic!()
+        };
+        assert_eq!(rows, [[0]]);
+        coder.learn_row(vec![0], 5);
+        let coded = coder.read(&columns).ok().unwrap();
+        assert_eq!(
+            (coded.codes, coded.rows),
+            (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
+        );
+        assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
+        assert_eq!(coder.remembered(), 2);
+        coder.forget();
+        assert!(matches!(coder.read(&columns), Err(Strange::Values(_))));
+    }
+
+    #[test]
+    fn records_without_a_person_are_counted() {
+        let coder = Coder::new([1; 32], 0, vec![]).unwrap();
+        let who = Sample::text(&[Some("p"), None]);
+        let columns = Columns {
+            person: who.column().unwrap(),
+            unit: Some(who.column().unwrap()),
+            fields: vec![],
+        };
+        assert!(matches!(coder.read(&columns), Err(Strange::Nobody(2))));
+        assert!(Coder::new([1; 32], 1, vec![1]).is_none());
+    }
+}

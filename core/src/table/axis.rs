@@ -1,0 +1,213 @@
+//! What Mondrian knows of one quasi-identifier: how its values are published, what that costs, and where it can be cut.
+
+/// One level of a tree: the node above each code, and the cost of publishing each node.
+pub struct Level {
+    pub nodes: Vec<u32>,
+    pub costs: Vec<f64>,
+}
+
+/// How a part is published.
+pub enum Shape {
+    /// By its interval; codes are in the order of the values, `scale[code]` is a place between 0 and 1.
+    Ordered(Vec<f64>),
+    /// By the set of its values; each further value costs this much.
+    Set(f64),
+    /// By the lowest node that all its values share. Level 0 has the values themselves.
+    Tree(Vec<Level>),
+}
+
+/// One quasi-identifier.
+pub struct Axis {
+    pub codes: Vec<u32>,
+    pub domain: usize,
+    pub shape: Shape,
+    /// Code 0 is the missing value, which has no place in an interval or a set.
+    pub missing: bool,
+    pub weight: f64,
+}
+
+/// A value and its records in a part.
+pub type Entry = (u32, u32);
+
+/// What the values of a part have in common, grown value by value.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    low: u32,
+    high: u32,
+    values: u32,
+    level: u32,
+}
+
+/// Where a part is cut: what lies above a code, or whose code is on a list, goes to the second piece.
+#[derive(Clone)]
+pub enum Cut {
+    Above(u32),
+    Among(Vec<u32>),
+}
+
+impl Extent {
+    pub const EMPTY: Self = Self {
+        low: u32::MAX,
+        high: 0,
+        values: 0,
+        level: 0,
+    };
+}
+
+impl Axis {
+    /// Takes a value in; `new` says whether the part has not held it so far (sets count their values).
+    #[inline]
+    pub fn grow(&self, extent: &mut Extent, code: u32, new: bool) {
+        if let Shape::Tree(levels) = &self.shape {
+            if extent.low == u32::MAX {
+                extent.low = code;
+            }
+            let apart =
+                |level: &Level| level.nodes[code as usize] != level.nodes[extent.low as usize];
+            while apart(&levels[extent.level as usize]) {
+                extent.level += 1;
+            }
+            return;
+        }
+        extent.low = extent.low.min(code);
+        extent.high = extent.high.max(code);
+        extent.values += u32::from(new);
+    }
+
+    /// What a record loses that is published with this extent, from 0 to the weight.
+    pub fn cost(&self, extent: &Extent) -> f64 {
+        if extent.low == u32::MAX {
+            return 0.0;
+        }
+        let mixed = self.missing && extent.low == 0 && extent.high > 0;
+        let cost = match &self.shape {
+            Shape::Tree(levels) => {
+                let level = &levels[extent.level as usize];
+                level.costs[level.nodes[extent.low as usize] as usize]
+            }
+            _ if mixed => 1.0,
+            Shape::Ordered(scale) => scale[extent.high as usize] - scale[extent.low as usize],
+            Shape::Set(step) => f64::from(extent.values - 1) * step,
+        };
+        self.weight * cost
+    }
+
+    pub fn counts_values(&self) -> bool {
+        matches!(self.shape, Shape::Set(_))
+    }
+
+    fn extent<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Extent {
+        let mut extent = Extent::EMPTY;
+        for &(code, _) in entries {
+            self.grow(&mut extent, code, true);
+        }
+        extent
+    }
+
+    /// The cuts of a part that leave `least` records on both sides, with what each wins on this axis; the best few, best first.
+    pub fn cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+        if entries.len() < 2 {
+            return Vec::new();
+        }
+        let mut cuts = match &self.shape {
+            Shape::Ordered(_) => self.neighbours(entries, least),
+            Shape::Set(_) => self.frequent(entries, least),
+            Shape::Tree(levels) => self.children(levels, entries, least),
+        };
+        // Between equal gains the first stands: sorting is stable.
+        cuts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        cuts.truncate(CUTS);
+        cuts
+    }
+
+    /// Between two neighbouring values.
+    fn neighbours(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+        let n: u32 = entries.iter().map(|e| e.1).sum();
+        let cost = |part: &[Entry]| {
+            self.cost(&Extent {
+                low: part[0].0,
+                high: part[part.len() - 1].0,
+                values: part.len() as u32,
+                level: 0,
+            })
+        };
+        let whole = f64::from(n) * cost(entries);
+        let (mut cuts, mut below) = (Vec::new(), 0);
+        for at in 1..entries.len() {
+            below += entries[at - 1].1;
+            if below.min(n - below) >= least {
+                let (left, right) = entries.split_at(at);
+                let pieces = f64::from(below) * cost(left) + f64::from(n - below) * cost(right);
+                cuts.push((whole - pieces, Cut::Above(left[at - 1].0)));
+            }
+        }
+        cuts
+    }
+
+    /// The most frequent values from the others: of all sets of that many they win most.
+    fn frequent(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+        let n: u32 = entries.iter().map(|e| e.1).sum();
+        let mut order = entries.to_vec();
+        order.sort_by_key(|&(code, count)| (std::cmp::Reverse(count), code));
+        // A set with the missing value in it is published as a whole: it costs as much as all values.
+        let gap = order.iter().position(|e| self.missing && e.0 == 0);
+        let cost = |from: usize, to: usize| {
+            let mixed = to - from > 1 && gap.is_some_and(|gap| gap >= from && gap < to);
+            self.cost(&Extent {
+                low: if mixed { 0 } else { 1 },
+                high: 1,
+                values: (to - from) as u32,
+                level: 0,
+            })
+        };
+        let whole = f64::from(n) * cost(0, order.len());
+        let (mut cuts, mut taken) = (Vec::new(), 0);
+        for at in 1..order.len() {
+            taken += order[at - 1].1;
+            if taken.min(n - taken) >= least {
+                let pieces =
+                    f64::from(taken) * cost(0, at) + f64::from(n - taken) * cost(at, order.len());
+                cuts.push((whole - pieces, at));
+            }
+        }
+        cuts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let codes = |at: usize| order[..at].iter().map(|e| e.0).collect();
+        let cuts = cuts.into_iter().take(CUTS);
+        cuts.map(|(gain, at)| (gain, Cut::Among(codes(at))))
+            .collect()
+    }
+
+    /// One child of the common node from the others: they stay at the node until they are cut themselves.
+    fn children(&self, levels: &[Level], entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+        let n: u32 = entries.iter().map(|e| e.1).sum();
+        let common = self.extent(entries);
+        let below = &levels[common.level as usize - 1].nodes;
+        let mut order = entries.to_vec();
+        order.sort_by_key(|&(code, _)| (below[code as usize], code));
+        let child = |a: &Entry, b: &Entry| below[a.0 as usize] == below[b.0 as usize];
+        let two = order.chunk_by(child).nth(2).is_none();
+        let mut cuts = Vec::new();
+        for own in order.chunk_by(child) {
+            let taken: u32 = own.iter().map(|e| e.1).sum();
+            if taken.min(n - taken) < least {
+                continue;
+            }
+            let others = if two {
+                self.extent(order.iter().filter(|e| !child(e, &own[0])))
+            } else {
+                common
+            };
+            let pieces = f64::from(taken) * self.cost(&self.extent(own))
+                + f64::from(n - taken) * self.cost(&others);
+            let codes = own.iter().map(|e| e.0).collect();
+            cuts.push((
+                f64::from(n) * self.cost(&common) - pieces,
+                Cut::Among(codes),
+            ));
+        }
+        cuts
+    }
+}
+
+/// Cuts tried per axis.
+const CUTS: usize = 8;

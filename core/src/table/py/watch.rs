@@ -1,0 +1,105 @@
+//! The watch of a search as Python holds it, and searches that Ctrl-C ends.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::py::refuse;
+use crate::table::watch;
+
+/// What searches may use together, and whether they are still wanted.
+#[pyclass(frozen, module = "reticent._core.table")]
+#[derive(Default)]
+pub struct Watch(pub(super) watch::Watch);
+
+#[pymethods]
+impl Watch {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// A watch with less time or room, counted from now; both are cancelled together.
+    #[pyo3(signature = (*, seconds=None, megabytes=None))]
+    fn within(&self, seconds: Option<f64>, megabytes: Option<usize>) -> PyResult<Self> {
+        let time = seconds
+            .map(Duration::try_from_secs_f64)
+            .transpose()
+            .map_err(|_| refuse("the time limit is no duration"))?;
+        let bytes = megabytes.map(|m| m.saturating_mul(1 << 20));
+        Ok(Self(self.0.within(time, bytes)))
+    }
+
+    /// Asks all searches of this watch to end.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+
+    /// Whether time is up or the work is not wanted any more.
+    #[getter]
+    fn late(&self) -> bool {
+        self.0.late()
+    }
+
+    /// Whether a search of this watch ended early.
+    #[getter]
+    fn stopped(&self) -> bool {
+        self.0.stopped()
+    }
+
+    /// Seconds until the deadline.
+    #[getter]
+    fn left(&self) -> Option<f64> {
+        self.0.left().map(|time| time.as_secs_f64())
+    }
+
+    /// Tells the loss of a release; the least one is shown.
+    fn tell(&self, loss: f64) {
+        self.0.tell_best(loss);
+    }
+
+    /// Nodes checked, best loss so far and proved bound of the search under way.
+    #[getter]
+    fn progress(&self) -> (u64, f64, f64) {
+        self.0.told()
+    }
+}
+
+/// How long Ctrl-C may wait for an answer.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Works without the interpreter's lock and lets a signal end the work.
+pub fn interruptible<T: Send>(
+    py: Python<'_>,
+    watch: &watch::Watch,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    thread::scope(|scope| {
+        let (sender, mut receiver) = channel();
+        let worker = scope.spawn(move || sender.send(work()).is_ok());
+        loop {
+            let (back, answer) = py.detach(move || {
+                let answer = receiver.recv_timeout(TICK);
+                (receiver, answer)
+            });
+            receiver = back;
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout) => {
+                    py.check_signals().inspect_err(|_| watch.cancel())?
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let panic = worker.join().expect_err("it hung up without an answer");
+                    std::panic::resume_unwind(panic)
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,169 @@
+//! `reticent._core.wire`: bytes in, columns of text out.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use super::csv::Layout;
+use super::parts::{self, Laid, Tokens};
+use super::rows::Rows;
+use super::rules::Rules;
+use super::table;
+use crate::py::{array, refuse};
+use crate::stream::py::capsules::{Capsules, batch, unreadable};
+
+/// Cells of text as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
+#[pyclass(frozen, get_all, module = "reticent._core.wire")]
+pub struct Cells {
+    offsets: Py<PyArray1<i32>>,
+    bytes: Py<PyArray1<u8>>,
+    valid: Option<Py<PyArray1<u8>>>,
+}
+
+impl Cells {
+    fn new(py: Python<'_>, laid: Laid) -> Self {
+        Cells {
+            offsets: array(py, laid.offsets),
+            bytes: array(py, laid.bytes),
+            valid: laid.valid.map(|bits| array(py, bits)),
+        }
+    }
+}
+
+/// What was read: all columns one behind the other, JSON of those that are not all text, and what was set aside.
+#[pyclass(frozen, get_all, module = "reticent._core.wire")]
+pub struct Read {
+    cells: Py<Cells>,
+    /// Pairs of a column and its JSON; None where its text is that.
+    tokens: Py<PyList>,
+    rows: Py<PyArray1<i64>>,
+    total: usize,
+    /// Row, reason and payload of each record that was set aside.
+    bad: Py<PyList>,
+}
+
+/// Reads records under a policy.
+#[pyclass(frozen, module = "reticent._core.wire")]
+pub struct Reader(Rules);
+
+impl Reader {
+    fn share(&self, py: Python<'_>, parts: Vec<Rows>) -> PyResult<Read> {
+        let read = py.detach(|| parts::join(&self.0, parts));
+        let read = read.ok_or_else(|| refuse("more text than a batch can hold"))?;
+        let tokens = PyList::empty(py);
+        for (column, json) in read.tokens {
+            let own = match json {
+                Tokens::AsText => None,
+                Tokens::Own(laid) => Some(Cells::new(py, laid)),
+            };
+            tokens.append((column, own))?;
+        }
+        let bad = PyList::empty(py);
+        for record in read.bad {
+            bad.append((record.row, record.reason, PyBytes::new(py, &record.payload)))?;
+        }
+        Ok(Read {
+            cells: Py::new(py, Cells::new(py, read.cells))?,
+            tokens: tokens.unbind(),
+            rows: array(py, read.rows),
+            total: read.total,
+            bad: bad.unbind(),
+        })
+    }
+}
+
+/// The bytes of a value, none without one; a string that is no text is one byte that is none either.
+fn text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes()));
+    }
+    if value.is_none() {
+        return Ok(None);
+    }
+    let text = value.cast::<PyString>()?;
+    Ok(Some(text.to_str().map_or(b"\xff", str::as_bytes)))
+}
+
+#[pymethods]
+impl Reader {
+    /// Columns by name; which are published, which are released in any form, which must be there, which must be numbers; and text that means that a cell is missing.
+    #[new]
+    #[pyo3(signature = (names, *, published, released, required, numbers, missing))]
+    fn new(
+        names: Vec<String>,
+        published: Vec<bool>,
+        released: Vec<bool>,
+        required: Vec<(usize, String)>,
+        numbers: Vec<usize>,
+        missing: Vec<String>,
+    ) -> PyResult<Self> {
+        let rules = Rules {
+            names,
+            published,
+            released,
+            required,
+            numbers,
+            missing: missing.into_iter().map(String::into_bytes).collect(),
+        };
+        if !rules.sound() {
+            return Err(refuse("rules that do not fit their columns"));
+        }
+        Ok(Reader(rules))
+    }
+
+    /// One JSON object per line.
+    fn ndjson(&self, py: Python<'_>, data: &[u8]) -> PyResult<Read> {
+        let parts = py.detach(|| parts::ndjson(&self.0, data));
+        self.share(py, parts)
+    }
+
+    /// One JSON object per value.
+    fn objects(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<Read> {
+        let texts = values.iter().map(text).collect::<PyResult<Vec<_>>>()?;
+        let parts = py.detach(|| parts::objects(&self.0, &texts));
+        self.share(py, parts)
+    }
+
+    /// Lines of CSV and how many bytes they take; `columns` are those of their cells. What is broken off is left, unless it is the last.
+    fn csv(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        delimiter: u8,
+        columns: Vec<usize>,
+        last: bool,
+    ) -> PyResult<(Read, usize)> {
+        let mut sorted = columns.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() != columns.len()
+            || sorted
+                .last()
+                .is_some_and(|&last| last >= self.0.names.len())
+        {
+            return Err(refuse("cells that do not fit their columns"));
+        }
+        let layout = Layout { delimiter, columns };
+        let (parts, size) = py.detach(|| parts::csv(&self.0, &layout, data, last));
+        Ok((self.share(py, parts)?, size))
+    }
+
+    /// The rows of an Arrow batch whose columns are those of the policy.
+    fn table(&self, py: Python<'_>, batch: Capsules<'_>) -> PyResult<Read> {
+        let rows = self::batch(&batch)?;
+        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let columns = (0..self.0.names.len())
+            .map(column)
+            .collect::<PyResult<Vec<_>>>()?;
+        let rows = py.detach(|| table::rows(&self.0, &columns));
+        self.share(py, vec![rows])
+    }
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "wire")?;
+    m.add_class::<Cells>()?;
+    m.add_class::<Read>()?;
+    m.add_class::<Reader>()?;
+    parent.add_submodule(&m)
+}

@@ -1,0 +1,50 @@
+"""Linked tables: join everything that joins, keep the persons who fit, and guess what most of them have.
+
+Guarantee: exact for the release: all persons whose joined view is that of the one looked for are candidates.
+Not covered: what the reader knows besides quasi-identifiers and numbers of rows.
+Cost: one sort of the rows of each table.
+Reference: docs/linked.md.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.linked import SHAPE, joined_view, shares
+from reticent.audit.requirements import requirements
+
+if TYPE_CHECKING:
+    from reticent.audit.attack.evidence import Evidence
+
+QUESTION = (
+    "Knows all quasi-identifiers of all records of a person and, where the policy counts them, how many there are; joins all tables "
+    "of the release, and guesses the value that most of the persons have who fit."
+)
+
+
+def linked_tables(evidence: Evidence) -> Outcome | None:
+    """Attack the latest release, where it is one of linked tables."""
+    release, policy = evidence.releases[-1], evidence.policy
+    if release.shape != SHAPE or policy.tables is None:
+        return None
+    layout = policy.tables.layout(policy.released)
+    persons, kinds = joined_view(release.tables, layout, policy)
+    best = np.zeros(int(kinds.max(initial=-1)) + 1)
+    for table, one in layout.items():
+        for name in (name for name in one.columns if name in policy.sensitive):
+            views, holders, sizes = shares(release.tables[table], name, persons, kinds)
+            np.maximum.at(best, views, holders / sizes)
+    bounds = [float(1 / rule.numbers[-1]) for rule in requirements(release.claims) if rule.model == "l"]
+    return Outcome.from_posterior(
+        "linked-tables",
+        QUESTION,
+        best[kinds],
+        evidence.key,
+        claim=min(bounds, default=None),
+        bounded=bool(bounds),
+        figures={"views": len(best), "smallest_view": int(np.bincount(kinds).min(initial=len(kinds)))},
+    )

@@ -1,0 +1,26 @@
+"""`reticent board`: the report for a board, from an audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def board(
+    audit: Annotated[Path, typer.Argument(metavar="AUDIT.json", help="What reticent audit wrote beside its report.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The report, a .md file.", show_default=False)],
+) -> None:
+    """Write the report that a board signs, with gaps where a person has to write.
+
+    In the outline that EMA policy 0070 and Health Canada share.
+    """
+    from reticent.cli.output import say
+    from reticent.connectors.files import atomic_file
+    from reticent.report.board import board_report
+
+    text = board_report(audit)
+    with atomic_file(output) as file:
+        file.write(text.encode())
+    say(f"Written to {output}; {text.count('[TO BE FILLED IN')} gaps are left to fill in.")

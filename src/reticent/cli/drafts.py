@@ -1,0 +1,88 @@
+"""`reticent drafts`: compare what `anonymize --draft` has tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reticent.cli.options import Json
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.publication.draft import Draft
+
+
+def drafts(
+    folder: Annotated[Path, typer.Argument(help="The folder that was given to anonymize --draft.")] = Path("drafts"),
+    json: Json = False,
+) -> None:
+    """Compare the drafts of a folder, the least loss first.
+
+    Drafts are private: figures only, in no store and no ledger. To publish one, run its command without --draft.
+    """
+    from reticent.cli.output import emit, say
+
+    entries = sorted(read_drafts(folder), key=lambda entry: entry["metrics"].get("loss", 0.0))
+    for line in compared(entries):
+        say(line)
+    say("To publish one: reticent anonymize DATA -p ITS-POLICY -o RELEASE")
+    if json:
+        emit({"drafts": entries})
+
+
+def keep_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
+    """Writes the figures of a draft, for its owner only; gives back its number."""
+    import datetime as dt
+    import json
+
+    from reticent.connectors.files import write_text
+    from reticent.disk import make_folder
+
+    make_folder(folder, parents=True, exist_ok=True)
+    number = max((int(path.stem) for path in folder.glob("*.json") if path.stem.isdigit()), default=0) + 1
+    asked = policy.to_dict()
+    entry = {"number": number, "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "policy": name}
+    entry |= {"privacy": asked.get("privacy", {}), "table": asked.get("table", {})} | draft.to_dict()
+    write_text(folder / f"{number}.json", json.dumps(entry, indent=1) + "\n")
+    return number
+
+
+def read_drafts(folder: Path) -> list[dict[str, Any]]:
+    """The drafts of a folder, as they were kept."""
+    import json
+
+    from reticent.errors import DataError
+
+    files = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())
+    if not files:
+        raise DataError(f"{folder} holds no draft.", hint="Make one: reticent anonymize DATA -p POLICY --draft -o DIR")
+    try:
+        return [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    except (OSError, ValueError):
+        raise DataError(f"A draft in {folder} cannot be read.", hint="Take it out of the folder.") from None
+
+
+def compared(entries: list[dict[str, Any]]) -> list[str]:
+    """The drafts as lines of a table."""
+    head = ("draft", "policy", "method", "asks", "loss", "left out", "kept", "coarser", "wiped", "costs most")
+    rows = [head, *map(_row, entries)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    states = [column["state"] for column in entry["columns"]]
+    worst = max(entry["columns"], key=lambda column: float(column["loss"]), default={"column": ""})
+    asks = " ".join(f"{word}={number}" for word, number in entry["privacy"].items() if word != "suppression")
+    return (
+        str(entry["number"]),
+        Path(entry["policy"]).name,
+        entry["method"],
+        asks,
+        f"{entry['metrics'].get('loss', 0):.4f}",
+        f"{entry['counts']['suppressed']:,}",
+        *(str(states.count(state)) for state in ("kept", "coarser", "wiped")),
+        worst["column"],
+    )

@@ -1,0 +1,204 @@
+"""Bundles: the entries of one JSON document, however large, one at a time.
+
+A document of some megabytes is parsed whole. In a larger one the braces outside of strings are counted block by block, so
+that only one entry is in memory; what stands around the entries is parsed in the end, and a document that is cut off or
+goes on behind its end is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHOLE = 4 << 20
+"""Documents up to this size are parsed at once."""
+LARGEST = 64 << 20
+"""No single entry is larger, and neither is what stands around the entries."""
+
+_BLOCK = 1 << 22
+_TYPES = ("collection", "transaction", "batch", "searchset")
+_ENTRY = re.compile(rb'"entry"\s*:\s*$')
+_STEP = np.zeros(256, dtype=np.int8)
+_STEP[[ord("{"), ord("[")]] = 1
+_STEP[[ord("}"), ord("]")]] = -1
+LOG = logging.getLogger(__name__)
+
+
+def document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every resource of a Bundle with its place, or the one resource that the document is."""
+    start = stream.read(WHOLE)
+    while len(start) < WHOLE and (more := stream.read(WHOLE - len(start))):
+        start += more
+    if len(start) < WHOLE:
+        yield from resources_of(name, _parsed(name, start))
+        return
+    entries = _Entries(name)
+    for raw in entries.split(start, stream):
+        entry = _parsed(f"{name}, entry {entries.number}", raw)
+        yield from _of_entry(f"{name}, entry {entries.number}", entry)
+    _check_bundle(name, entries.head())
+
+
+def resources_of(name: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The resources of a parsed document: those of its entries where it is a Bundle, otherwise itself."""
+    if type(content) is not dict or type(content.get("resourceType")) is not str:
+        raise DataError(f"{name}: not a FHIR resource.", hint="Every resource needs a resourceType; export again.")
+    if content["resourceType"] != "Bundle":
+        yield name, content
+        return
+    _check_bundle(name, content)
+    entries = content.get("entry", [])
+    if type(entries) is not list:
+        raise DataError(f"{name}: the entries of the Bundle are no list.", hint="Export the Bundle again.")
+    for number, entry in enumerate(entries, 1):
+        yield from _of_entry(f"{name}, entry {number}", entry)
+
+
+def _of_entry(place: str, entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if type(entry) is not dict:
+        raise DataError(f"{place}: not an entry of a Bundle.", hint="Export the Bundle again.")
+    request, resource = entry.get("request"), entry.get("resource")
+    if resource is None or (type(request) is dict and request.get("method") == "DELETE"):
+        return
+    if type(resource) is not dict or type(resource.get("resourceType")) is not str:
+        raise DataError(f"{place}: not a FHIR resource.", hint="Every entry needs a resource with a resourceType.")
+    if resource["resourceType"] == "Bundle":
+        raise DataError(f"{place}: a Bundle within a Bundle.", hint="Give its entries as a Bundle of their own.")
+    address = entry.get("fullUrl")
+    # Within a transaction others refer to the address, whatever id the resource has.
+    if type(address) is str and (address.startswith("urn:") or "id" not in resource):
+        resource["id"] = address.rpartition("/")[2].rpartition(":")[2]
+    yield place, resource
+
+
+def _check_bundle(name: str, content: dict[str, Any]) -> None:
+    if content.get("type") not in _TYPES:
+        raise DataError(
+            f"{name}: a Bundle of another type than {', '.join(_TYPES)}.",
+            hint="Export the resources as a collection; a history or an answer is no export.",
+        )
+    links = content.get("link")
+    if type(links) is list and any(type(link) is dict and link.get("relation") == "next" for link in links):
+        LOG.warning("%s is one page of a search; the other pages are not in it.", name)
+
+
+def _parsed(place: str, raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError:
+        raise DataError(f"{place}: not valid JSON.", hint="Export it again; it may have been cut off.") from None
+
+
+class _Entries:
+    """Finds the entries of a Bundle in blocks of its text: strings are told by their quotes, depth by braces outside of them."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.number = name, 0
+        self._depth, self._quoted = 0, False
+        self._open: bytearray | None = None  # the entry that has begun
+        self._inside = False  # within the list of entries
+        self._around = bytearray()
+
+    def split(self, start: bytes, stream: BinaryIO) -> Iterator[bytes]:
+        """The text of each entry."""
+        block = start
+        while block:
+            while block.endswith(b"\\") and (more := stream.read(1)):  # never between a backslash and what it escapes
+                block += more
+            yield from self._block(block)
+            block = stream.read(_BLOCK)
+
+    def head(self) -> dict[str, Any]:
+        """What stands around the entries."""
+        content = _parsed(self.name, bytes(self._around))
+        if type(content) is not dict or content.get("resourceType") != "Bundle":
+            raise DataError(f"{self.name}: a large document that is no Bundle.", hint="Give a Bundle or NDJSON.")
+        return content
+
+    def _block(self, block: bytes) -> Iterator[bytes]:
+        places, steps, depths = self._braces(block)
+        # Only what opens or closes the list of entries (depth 2) or one of them (depth 3) matters.
+        opens = (steps > 0) & ((depths == 2) | (depths == 3))
+        events = np.flatnonzero(opens | ((steps < 0) & ((depths == 1) | (depths == 2))))
+        at = 0  # up to here the block is dealt with
+        for place, step, depth in zip(
+            places[events].tolist(), steps[events].tolist(), depths[events].tolist(), strict=True
+        ):
+            if step > 0 and depth == 2 and block[place : place + 1] == b"[":
+                self._keep(block[at : place + 1])
+                at = place + 1
+                self._inside = _ENTRY.search(self._around[-64:-1]) is not None
+            elif self._inside and step > 0 and depth == 3:
+                self._between(block[at:place])
+                at, self._open = place, bytearray()
+            elif self._inside and step < 0 and depth == 2 and self._open is not None:
+                self.number += 1
+                yield bytes(self._open + block[at : place + 1])
+                at, self._open = place + 1, None
+            elif self._inside and step < 0 and depth == 1:
+                self._between(block[at:place])
+                at, self._inside = place, False
+        self._rest(block[at:])
+
+    def _rest(self, rest: bytes) -> None:
+        if self._open is not None:
+            self._open += rest
+            self._limit(self._open)
+        elif self._inside:
+            self._between(rest)
+        else:
+            self._keep(rest)
+
+    def _keep(self, text: bytes) -> None:
+        self._around += text
+        self._limit(self._around)
+
+    def _limit(self, text: bytearray) -> None:
+        if len(text) > LARGEST:
+            raise DataError(
+                f"{self.name}, entry {self.number + 1}: larger than {LARGEST >> 20} MB.", hint="Export it again."
+            )
+
+    def _between(self, text: bytes) -> None:
+        if text.strip(b", \t\r\n"):
+            raise DataError(
+                f"{self.name}, entry {self.number + 1}: not an entry of a Bundle.", hint="Export the Bundle again."
+            )
+
+    def _braces(self, block: bytes) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Places, steps and depths of the braces and brackets outside of strings."""
+        text = np.frombuffer(block, dtype=np.uint8)
+        quotes = _unescaped(text, np.flatnonzero(text == ord('"')))
+        step = _STEP[text]
+        places = np.flatnonzero(step)
+        outside = (np.searchsorted(quotes, places) + self._quoted) % 2 == 0
+        places = places[outside]
+        steps = step[places].astype(np.int64)
+        depths = self._depth + np.cumsum(steps)
+        if len(depths):
+            self._depth = int(depths[-1])
+            if int(depths.min()) < 0:
+                raise DataError(f"{self.name}: not valid JSON.", hint="Export it again.")
+        self._quoted ^= bool(len(quotes) % 2)
+        return places, steps, depths
+
+
+def _unescaped(text: np.ndarray[Any, Any], quotes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The quotes behind an even number of backslashes."""
+    escaped = np.zeros(len(quotes), dtype=np.bool_)
+    before = quotes - 1
+    running = (before >= 0) & (text[before] == ord("\\"))
+    while running.any():
+        escaped ^= running
+        before = before - 1
+        running &= (before >= 0) & (text[before] == ord("\\"))
+    return quotes[~escaped]

@@ -1,0 +1,179 @@
+"""Published cells as FHIR elements: partial dates, truncated codes, ranges; what FHIR cannot say is absent, with the reason.
+
+Every element is built here from a cell of a release. No resource of the input is ever at hand, so none of it can leave.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from reticent.connectors.fhir.versions import later_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Cell = str | tuple[str | None, ...] | None
+    Put = Callable[[dict[str, Any], Cell], None]
+
+BASE = "https://reticent.readthedocs.io/fhir/StructureDefinition"
+CANDIDATES, GENERALISED, GUARANTEE = (
+    f"{BASE}/{name}" for name in ("candidate-values", "generalised-value", "guarantee")
+)
+ABSENT = "http://hl7.org/fhir/StructureDefinition/data-absent-reason"
+_REASONS = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
+_ACT = "http://terminology.hl7.org/CodeSystem/v3-ActCode"
+ICD10 = "http://hl7.org/fhir/sid/icd-10"
+_DATE = re.compile(r"^\d{4}(-\d{2}(-\d{2})?)?$")
+_RANGE = re.compile(r"^\[(-?[\d.]+), (-?[\d.]+)\)$")
+_NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
+_GENDERS = ("male", "female", "other", "unknown")
+ANY = "*"
+
+_DATES = (
+    *("Patient.birthDate", "Patient.deceasedDateTime", "Encounter.period.start", "Encounter.period.end"),
+    *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
+    *("MedicationRequest.authoredOn", "MedicationStatement.effectiveDateTime"),
+    *(
+        "MedicationAdministration.effectiveDateTime",
+        "DiagnosticReport.effectiveDateTime",
+        "Immunization.occurrenceDateTime",
+    ),
+)
+_CONCEPTS = re.compile(r"^\w+\.(code|vaccineCode|medicationCodeableConcept)\.coding\.code$")
+
+
+def setter(path: str, version: str, system: str | None = None) -> Put | None:
+    """What writes a cell into a resource where a path says; None where a path cannot be written."""
+    names = (later_path(path) if version == "R5" else path).split(".")[1:]
+    if path in _DATES or path == "Patient.gender":
+        return _nested(names, _gender if path == "Patient.gender" else _date)
+    if path in ("Patient.address.state", "Patient.address.postalCode"):
+        return _address(names[1])
+    if path == "Encounter.class.code":
+        return _class(version)
+    if path == "Observation.valueQuantity.value":
+        return _quantity
+    if _CONCEPTS.match(path):
+        return _concept(names[: names.index("coding")], system)
+    return None
+
+
+def absent(reason: str, label: str | None = None) -> dict[str, Any]:
+    """An element without a value: why, and what is known of it instead."""
+    extensions: list[dict[str, Any]] = [{"url": ABSENT, "valueCode": reason}]
+    if label is not None:
+        extensions.append({"url": GENERALISED, "valueString": label})
+    return {"extension": extensions}
+
+
+@lru_cache(maxsize=1 << 16)
+def concept(cell: Cell, system: str | None = None) -> orjson.Fragment:
+    """A CodeableConcept, as text since most of them come again: the code, a coarser node, candidates, or why there is none."""
+    return orjson.Fragment(orjson.dumps(_concept_of(cell, system)))
+
+
+def _concept_of(cell: Cell, system: str | None) -> dict[str, Any]:
+    if isinstance(cell, tuple):
+        values = [{"url": "value", "valueCoding": _coding(code, system)} for code in cell if code is not None]
+        return {"extension": [{"url": ABSENT, "valueCode": "masked"}, {"url": CANDIDATES, "extension": values}]}
+    if cell is None:
+        return absent("unknown")
+    if cell == ANY:
+        return absent("masked")
+    # A block or chapter of ICD-10 holds a dash or a blank, which no code does.
+    if system == ICD10 and re.search(r"[-\s]", cell):
+        return {"extension": [{"url": GENERALISED, "valueString": cell}], "text": cell}
+    return {"coding": [_coding(cell, system)]}
+
+
+def _coding(code: str, system: str | None) -> dict[str, Any]:
+    return {"system": system, "code": code} if system else {"code": code}
+
+
+def _nested(names: list[str], write: Callable[[str, Cell], dict[str, Any]]) -> Put:
+    """Writes into the element that the last name stands in."""
+    *outer, name = names
+
+    def put(resource: dict[str, Any], cell: Cell) -> None:
+        for step in outer:
+            resource = resource.setdefault(step, {})
+        resource |= write(name, cell)
+
+    return put
+
+
+@lru_cache(maxsize=1 << 16)
+def _date(name: str, cell: Cell) -> dict[str, Any]:
+    if cell is None:
+        return {} if name in ("deceasedDateTime", "end") else {f"_{name}": absent("unknown")}
+    if _DATE.match(str(cell)):
+        return {name: cell}
+    return {f"_{name}": absent("masked", None if cell == ANY else str(cell))}
+
+
+@lru_cache(maxsize=64)
+def _gender(name: str, cell: Cell) -> dict[str, Any]:
+    if cell is None or cell in _GENDERS:
+        return {name: cell or "unknown"}
+    return {f"_{name}": absent("masked", None if cell == ANY else str(cell))}
+
+
+def _address(name: str) -> Put:
+    def put(resource: dict[str, Any], cell: Cell) -> None:
+        place = resource.setdefault("address", [{}])[0]
+        place |= _text(name, cell)
+
+    return put
+
+
+@lru_cache(maxsize=1 << 14)
+def _text(name: str, cell: Cell) -> dict[str, Any]:
+    if cell is None:
+        return {f"_{name}": absent("unknown")}
+    text = str(cell)
+    if text == ANY:
+        return {f"_{name}": absent("masked")}
+    if text.endswith(ANY):
+        return {name: text.rstrip(ANY), f"_{name}": {"extension": [{"url": GENERALISED, "valueString": text}]}}
+    return {name: text}
+
+
+def _class(version: str) -> Put:
+    def put(resource: dict[str, Any], cell: Cell) -> None:
+        known = isinstance(cell, str) and cell != ANY
+        coding = _coding(str(cell), _ACT) if known else absent("masked" if cell else "unknown")
+        resource["class"] = coding if version == "R4" else [{"coding": [coding]} if known else coding]
+
+    return put
+
+
+def _quantity(resource: dict[str, Any], cell: Cell) -> None:
+    span = _RANGE.match(str(cell))
+    if span is not None:
+        resource["valueRange"] = {"low": {"value": _number(span[1])}, "high": {"value": _number(span[2])}}
+    elif cell is not None and _NUMBER.match(str(cell)):
+        resource["valueQuantity"] = {"value": _number(str(cell))}
+    else:
+        code = "unknown" if cell is None else "masked"
+        resource["dataAbsentReason"] = {"coding": [{"system": _REASONS, "code": code}]}
+        if cell not in (None, ANY):
+            resource.setdefault("extension", []).append({"url": GENERALISED, "valueString": str(cell)})
+
+
+def _number(text: str) -> float | int:
+    return float(text) if "." in text else int(text)
+
+
+def _concept(names: list[str], system: str | None) -> Put:
+    *outer, name = names
+
+    def put(resource: dict[str, Any], cell: Cell) -> None:
+        for step in outer:
+            resource = resource.setdefault(step, {})
+        resource[name] = concept(cell, system)
+
+    return put

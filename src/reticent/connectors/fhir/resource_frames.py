@@ -1,0 +1,156 @@
+"""What every resource of a release carries besides its cells: labels, references, and what FHIR asks for; and what explains the release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from reticent.connectors.fhir.elements import CANDIDATES, GENERALISED, GUARANTEE, absent, concept
+
+_LABELS = "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"
+SECURITY = [
+    {"system": _LABELS, "code": "ABSTRED", "display": "abstracted"},
+    {"system": _LABELS, "code": "PSEUDED", "display": "pseudonymized"},
+    {"system": _LABELS, "code": "REDACTED", "display": "redacted"},
+]
+"""Of every resource: made coarser, under pseudonyms, parts left out. Whether that is anonymous is for people to judge."""
+_META = orjson.Fragment(orjson.dumps({"security": SECURITY}))
+_CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
+_STATUS = {"MedicationStatement": {"R4": "unknown", "R5": "recorded"}}
+_WITH_STATUS = (
+    "Encounter",
+    "Observation",
+    "Procedure",
+    "MedicationRequest",
+    "MedicationAdministration",
+    "DiagnosticReport",
+)
+KINDS = ("Patient", "Condition", *_WITH_STATUS, *_STATUS, "Immunization")
+"""The types that can be written."""
+_CODED = ("Observation", "DiagnosticReport")
+_DRUGS = ("MedicationRequest", "MedicationStatement", "MedicationAdministration")
+
+
+def frame(kind: str, version: str, person: str, visit: str | None) -> dict[str, Any]:
+    """A resource without its cells: type, labels, references, and a status that says nothing."""
+    resource: dict[str, Any] = {"resourceType": kind, "id": "", "meta": _META}
+    if kind in _WITH_STATUS:
+        resource["status"] = "unknown"
+    elif kind in _STATUS:
+        resource["status"] = _STATUS[kind][version]
+    elif kind == "Immunization":
+        resource["_status"] = absent("unknown")
+    if kind == "MedicationRequest":
+        resource["intent"] = "order"
+    if kind == "Condition" and version == "R5":
+        resource["clinicalStatus"] = {"coding": [{"system": _CLINICAL, "code": "unknown"}]}
+    if kind != "Patient":
+        resource["patient" if kind == "Immunization" else "subject"] = {"reference": f"Patient/{person}"}
+    if visit is not None and kind not in ("Patient", "Encounter"):
+        old = version == "R4" and kind in ("MedicationStatement", "MedicationAdministration")
+        resource["context" if old else "encounter"] = {"reference": f"Encounter/{visit}"}
+    return resource
+
+
+def complete(resource: dict[str, Any], version: str) -> None:
+    """Adds what FHIR asks for and the policy did not release: absent, and masked."""
+    kind = resource["resourceType"]
+    if kind == "Encounter" and version == "R4":
+        resource.setdefault("class", absent("masked"))
+    if kind in _CODED:
+        resource.setdefault("code", concept("*"))
+    if kind in _DRUGS:
+        name = "medicationCodeableConcept" if version == "R4" else "medication"
+        resource.setdefault(name, concept("*") if version == "R4" else {"concept": concept("*")})
+    if kind == "Immunization":
+        resource.setdefault("vaccineCode", concept("*"))
+        if "occurrenceDateTime" not in resource:
+            why, *coarser = resource.pop("_occurrenceDateTime", absent("masked"))["extension"]
+            resource["occurrenceString"] = coarser[0]["valueString"] if coarser else why["valueCode"]
+    if kind == "MedicationAdministration":
+        name = "effective" if version == "R4" else "occurence"  # the specification spells it so
+        if f"{name}DateTime" not in resource:
+            resource[f"{name}Period"] = resource.pop(f"_{name}DateTime", absent("masked"))
+
+
+def provenance(manifest: dict[str, Any], codebook: dict[str, Any], kinds: dict[str, int]) -> dict[str, Any]:
+    """Who made the release, when, under which policy and with which guarantee."""
+    digest, guarantee = manifest["policy_hash"], codebook["guarantee"]
+    sentences = [
+        *guarantee["words"],
+        f"against {guarantee['against']}",
+        *(f"not covered: {words}" for words in guarantee["not_covered"]),
+    ]
+    made = f"Reticent {manifest['versions']['reticent']}, method {manifest['method']}"
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return {
+        "resourceType": "Provenance",
+        "id": "release",
+        "meta": {"security": SECURITY},
+        "extension": [{"url": GUARANTEE, "valueString": sentence} for sentence in sentences],
+        "target": [
+            {"identifier": {"system": "urn:reticent:policy", "value": digest}, "display": f"all resources: {counts}"}
+        ],
+        "recorded": manifest["time"],
+        "policy": [f"urn:sha256:{digest}"],
+        "activity": {
+            "coding": [{"system": "http://terminology.hl7.org/CodeSystem/iso-21089-lifecycle", "code": "deidentify"}]
+        },
+        "agent": [{"who": {"display": made}}],
+    }
+
+
+def definitions(version: str) -> list[dict[str, Any]]:
+    """The extensions of a release, each with its StructureDefinition."""
+    return [
+        _definition(version, CANDIDATES, "Values of which one may be the true one.", ["CodeableConcept"], "value"),
+        _definition(
+            version, GENERALISED, "The coarser value that stands for the true one.", ["Element", "Observation"], None
+        ),
+        _definition(
+            version, GUARANTEE, "What the release promises, against whom, and what it does not.", ["Provenance"], None
+        ),
+    ]
+
+
+def _definition(version: str, url: str, words: str, places: list[str], part: str | None) -> dict[str, Any]:
+    name = url.rpartition("/")[2]
+    elements: list[dict[str, Any]] = [
+        {"id": "Extension", "path": "Extension", "definition": words, "min": 0, "max": "*"},
+        {"id": "Extension.url", "path": "Extension.url", "min": 1, "max": "1", "fixedUri": url},
+    ]
+    if part is None:
+        kind = {"code": "string"}
+        elements.append(
+            {"id": "Extension.value[x]", "path": "Extension.value[x]", "min": 1, "max": "1", "type": [kind]}
+        )
+    else:
+        inner = f"Extension.extension:{part}"
+        elements += [
+            {"id": inner, "path": "Extension.extension", "sliceName": part, "min": 1, "max": "*"},
+            {"id": f"{inner}.url", "path": "Extension.extension.url", "min": 1, "max": "1", "fixedUri": part},
+            {
+                "id": f"{inner}.value[x]",
+                "path": "Extension.extension.value[x]",
+                "min": 1,
+                "max": "1",
+                "type": [{"code": "Coding"}],
+            },
+        ]
+    return {
+        "resourceType": "StructureDefinition",
+        "id": name,
+        "url": url,
+        "name": "".join(word.capitalize() for word in name.split("-")),
+        "status": "active",
+        "description": words,
+        "fhirVersion": "4.0.1" if version == "R4" else "5.0.0",
+        "kind": "complex-type",
+        "abstract": False,
+        "context": [{"type": "element", "expression": place} for place in places],
+        "type": "Extension",
+        "baseDefinition": "http://hl7.org/fhir/StructureDefinition/Extension",
+        "derivation": "constraint",
+        "differential": {"element": elements},
+    }

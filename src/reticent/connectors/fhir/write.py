@@ -1,0 +1,174 @@
+"""A release as FHIR of the version it was read in: a folder of NDJSON files, or one Bundle; wholly or not at all.
+
+The resources are built from the cells of the release, by a closed list of elements; the input is not opened. A column
+whose path is not on the list is left out, and said.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import orjson
+
+from reticent.connectors.fhir.elements import ICD10, setter
+from reticent.connectors.fhir.flat import flat_tables
+from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
+from reticent.disk import make_folder, open_new, sync
+from reticent.errors import ConnectorError, PolicyError
+from reticent.release.folder import read, refuse_taken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from reticent.connectors.fhir.elements import Put
+    from reticent.policy import Policy
+
+LOG = logging.getLogger(__name__)
+_ROWS = 8192
+_ADDRESS = b"https://release.invalid/fhir"
+
+
+def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None) -> dict[str, int]:
+    """Writes a release that was made from FHIR: to `target` as a folder of NDJSON, or as a Bundle where it ends in .json.
+
+    Args:
+        folder: a release of linked tables, or under a policy with a `fhir` section one of a table, generalised or veiled.
+        target: a new folder, or a new file.
+        policy: for a table: which column stands for which element.
+
+    Returns:
+        How many resources of each type were written.
+
+    Raises:
+        PolicyError: the release was not made from FHIR.
+    """
+    manifest, tables, documents = read(folder)
+    layout = documents.get("linked", {})
+    if (
+        policy is not None
+        and policy.fhir is not None
+        and "data" in tables
+        and "group" not in tables["data"].column_names
+    ):
+        tables, layout = flat_tables(tables["data"], policy)
+    if layout.get("standard") != "fhir":
+        raise PolicyError(
+            f"{folder} was not made from FHIR.",
+            hint="Release a FHIR export under a policy with tables: fhir, or give the policy of a table with fhir:.",
+        )
+    refuse_taken(target)
+    counts: dict[str, int] = {}
+    version, codebook = layout["version"], documents["codebook"]
+    with _output(target) as write:
+        for kind, paths in layout["tables"].items():
+            if kind not in KINDS:
+                LOG.warning("%s is left out: nothing says how to write it.", kind)
+                continue
+            counts[kind] = 0
+            for block in _resources(kind, paths, tables[kind], codebook, version):
+                write(kind, block)
+                counts[kind] += len(block)
+        for resource in (provenance(manifest, codebook, counts), *definitions(version)):
+            write(resource["resourceType"], [(resource["id"], orjson.dumps(resource))])
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _resources(
+    kind: str, paths: Mapping[str, str], table: pa.Table, codebook: Mapping[str, Any], version: str
+) -> Iterator[list[tuple[str, bytes]]]:
+    """The resources of one table by id, some thousands at a time."""
+    systems = {
+        entry.get("stands_for", entry["name"]): ICD10
+        for entry in codebook["columns"]
+        if entry["table"] in (kind, "data") and entry.get("hierarchy") == "icd10"
+    }
+    puts: dict[str, Put] = {}
+    for name, path in paths.items():
+        put = setter(path, version, systems.get(name))
+        if put is None:
+            LOG.warning("The column '%s' has no place in %s and is left out.", name, kind)
+        else:
+            puts[name] = put
+    number = 0
+    for batch in table.to_batches(max_chunksize=_ROWS):
+        persons = batch.column("person").to_pylist()
+        visits = batch.column("visit").to_pylist() if "visit" in table.column_names else [None] * len(persons)
+        cells = [batch.column(name).to_pylist() for name in puts]
+        block = []
+        for row, (person, visit) in enumerate(zip(persons, visits, strict=True)):
+            number += 1
+            resource = frame(kind, version, person, visit)
+            resource["id"] = {"Patient": person, "Encounter": visit}.get(kind) or f"{kind.lower()}-{number}"
+            for put, column in zip(puts.values(), cells, strict=True):
+                cell = column[row]
+                put(resource, tuple(cell) if type(cell) is list else cell)
+            complete(resource, version)
+            block.append((resource["id"], orjson.dumps(resource)))
+        yield block
+
+
+@contextmanager
+def _output(target: Path) -> Iterator[Any]:
+    """What takes resources of a type; all of them are there when the block ends well, none otherwise."""
+    draft = target.parent / f".{target.name}.{secrets.token_hex(6)}"
+    bundle = target.suffix.lower() == ".json"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _bundle(draft) if bundle else _folder(draft) as write:
+            yield write
+        if target.exists():
+            target.rmdir()  # empty, or it had been refused
+        draft.rename(target)
+        sync(target.parent)
+    except OSError as error:
+        raise ConnectorError(
+            f"{target} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check free space and permissions."
+        ) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink() if draft.is_file() else shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _folder(draft: Path) -> Iterator[Any]:
+    make_folder(draft)
+    files: dict[str, IO[bytes]] = {}
+
+    def write(kind: str, resources: list[tuple[str, bytes]]) -> None:
+        if kind not in files:
+            files[kind] = os.fdopen(open_new(draft / f"{kind}.ndjson"), "wb")
+        files[kind].write(b"".join([text + b"\n" for _, text in resources]))
+
+    try:
+        yield write
+    finally:
+        for file in files.values():
+            file.close()
+
+
+@contextmanager
+def _bundle(draft: Path) -> Iterator[Any]:
+    begun = False
+    with os.fdopen(open_new(draft), "wb") as file:
+
+        def write(kind: str, resources: list[tuple[str, bytes]]) -> None:
+            nonlocal begun
+            entries = [
+                b'{"fullUrl":"%s/%s/%s","resource":%s}' % (_ADDRESS, kind.encode(), key.encode(), text)
+                for key, text in resources
+            ]
+            if entries:
+                file.write((b",\n" if begun else b"") + b",\n".join(entries))
+                begun = True
+
+        file.write(b'{"resourceType":"Bundle","type":"collection","entry":[\n')
+        yield write
+        file.write(b"\n]}\n")

@@ -1,0 +1,125 @@
+"""Linked tables as the policy's `tables` section names them: a FHIR export, an OMOP database, or files and tables of one's own.
+
+Only the keys and the columns of the policy are read; whatever else a resource or a table holds never gets this far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reticent.connectors.inputs import is_sql
+from reticent.errors import DataError, PolicyError
+from reticent.policy.settings.linked import VISIT
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.policy.settings.linked import Layout, LinkedSettings
+
+_FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".ndjson")
+_ROWS = 16_384
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """The tables of the policy by name, and what they were read from: its standard, and the path of each column.
+
+    Raises:
+        DataError: a table is missing or damaged.
+        ConnectorError: a database refuses.
+    """
+    settings = policy.tables
+    assert settings is not None  # noqa: S101 - the caller looked
+    layout = settings.layout(policy.released)
+    if settings.mapping == "fhir":
+        return _fhir(data, policy, settings, layout)
+    standard = {
+        "standard": settings.mapping or "tables",
+        "tables": {name: list(one.columns) for name, one in layout.items()},
+    }
+    if is_sql(data):
+        return {name: _query(data, policy, settings, one) for name, one in layout.items()}, standard
+    return {name: _file(data, policy, one) for name, one in layout.items()}, standard
+
+
+def _fhir(
+    data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
+) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    from reticent.connectors.fhir.paths import getter
+    from reticent.connectors.fhir.read import checked, say
+    from reticent.connectors.fhir.versions import version_of
+
+    paths, said = settings.paths, Counter[str]()
+    take = {name: [getter(paths[column]) for column in one.columns] for name, one in layout.items()}
+    names = {name: [str(policy.person), *one.linked[1:], *one.columns] for name, one in layout.items()}
+    held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
+    version = None
+    for resource, patient, visit in checked(data, frozenset(layout)):
+        kind = resource["resourceType"]
+        version = version or version_of(resource)
+        said[f"{kind} without a patient: left out"] += patient is None
+        keys = (patient,) if kind == "Patient" else (patient, visit)
+        rows = held[kind]
+        rows.append((*keys, *[get(resource) for get in take[kind]]))
+        if len(rows) >= _ROWS:
+            batches[kind].append(_batch(rows, names[kind]))
+            rows.clear()
+    tables = {kind: pa.Table.from_batches([*batches[kind], _batch(rows, names[kind])]) for kind, rows in held.items()}
+    say(data, said)
+    for needed in ("Patient", "Encounter"):
+        if not tables[needed].num_rows:
+            raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
+    columns = {kind: {name: paths[name].place for name in one.columns} for kind, one in layout.items()}
+    return tables, {"standard": "fhir", "version": version or "R4", "tables": columns}
+
+
+def _batch(rows: list[tuple[str | None, ...]], names: list[str]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return pa.record_batch([pa.array(column, pa.string()) for column in columns], names=names)
+
+
+def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
+    """A table of a database; the location of persons stands in a table of its own."""
+    from reticent.connectors.sql import read_sql
+
+    names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
+    if not all(map(_NAME.match, names)):
+        raise PolicyError(
+            f"tables: '{layout.name}' has a column that is no plain name.", hint="Make a view with plain names."
+        )
+    schema = f"{settings.schema_name}." if settings.schema_name else ""
+    columns = [f"t.{layout.person} AS {policy.person}"]
+    columns += [f"t.{layout.visit} AS {VISIT}"] if VISIT in layout.linked else []
+    place = settings.mapping == "omop" and layout.of_persons and {"state", "zip"} & set(layout.columns)
+    columns += [f"{'l' if place and name in ('state', 'zip') else 't'}.{name} AS {name}" for name in layout.columns]
+    query = f"SELECT {', '.join(columns)} FROM {schema}{layout.name} t"  # noqa: S608 - names of the policy, checked there
+    if place:
+        query += f" LEFT JOIN {schema}location l ON l.location_id = t.location_id"
+    try:
+        return read_sql(data, query)
+    except DataError:
+        if layout.of_persons or layout.of_visits:
+            raise
+        return pa.table({name.rpartition(" AS ")[2]: pa.array([], pa.string()) for name in columns})
+
+
+def _file(data: str, policy: Policy, layout: Layout) -> pa.Table:
+    from reticent.connectors.files import read_table
+
+    folder = Path(data)
+    path = next((path for form in _FILES if (path := folder / f"{layout.name}{form}").is_file()), None)
+    if path is None:
+        raise DataError(f"{data} has no file of the table '{layout.name}'.", hint=f"Name it {layout.name}.csv.")
+    table = read_table(str(path))
+    keys = {str(policy.person): layout.person} | ({VISIT: str(layout.visit)} if VISIT in layout.linked else {})
+    absent = [name for name in (*keys.values(), *layout.columns) if name not in table.column_names]
+    if absent:
+        raise DataError(
+            f"The table '{layout.name}' has no column '{absent[0]}'.", hint="Correct the name in the policy."
+        )
+    return pa.table({name: table.column(source) for name, source in (keys | {n: n for n in layout.columns}).items()})

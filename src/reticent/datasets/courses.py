@@ -1,0 +1,80 @@
+"""Courses for the hospital's patients: further diagnoses of a visit, drugs, procedures, families who live together, deaths.
+
+Whatever a person has follows from the seed and the person's number alone, so that it is the same in every batch.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reticent.datasets.codes import CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DRUGS = tuple(f"{group}{number:02d}" for group in "ABCDGHJLMNRSV" for number in range(1, 12))
+_PROCEDURES = tuple(f"{number}-{part}" for number in range(1, 10) for part in range(10, 40))
+_MOST_FURTHER = 3
+_DEATHS, _FAMILIES = 40, 4
+"""One person in so many dies after the year; one in so many lives with the one before."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What happened at one visit besides its main diagnosis."""
+
+    further: tuple[str, ...]
+    drugs: tuple[str, ...]
+    procedures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Person:
+    """What is known of a person besides the table: the day of death, and whose family it is."""
+
+    died: dt.date | None
+    family: bool
+
+
+def visits(rows: dict[str, list[Any]], seed: int) -> list[Visit]:
+    """The course of each row of the hospital."""
+    keys = zip(rows["patient_id"], rows.get("visit") or [1] * len(rows["patient_id"]), strict=True)
+    return [_visit(f"{seed} {person} {number}") for person, number in keys]
+
+
+def _visit(key: str) -> Visit:
+    def some(kind: str, words: Sequence[str], most: int) -> tuple[str, ...]:
+        count = _number(f"{key} {kind}") % (most + 1)
+        return tuple(words[_number(f"{key} {kind} {place}") % len(words)] for place in range(count))
+
+    return Visit(some("further", CODES, _MOST_FURTHER), some("drug", _DRUGS, 2), some("procedure", _PROCEDURES, 1))
+
+
+def person(key: str, seed: int) -> Person:
+    """What is known of one person."""
+    draw = _number(f"{seed} {key} death")
+    died = dt.date(2026, 1, 1) + dt.timedelta(draw // _DEATHS % 300) if draw % _DEATHS == 0 else None
+    return Person(died, _number(f"{seed} {key} family") % _FAMILIES == 0)
+
+
+def moved_together(rows: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
+    """The rows with family members at the address of the person before them."""
+    names = ("region", "postcode")
+    out = {name: list(cells) for name, cells in rows.items()}
+    home: tuple[Any, ...] | None = None
+    owner: str | None = None
+    for place, key in enumerate(rows["patient_id"]):
+        if key != owner:
+            own = tuple(out[name][place] for name in names)
+            home = home if home is not None and person(key, seed).family else own
+            owner = key
+        for name, cell in zip(names, home or (), strict=True):
+            out[name][place] = cell
+    return out
+
+
+def _number(text: str) -> int:
+    return zlib.crc32(text.encode()) ^ (zlib.adler32(text.encode()) << 3)

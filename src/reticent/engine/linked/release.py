@@ -1,0 +1,190 @@
+"""What is published of each class: the rows whose slot all its persons have, each quasi-identifier as fine as they agree.
+
+Guarantee: the persons of a class look alike in every table of the release, joined in any way; see `classes`.
+Not covered: what sensitive values tell of one another; columns of the role plain.
+Cost: one sort of the rows per table.
+Reference: see `classes`.
+Differences from the paper: cells climb their hierarchy instead of becoming ranges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine.identifiers import beyond
+from reticent.engine.linked.classes import classes_of
+from reticent.engine.linked.rows import people_of, refuse_demands
+from reticent.policy.settings.linked import PERSON, VISIT
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import not_covered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from reticent.engine.linked.rows import Column, People, Rows
+    from reticent.engine.rng import Rng
+    from reticent.policy import Policy
+
+    Numbers = npt.NDArray[np.int64]
+
+METHOD = "linked"
+_AGAINST = (
+    "a reader who joins all tables of the release by all that joins them, knows who is in the data and the quasi-identifiers of "
+    "every record of everybody, and knows no sensitive value of others"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Linked:
+    """A release of linked tables, with what is private: the row of the input that each published row was made from, and what had no place."""
+
+    release: Release
+    places: Mapping[str, Numbers]
+    left_out: Mapping[str, int]
+
+
+def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> Linked:
+    """Releases tables of the same persons under one policy.
+
+    Args:
+        tables: by name, with the policy's person column, `visit` where the table has visits, and the policy's columns.
+        policy: with a `tables` section.
+        rng: fresh for every release, so that pseudonyms of two releases cannot be linked.
+
+    Raises:
+        GuaranteeError: the policy cannot be met.
+    """
+    refuse_demands(policy)
+    people = people_of(tables, policy)
+    classes = classes_of(people, policy)
+    kinds = np.empty(people.count, dtype=np.int64)
+    for number, members in enumerate(classes):
+        kinds[members] = number
+    names = {
+        PERSON: _pseudonyms("p", people.count, rng),
+        VISIT: _pseudonyms("v", people.visits, rng),
+    }
+    shares, out, places = [], {}, {}
+    for name, rows in people.tables.items():
+        group, shown = _shown(rows, people, classes, kinds)
+        out[name], places[name], loss = _published(rows, group, shown, names, rng)
+        shares += loss
+    return Linked(_release(people, policy, len(classes), out, shares, rng), places, people.left_out)
+
+
+def _pseudonyms(letter: str, count: int, rng: Rng) -> pa.Array:
+    """Names in an order that nobody can compute without the key."""
+    ranks = np.empty(count, dtype=np.int64)
+    ranks[np.argsort(_noise(rng, f"pseudonym {letter}", count), kind="stable")] = np.arange(count)
+    width = len(str(max(1, count)))
+    return pa.array([f"{letter}{rank + 1:0{width}d}" for rank in ranks.tolist()], pa.string())
+
+
+def _noise(rng: Rng, purpose: str, count: int) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(hashlib.shake_256(rng.key(purpose)).digest(8 * count), dtype=np.uint64)
+
+
+def _shown(rows: Rows, people: People, classes: list[Numbers], kinds: Numbers) -> tuple[Numbers, Numbers]:
+    """The group of each row (its class and slot), and the places of those whose slot the whole class has."""
+    kind = kinds[rows.person]
+    group = np.unique(kind * (int(rows.slot.max(initial=0)) + 1) + rows.slot, return_inverse=True)[1].reshape(-1)
+    if not rows.counted:
+        courses = people.courses()
+        fewest = np.array([int(courses[members].min()) for members in classes], dtype=np.int64)
+        return group, np.flatnonzero(rows.slot <= fewest[kind])
+    sizes = np.array([len(members) for members in classes], dtype=np.int64)
+    return group, np.flatnonzero(np.bincount(group)[group] == sizes[kind])
+
+
+def _published(
+    rows: Rows, group: Numbers, shown: Numbers, names: Mapping[str, pa.Array], rng: Rng
+) -> tuple[pa.Table, Numbers, list[float]]:
+    """The published rows of a table, where they come from, and how much each cell has lost."""
+    noise = _noise(rng, f"rows {rows.layout.name}", len(shown))
+    # By pseudonyms, then by chance: the order of rows tells nothing of their slots.
+    person, visit = _ranks(names[PERSON])[rows.person[shown]], rows.visit[shown]
+    visits = np.where(visit >= 0, _ranks(names[VISIT])[visit] if len(names[VISIT]) else 0, -1)
+    shown = shown[np.lexsort((noise, visits, person))]
+    columns: dict[str, Any] = {PERSON: names[PERSON].take(pa.array(rows.person[shown]))}
+    if VISIT in rows.layout.linked:
+        visit = rows.visit[shown]
+        columns[VISIT] = names[VISIT].take(pa.array(np.where(visit >= 0, visit, 0), mask=visit < 0))
+    losses: list[float] = []
+    for name, column in rows.columns.items():
+        columns[name], loss = _cells(column, group[shown], shown)
+        losses += loss
+    return pa.table(columns), rows.origin[shown], losses
+
+
+def _ranks(names: pa.Array) -> Numbers:
+    return np.array([int(name[1:]) for name in names.to_pylist()], dtype=np.int64)
+
+
+def _cells(column: Column, group: Numbers, shown: Numbers) -> tuple[pa.Array, list[float]]:
+    """The cells of a column: as they are, or for a quasi-identifier the lowest node that the rows of a group share."""
+    codes = column.codes[shown]
+    if column.rungs is None:
+        return column.values.take(pa.array(codes)).cast(pa.string()), []
+    _, group = np.unique(group, return_inverse=True)
+    group = group.reshape(-1)
+    level = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
+    labels = np.empty(len(codes), dtype=object)
+    lost = 0.0
+    for height, (table, names, leaves) in enumerate(
+        zip(column.rungs.tables, column.rungs.labels, column.rungs.leaves, strict=True)
+    ):
+        nodes = table[codes].astype(np.int64)
+        low = np.full(len(level), np.iinfo(np.int64).max)
+        high = np.full(len(level), -1)
+        np.minimum.at(low, group, nodes)
+        np.maximum.at(high, group, nodes)
+        level[(level < 0) & (low == high)] = height
+        here = np.flatnonzero(level[group] == height)
+        labels[here] = np.array(names.cast(pa.string()).to_pylist(), dtype=object)[nodes[here]]
+        lost += float(((leaves[nodes[here]] - 1) / max(1, column.rungs.size - 1)).sum())
+    return pa.array(labels, pa.string()), [lost / max(1, len(codes))]
+
+
+def _uncounted(policy: Policy) -> tuple[str, ...]:
+    names = policy.tables.uncounted if policy.tables is not None else ()
+    return (
+        (f"a reader who knows how many rows somebody has in {', '.join(names)}, or that it is none",) if names else ()
+    )
+
+
+def _release(
+    people: People, policy: Policy, classes: int, tables: dict[str, pa.Table], losses: list[float], rng: Rng
+) -> Release:
+    rows_in = sum(people.rows_in.values())
+    published = sum(table.num_rows for table in tables.values())
+    claims: dict[str, Any] = {"k": {"persons": policy.privacy.k}} if policy.privacy.k else {}
+    if policy.privacy.l is not None:
+        claims["l"] = {"persons": {"frequency": int(policy.privacy.l.l)}}
+    return Release(
+        kind="table",
+        shape="linked",
+        method=METHOD,
+        tables=tables,
+        guarantee=Guarantee(claims, _AGAINST, not_covered(*beyond(policy), *_uncounted(policy), persons=True)),
+        counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
+        policy_hash=policy.hash,
+        metrics={
+            "loss": float(np.mean(losses)) if losses else 0.0,
+            "average_class_size": people.count / classes,
+            "rows_kept": published / max(1, rows_in),
+        },
+        explain={
+            "persons": people.count,
+            "classes": classes,
+            "rows_in": dict(people.rows_in),
+            "rows_out": {name: table.num_rows for name, table in tables.items()},
+        },
+        seeded=rng.seeded,
+    )

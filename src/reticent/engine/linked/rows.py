@@ -1,0 +1,325 @@
+"""The rows of linked tables by number: whose they are, and the slot that each takes in its person's course.
+
+A slot says where a row stands: the how-manieth visit, and the how-manieth row of the table within it. Rows of the same slot
+are laid side by side when persons are made alike. In a table that nobody counts rows take the slot of their visit. Rows without a person of the table of persons are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.engine.identifiers import prepare, refuse_overall
+from reticent.engine.spellings import spelled
+from reticent.errors import DataError, PolicyError
+from reticent.policy.hierarchy import Ladder, ladder
+from reticent.policy.missing import without_markers
+from reticent.policy.settings.linked import VISIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from reticent.policy import Policy
+    from reticent.policy.settings.linked import Layout
+
+    Numbers = npt.NDArray[np.int64]
+
+_MOST_ROWS = 1 << 20
+"""Of one person in one table; slots are numbered within this."""
+
+
+@dataclass(frozen=True, repr=False)
+class Column:
+    """A column by codes: each row's value, the values, and where it is a quasi-identifier its hierarchy and their order."""
+
+    codes: Numbers
+    values: pa.Array
+    rungs: Ladder | None = None
+    ranks: Numbers | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """One table, its rows sorted by person and slot.
+
+    Attributes:
+        layout: which table it is.
+        origin: the row of the input that each row is.
+        person: of each row, by number.
+        visit: of each row, by number; -1 for none.
+        slot: of each row, by number: 0 to `slots`; in a table that nobody counts the number of its visit, from 1.
+        counted: whether readers may know how many rows a person has.
+        start: where the rows of each person begin, and in the end their number.
+        columns: by name.
+    """
+
+    layout: Layout
+    origin: Numbers
+    person: Numbers
+    visit: Numbers
+    slot: Numbers
+    slots: int
+    start: Numbers
+    columns: Mapping[str, Column]
+    counted: bool = True
+
+    def of(self, members: Numbers) -> Numbers:
+        """The places of all rows of these persons."""
+        first, counts = self.start[members], self.start[members + 1] - self.start[members]
+        shift = np.repeat(first - np.cumsum(counts) + counts, counts)
+        return shift + np.arange(int(counts.sum()))
+
+    def shared(self, members: Numbers, visits: int) -> Numbers:
+        """The places of the rows whose slot all these persons have, who have at least so many visits each."""
+        places = self.of(members)
+        slots = self.slot[places]
+        if not self.counted:
+            return np.asarray(places[slots <= visits])
+        return np.asarray(places[np.bincount(slots, minlength=self.slots)[slots] == len(members)])
+
+
+@dataclass(frozen=True, repr=False)
+class People:
+    """All persons with their rows in each table; `left_out` says by table and reason how many rows have lost their place."""
+
+    count: int
+    visits: int
+    tables: Mapping[str, Rows]
+    rows_in: Mapping[str, int]
+    left_out: Mapping[str, int]
+
+    def courses(self) -> Numbers:
+        """How many visits each person has."""
+        visits = next((rows for rows in self.tables.values() if rows.layout.of_visits), None)
+        return np.zeros(self.count, dtype=np.int64) if visits is None else np.diff(visits.start)
+
+
+def people_of(tables: Mapping[str, pa.Table], policy: Policy) -> People:
+    """The persons of linked tables; see the module.
+
+    Raises:
+        DataError: a table is missing, lacks a column, or nobody is in them.
+    """
+    assert policy.tables is not None  # noqa: S101 - the caller looked
+    assert policy.person is not None  # noqa: S101 - the policy was checked
+    layout = policy.tables.layout(policy.released)
+    absent = [name for name in layout if name not in tables]
+    if absent:
+        raise DataError(
+            f"There is no table '{absent[0]}'.", hint="Give every table that the policy's columns stand in."
+        )
+    tables = {name: _checked(tables[name], one, policy) for name, one in layout.items()}
+    persons, visits = _keys(tables, layout, policy.person)
+    left: Counter[str] = Counter()
+    order = None
+    out: dict[str, Rows] = {}
+    home: Numbers | None = None
+    for name, one in layout.items():
+        rows = _placed(tables[name], one, policy, (persons, visits), home, left)
+        if one.of_visits:
+            order = _order(rows, tables[name], policy, len(visits))
+        out[name] = _in_slots(rows, tables[name], policy, order, len(persons))
+        if one.of_visits:
+            home = _homes(out[name], len(visits))
+    if not len(persons):
+        raise DataError("There is nobody in the tables.", hint="Check which column names the person.")
+    sizes = {name: table.num_rows for name, table in tables.items()}
+    return People(len(persons), len(visits), out, sizes, dict(+left))
+
+
+def _checked(table: pa.Table, layout: Layout, policy: Policy) -> pa.Table:
+    needed = [str(policy.person), *([VISIT] if VISIT in layout.linked else ()), *layout.columns]
+    for name in needed:
+        if name not in table.column_names:
+            raise DataError(
+                f"The table '{layout.name}' has no column '{name}'.", hint="Correct the name in the policy."
+            )
+    table = without_markers(table.select(needed), policy.missing)
+    # A row without a person is left out below; until then it must not stop the shift of the others.
+    person = pc.fill_null(table.column(needed[0]).cast(pa.string()), "")
+    return spelled(prepare(table.set_column(0, needed[0], person), policy), policy)
+
+
+def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: str) -> tuple[pa.Array, pa.Array]:
+    """The keys of all persons and all visits: those of their own tables where there are such, otherwise of any."""
+
+    def keys(column: str, of_them: list[str], all_of_them: list[str]) -> pa.Array:
+        cells = [tables[name].column(column).cast(pa.string()).combine_chunks() for name in of_them or all_of_them]
+        known = pc.drop_null(pc.unique(pa.chunked_array(cells, pa.string())))
+        return known.filter(pc.not_equal(known, ""))
+
+    linked = [name for name, one in layout.items() if VISIT in one.linked]
+    return (
+        keys(person, [name for name, one in layout.items() if one.of_persons], list(layout)),
+        keys(VISIT, [name for name, one in layout.items() if one.of_visits], linked),
+    )
+
+
+def _numbers(column: pa.ChunkedArray, keys: pa.Array) -> Numbers:
+    """The number of each key; -1 where it is none of them."""
+    found = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+@dataclass(frozen=True, repr=False)
+class _Placed:
+    """Rows that have a person: their places in the table, their persons and visits."""
+
+    layout: Layout
+    origin: Numbers
+    person: Numbers
+    visit: Numbers
+
+
+def _placed(
+    table: pa.Table,
+    layout: Layout,
+    policy: Policy,
+    keys: tuple[pa.Array, pa.Array],
+    home: Numbers | None,
+    left: Counter[str],
+) -> _Placed:
+    person = _numbers(table.column(str(policy.person)), keys[0])
+    linked = VISIT in layout.linked
+    visit = _numbers(table.column(VISIT), keys[1]) if linked else np.full(table.num_rows, -1, dtype=np.int64)
+    good = person >= 0
+    left[f"{layout.name}: without a person, left out"] += int((~good).sum())
+    if layout.of_visits:
+        left[f"{layout.name}: without a key, left out"] += int((good & (visit < 0)).sum())
+        good &= visit >= 0
+    elif home is not None and linked:
+        nowhere = good & (visit < 0) & np.asarray(pc.is_valid(table.column(VISIT)).to_numpy(), dtype=np.bool_)
+        left[f"{layout.name}: of a visit that is not there, kept without it"] += int(nowhere.sum())
+        stranger = good & (visit >= 0) & (home[visit] != person)
+        left[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(stranger.sum())
+        good &= ~stranger
+    if layout.of_persons or layout.of_visits:
+        again = good & ~_first(person if layout.of_persons else visit, good)
+        left[f"{layout.name}: with a key that came before, left out"] += int(again.sum())
+        good &= ~again
+    at = np.flatnonzero(good)
+    return _Placed(layout, at, person[at], visit[at])
+
+
+def _first(keys: Numbers, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which good rows are the first with their key."""
+    rows = np.flatnonzero(good)
+    first = np.zeros(len(keys), dtype=np.bool_)
+    first[rows[np.unique(keys[rows], return_index=True)[1]]] = True
+    return first
+
+
+def _homes(rows: Rows, visits: int) -> Numbers:
+    """The person of each visit; -2 for a visit whose row was left out."""
+    home = np.full(visits, -2, dtype=np.int64)
+    home[rows.visit] = rows.person
+    return home
+
+
+def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Numbers:
+    """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
+    moments = _moments(table, rows, policy)
+    by = np.lexsort((rows.origin, moments, rows.person))
+    place = np.empty(len(by), dtype=np.int64)
+    place[by] = _within(rows.person[by])
+    order = np.full(visits, -1, dtype=np.int64)
+    order[rows.visit] = place
+    return order
+
+
+def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Numbers:
+    for name in rows.layout.columns:
+        spec = policy.columns[name].hierarchy
+        if spec is not None and spec.kind == "dates":
+            column = _column(table.column(name).take(pa.array(rows.origin)), policy, name)
+            assert column.ranks is not None  # noqa: S101 - it has a hierarchy
+            return column.ranks[column.codes]
+    return np.zeros(len(rows.origin), dtype=np.int64)
+
+
+def _within(groups: Numbers) -> Numbers:
+    """The place of each entry in its run of equal neighbours."""
+    if not len(groups):
+        return groups
+    heads = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+    return np.arange(len(groups)) - np.repeat(heads, np.diff(np.append(heads, len(groups))))
+
+
+def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Numbers | None, persons: int) -> Rows:
+    """The rows sorted by person and slot; rows beyond the most of a person are left out."""
+    source = table.take(pa.array(rows.origin))
+    columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
+    turn = np.where(rows.visit >= 0, rows.visit if order is None else order[rows.visit], -1)
+    ranks = [column.ranks[column.codes] for column in columns.values() if column.ranks is not None]
+    by = np.lexsort((rows.origin, *reversed(ranks), turn, rows.person))
+    person, turn = rows.person[by], turn[by]
+    place = _within(person * (int(turn.max(initial=0)) + 2) + turn + 1)
+    assert policy.tables is not None  # noqa: S101
+    most = policy.tables.rows.get(rows.layout.name, _MOST_ROWS)
+    few = _within(person) < most
+    by, person, turn, place = by[few], person[few], turn[few], place[few]
+    counted = rows.layout.name not in policy.tables.uncounted
+    names, slot = np.unique((turn + 1) * _MOST_ROWS + place, return_inverse=True)
+    if not counted:
+        slot = turn + 1
+    start = np.searchsorted(person, np.arange(persons + 1))
+    picked = {
+        name: Column(column.codes[by], column.values, column.rungs, column.ranks) for name, column in columns.items()
+    }
+    return Rows(
+        rows.layout, rows.origin[by], person, rows.visit[by], slot.reshape(-1), len(names), start, picked, counted
+    )
+
+
+def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
+    whole = pc.dictionary_encode(cells.combine_chunks(), null_encoding="encode")
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.combine_chunks() if whole.num_chunks != 1 else whole.chunk(0)
+    codes = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if name not in policy.quasi:
+        return Column(codes, whole.dictionary)
+    rungs = ladder(policy.columns[name].hierarchy, whole.dictionary, column=name, base=policy.base)
+    return Column(codes, whole.dictionary, rungs, _ranks(rungs))
+
+
+def _ranks(rungs: Ladder) -> Numbers:
+    """The place of each value in an order that keeps the nodes of its hierarchy together: numbers by size, others by text."""
+    if not len(rungs.tables[0]):
+        return np.zeros(0, dtype=np.int64)
+    keys: list[Numbers] = []
+    values = rungs.labels[0].to_pylist()
+    if rungs.numeric is not None:
+        leaf = np.argsort(np.argsort(np.nan_to_num(rungs.numeric, nan=-np.inf), kind="stable"), kind="stable")
+    else:
+        leaf = _text_ranks(values)
+    keys.append(leaf.astype(np.int64))
+    if rungs.numeric is None:
+        keys += [
+            _text_ranks(labels.to_pylist())[table]
+            for table, labels in zip(rungs.tables[1:], rungs.labels[1:], strict=True)
+        ]
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.lexsort(keys)] = np.arange(len(values))
+    return ranks
+
+
+def _text_ranks(values: list[object]) -> Numbers:
+    order = sorted(range(len(values)), key=lambda at: (values[at] is not None, str(values[at])))
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.arange(len(values))
+    return ranks
+
+
+def refuse_demands(policy: Policy) -> None:
+    """Refuses a policy that asks for nothing, or for what linked tables do not keep."""
+    refuse_overall(policy)
+    refuse_overall(policy)
+    if policy.privacy.k is None and policy.privacy.l is None:
+        raise PolicyError("The policy asks for nothing that linked tables keep.", hint="Write k or l in privacy.")

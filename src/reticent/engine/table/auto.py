@@ -1,0 +1,71 @@
+"""Auto: the methods of generalisation side by side within one budget; the release that loses least.
+
+Guarantee: that of the method that wins, which the release names: every class satisfies the k, l and t of the policy, against a
+reader who knows who is in the table and all their quasi-identifiers.
+
+Not covered: as the method that wins. Which one wins depends on the data (minimality).
+
+Cost: at most the time limit of the policy (60 seconds where it says nothing), shared by the methods, and the step under way when it
+ends.
+
+Reference: none; see `mondrian`, `local` and `optimal`.
+
+Differences from the papers: ours. Mondrian is tried with the trees of the policy and, unless `sets: false`, without; local
+recoding always, the optimal search where the lattice is small. `purpose: counts` compares by the error of count queries,
+`purpose: model` by the area under the curve of a classifier that learns from the release and predicts held-out original records;
+each method then also searches with the quasi-identifiers weighed by what they tell of the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.contest import SMALL, Part, by_loss, contest
+from reticent.engine.table.generalised import publish
+from reticent.engine.table.local import recode
+from reticent.engine.table.mondrian import cut
+from reticent.engine.table.optimal import optimum
+from reticent.engine.table.purpose import Counts, Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.engine.table.encoded_table import EncodedTable
+    from reticent.release import Release
+
+
+class Auto(TablePublisher):
+    """The best of several methods for one table."""
+
+    method = "auto"
+
+    def release(self, table: pa.Table) -> Release:
+        """Tries every method, or refuses when none meets the policy."""
+        encoded = self.encoded(table)
+        aim = self._aim(encoded, table)
+        emphasis = () if aim is None or aim.emphasis is None else (aim.emphasis,)
+        parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
+        best, entries = contest(encoded, parts, by_loss(encoded) if aim is None else aim.score)
+        explain = {**best.outcome.explain, "tried": [entry.told() for entry in entries]}
+        release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng)
+        return release
+
+    def _aim(self, encoded: EncodedTable, table: pa.Table) -> Counts | Model | None:
+        purpose = self.policy.table.purpose
+        if purpose == "counts":
+            return Counts(encoded, self.rng)
+        return Model(encoded, table, self.rng) if purpose == "model" else None
+
+
+def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) -> list[Part]:
+    """What is tried, the quick ones first: what they leave of their time goes to the others."""
+    sets = encoded.policy.table.sets
+    parts = [Part("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
+    if sets is None:
+        parts.append(Part("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
+    if encoded.lattice <= SMALL:
+        parts.append(Part("optimal", optimum, emphasis=emphasis))
+    return [*parts, Part("local", recode, emphasis=emphasis)]

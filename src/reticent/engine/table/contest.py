@@ -1,0 +1,92 @@
+"""Several searches of one table, one after the other within one budget; the best of what they find.
+
+Guarantee: that of the search that wins; and no search, given its share of the time, loses less.
+Not covered: what a search would find with all of the time; each gets an equal share of what the others left.
+Cost: the sum of its searches, at most the time limit of the policy and the last step of each.
+Reference: none.
+Differences from the paper: ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reticent.engine.table.generalised import Outcome, measured
+from reticent.engine.table.people import settled
+from reticent.errors import GuaranteeError, UnwantedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reticent.engine.table.encoded_table import EncodedTable
+    from reticent.utility.metrics import Metrics
+
+SMALL = 1 << 18
+"""Lattices of more nodes are not searched for their optimum beside other methods."""
+
+
+@dataclass(frozen=True, repr=False)
+class Part:
+    """One search: what it is called, how it is done, and by which weights of the quasi-identifiers if not the policy's."""
+
+    name: str
+    find: Callable[[EncodedTable], Outcome]
+    sets: bool = False
+    emphasis: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Entry:
+    """What a search found, what it loses, and how it scores (less is better)."""
+
+    part: Part
+    outcome: Outcome
+    metrics: Metrics
+    score: float
+
+    def told(self) -> dict[str, Any]:
+        """The entry for people who compare: figures only."""
+        explain = self.outcome.explain
+        return {
+            "method": self.part.name,
+            "sets": self.part.sets,
+            "weighed": self.part.emphasis is not None,
+            "loss": self.metrics.loss,
+            "score": self.score,
+            "suppressed": int(self.outcome.suppressed.sum()),
+            "stopped": bool(explain.get("stopped", False)),
+        }
+
+
+def contest(
+    encoded: EncodedTable, parts: Sequence[Part], score: Callable[[Outcome, Metrics], float]
+) -> tuple[Entry, list[Entry]]:
+    """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""
+    entries: list[Entry] = []
+    refusal: GuaranteeError | None = None
+    for place, part in enumerate(parts):
+        if encoded.watch.cancelled:
+            raise UnwantedError("The search was cancelled; nothing was published.")
+        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis)
+        try:
+            outcome = settled(asked, part.find)
+        except GuaranteeError as error:
+            refusal = error
+            continue
+        metrics = measured(encoded, outcome)
+        encoded.watch.tell(metrics.loss)
+        entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))
+    if not entries:
+        raise refusal or GuaranteeError("No method can release this table; nothing was published.")
+    return min(entries, key=lambda entry: entry.score), entries
+
+
+def by_loss(encoded: EncodedTable) -> Callable[[Outcome, Metrics], float]:
+    """The loss of the policy; releases that it does not apply to come last."""
+    name = encoded.policy.table.loss
+
+    def score(_: Outcome, metrics: Metrics) -> float:
+        return float(metrics.to_dict().get(name, float("inf")))
+
+    return score

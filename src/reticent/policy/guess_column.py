@@ -1,0 +1,244 @@
+"""What one column seems to be, by its name and the look of its values, and who knows it.
+
+Each rule gives a `Sign` or nothing; the first that speaks is taken. No reason quotes a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from reticent.policy import icd9
+from reticent.policy.codes import block, chapter
+from reticent.policy.column_patterns import (
+    CLINICAL_NAMES,
+    IDENTIFYING_NAMES,
+    KNOWN_NAMES,
+    SENSITIVE_NAMES,
+    VISIT_NAMES,
+    looks_like,
+)
+from reticent.policy.guess_hierarchy import band_tree, date_levels, number_levels
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
+"""nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;
+clinic: to the file alone."""
+_CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
+_NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
+_FEW = 10
+"""Different numbers up to which they may be names of something instead."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What a rule says of a column."""
+
+    who: Who
+    why: str
+    hierarchy: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnFacts:
+    """What the rules look at: the distinct values with their counts, and how many cells are missing."""
+
+    name: str
+    counts: Mapping[str, int] = field(repr=False)
+    missing: int = 0
+
+    @classmethod
+    def of(cls, name: str, data: pa.ChunkedArray) -> ColumnFacts:
+        """Of a column of the data."""
+        entries = data.value_counts().to_pylist()
+        counts: dict[str, int] = {}
+        for entry in entries:
+            if entry["values"] is not None:
+                text = str(entry["values"])
+                counts[text] = counts.get(text, 0) + entry["counts"]
+        return cls(name, counts, len(data) - sum(counts.values()))
+
+    @property
+    def cells(self) -> int:
+        """Cells that are not missing."""
+        return sum(self.counts.values())
+
+    @property
+    def distinct(self) -> int:
+        """Different values."""
+        return len(self.counts)
+
+    @property
+    def word(self) -> str:
+        """The name in small letters, its parts joined by underscores."""
+        return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()).strip("_")
+
+    def share(self, sign: str) -> float:
+        """Share of the distinct values that look like something."""
+        return sum(looks_like(sign, value) for value in self.counts) / max(1, self.distinct)
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether the values are numbers."""
+        return self.distinct > 0 and all(looks_like("number", value) for value in self.counts)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers, or codes made of digits."""
+        return self.distinct > 0 and all(looks_like("whole", value) for value in self.counts)
+
+    @property
+    def fine(self) -> bool:
+        """Many different numbers: nobody but who took them knows them exactly."""
+        return self.numeric and self.distinct > _FEW
+
+    @property
+    def measured(self) -> bool:
+        """Numbers with decimals: somebody has measured them."""
+        return self.numeric and any("." in value for value in self.counts) and self.distinct > _FEW
+
+
+def sign_of(c: ColumnFacts) -> Sign:
+    """What a column seems to be, and who knows it."""
+    return next(sign for rule in _RULES if (sign := rule(c)) is not None)
+
+
+def _constant(c: ColumnFacts) -> Sign | None:
+    if c.distinct > 1 or (c.distinct == 1 and c.missing):
+        return None
+    return Sign("nobody", "empty" if not c.distinct else "the same value in every record: tells nobody apart")
+
+
+def _direct(c: ColumnFacts) -> Sign | None:
+    for sign, word in (
+        ("email", "e-mail addresses"),
+        ("url", "web addresses"),
+        ("ip", "network addresses"),
+        ("ssn", "social security numbers"),
+        ("phone", "telephone numbers"),
+    ):
+        if c.distinct and c.share(sign) > 0.8:
+            return Sign("person", f"the values look like {word}")
+    what = _named(c, IDENTIFYING_NAMES)
+    again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
+    return Sign("person", f"the name says {what}{again if 'number given' in what else ''}") if what else None
+
+
+def _date(c: ColumnFacts) -> Sign | None:
+    if c.distinct > 1 and c.share("date") == 1:
+        return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
+    if c.distinct > 1 and c.share("local date") > 0.95:
+        return Sign("person", "dates written this way cannot be generalised: write 1980-12-31 to release them")
+    return None
+
+
+def _band(c: ColumnFacts) -> Sign | None:
+    tree = band_tree(c.counts)
+    if tree is None:
+        return None
+    if what := _named(c, CLINICAL_NAMES):
+        return Sign("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
+    return Sign("known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree})
+
+
+def _code(c: ColumnFacts) -> Sign | None:
+    """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role."""
+    if c.distinct < 3 or re.search("ward|room|bed", c.word):
+        return None
+    named = re.search(r"(^|_)(diag|dx|icd|cause|code)", c.word) is not None
+    for look, what, hierarchy, plausible in (
+        ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
+        ("icd10", "ICD-10 codes", {"icd10": True}, True),
+        ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
+        ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW or "loinc" in c.word),
+    ):
+        if plausible and c.share(look) > 0.9:
+            return Sign("illness", f"the values look like {what}", hierarchy if _all_fit(c, look) else None)
+    return None
+
+
+def _all_fit(c: ColumnFacts, look: str) -> bool:
+    """Whether every value has a place in the hierarchy of its codes: one stranger would refuse the whole table."""
+    placed = {"icd10": lambda v: block(v[:3]) and chapter(v[:3]), "icd9": _icd9_place}
+    return c.share(look) == 1 and (look not in placed or all(map(placed[look], c.counts)))
+
+
+def _icd9_place(code: str) -> str | None:
+    head = icd9.category(code)
+    return None if head is None else icd9.place(head, icd9.CHAPTERS)
+
+
+COUNTS = dict(list(CLINICAL_NAMES.items())[:1])
+
+
+def _count(c: ColumnFacts) -> Sign | None:
+    what = _named(c, COUNTS)
+    return Sign("clinic", f"the name says {what}: a neighbour does not know it", levels(c)) if what else None
+
+
+def _postcode(c: ColumnFacts) -> Sign | None:
+    lengths = {len(v) for v in c.counts}
+    if re.search(r"(zip|post_?code|postal|plz)", c.word) and lengths and max(lengths) <= 10:
+        return Sign("known", "the name says a postal code", {"prefix": max(lengths)})
+    return None
+
+
+def _illness(c: ColumnFacts) -> Sign | None:
+    what = _named(c, SENSITIVE_NAMES)
+    return Sign("illness", f"the name says {what}") if what and not c.measured else None
+
+
+def _unique(c: ColumnFacts) -> Sign | None:
+    if c.cells >= 30 and c.distinct > 0.9 * c.cells and not (c.numeric and not c.whole):
+        return Sign("person", f"nearly every record has a value of its own ({c.distinct:,} of {c.cells:,})")
+    long = c.whole and min(map(len, c.counts)) >= 4
+    if c.cells >= 30 and c.distinct > 0.3 * c.cells and long and _NUMBERED.search(c.word):
+        return Sign("person", f"a number that names something: {c.distinct:,} in {c.cells:,} records")
+    return None
+
+
+def _text(c: ColumnFacts) -> Sign | None:
+    letters = sum(len(value) * count for value, count in c.counts.items())
+    if c.cells and letters / c.cells > 40 and c.distinct > 0.3 * c.cells:
+        return Sign("person", "free text may say anything about a person")
+    return None
+
+
+def _by_name(c: ColumnFacts) -> Sign | None:
+    words: tuple[tuple[Who, dict[str, str], str], ...] = (
+        ("known", KNOWN_NAMES, "neighbours and registers know it"),
+        ("visit", VISIT_NAMES, "whoever was there knows it"),
+        ("clinic", CLINICAL_NAMES, "a neighbour does not know it"),
+    )
+    for who, names, because in words:
+        if what := _named(c, names):
+            return Sign(who, f"the name says {what}: {because}", levels(c))
+    return None
+
+
+def _unknown(c: ColumnFacts) -> Sign | None:
+    what = "measured numbers" if c.measured else "different numbers" if c.numeric else "different values"
+    return Sign("unknown", f"{c.distinct} {what}", levels(c))
+
+
+def levels(c: ColumnFacts) -> dict[str, Any] | None:
+    """Intervals for numbers; codes made of few numbers have no order to speak of."""
+    coded = _NUMBERED.search(c.word) or (c.distinct <= 30 and _CODES_NAMED.search(c.word))
+    if not c.numeric or c.distinct < 3 or (c.whole and coded):
+        return None
+    return number_levels(c.counts)
+
+
+def _named(c: ColumnFacts, names: dict[str, str]) -> str:
+    return next((what for pattern, what in names.items() if re.search(pattern, c.word)), "")
+
+
+_RULES = (
+    *(_constant, _direct, _date, _band, _count, _code, _postcode, _illness),
+    *(_unique, _text, _by_name, _unknown),
+)

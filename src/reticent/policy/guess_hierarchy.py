@@ -1,0 +1,152 @@
+"""Hierarchies guessed from values: intervals that follow the distribution, and bands joined with their neighbours."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+_BINS = 16
+_HEAVY = 0.3
+"""Share of the records that one even interval may hold before the cuts follow the distribution instead."""
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_RANGE = re.compile(rf"[\[(]?\s*({_NUMBER})\s*(?:-|\u2013|,|to)\s*({_NUMBER})\s*[\])]?")
+_BELOW = re.compile(rf"(?:<=?|under|below)\s*({_NUMBER})")
+_ABOVE = re.compile(rf"(?:>=?|over|above)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|and over|or more)")
+_MOST_BANDS = 40
+_LIVES = 25
+"""Years from which on dates are those of births, not of one clinic's records."""
+
+Levels = list[float] | list[list[float]]
+
+
+def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
+    """Even widths where they divide the records well, otherwise cut points with about as many records between each two.
+
+    >>> number_levels({str(age): 1 for age in range(20, 90)})
+    {'intervals': [5, 10, 20, 40]}
+    >>> number_levels({"1": 40, "2": 20, "3": 15, "4": 10, "5": 7, "7": 4, "9": 3, "400": 1})
+    {'intervals': [[2, 3, 4], [3]]}
+    """
+    numbers, times = _sorted(counts)
+    if len(numbers) < 3:
+        return None
+    span = float(numbers[-1] - numbers[0])
+    least = 2.0 if np.equal(np.mod(numbers, 1), 0).all() else 0.0  # a width of one would join nothing
+    width = max(nice(span / _BINS), least)
+    bins = np.bincount(np.floor((numbers - numbers[0]) / width).astype(np.int64), weights=times)
+    if len(numbers) > 10 and bins.max() <= _HEAVY * times.sum() and (bins > 0).sum() >= _BINS / 3:
+        return {"intervals": [_plain(width * twice) for twice in (1, 2, 4, 8) if twice == 1 or width * twice < span]}
+    cuts = _cuts(numbers, times)
+    steps = [cuts[2**level - 1 :: 2**level] for level in range(4)]
+    nested = [step for at, step in enumerate(steps) if step and step not in steps[:at]]
+    return {"intervals": nested} if nested else None
+
+
+def _sorted(counts: Mapping[str, int]) -> tuple[Any, Any]:
+    totals: dict[float, int] = {}
+    for value, count in counts.items():
+        totals[float(value)] = totals.get(float(value), 0) + count
+    numbers = np.array(sorted(totals))
+    return numbers, np.array([totals[number] for number in numbers.tolist()], dtype=np.float64)
+
+
+def _cuts(numbers: Any, times: Any) -> list[float]:
+    """Numbers from which on a new interval begins: about as many records in each, at least two values where that can be."""
+    bins = max(2, min(_BINS, len(numbers) // 2))
+    below = np.cumsum(times) - times
+    ranks = np.searchsorted(below, np.arange(1, bins) / bins * times.sum(), side="left")
+    places = sorted({int(rank) for rank in ranks if 0 < rank < len(numbers)})
+    return [_between(float(numbers[at - 1]), float(numbers[at])) for at in places]
+
+
+def _between(low: float, high: float) -> float:
+    """The shortest number above the one and at most the other."""
+    for digits in range(12):
+        short = math.floor(high * 10**digits) / 10**digits
+        if low < short <= high:
+            return _plain(short)
+    return _plain(high)
+
+
+def nice(x: float) -> float:
+    """The nearest of 1, 2, 5 times a power of ten, at least as large as needed."""
+    if x <= 0:
+        return 1
+    power = 10.0 ** math.floor(math.log10(x))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= x * 0.999)
+
+
+def _plain(number: float) -> float:
+    return int(number) if float(number).is_integer() else round(number, 12)
+
+
+def date_levels(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Day where there are times, then month, quarter, year; decades where the dates are of whole lives.
+
+    >>> date_levels({"1950-01-31": 1, "1999-12-01": 1})
+    {'dates': ['month', 'quarter', 'year', 'decade']}
+    """
+    years = [int(value.strip()[:4]) for value in counts]
+    day = ["day"] if any(len(value.strip()) > len("1950-01-31") for value in counts) else []
+    decade = ["decade"] if max(years) - min(years) >= _LIVES else []
+    return {"dates": [*day, "month", "quarter", "year", *decade]}
+
+
+def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:
+    """A tree that joins neighbouring bands two by two; nothing where the values are no bands that follow one another.
+
+    >>> band_tree({"[0-10)": 1, "[10-20)": 5, "[20-30)": 9})
+    {'[0-20)': ['[0-10)', '[10-20)'], '[20-30)': ['[20-30)']}
+    """
+    bands = sorted((*span, value) for value in counts if (span := _span(value)) is not None)
+    closed = sum(math.isfinite(low) and math.isfinite(high) for low, high, _ in bands)
+    follow = all(up >= high for (_, high, _), (up, _, _) in pairwise(bands))
+    if len(bands) < len(counts) or closed < 2 or len(bands) > _MOST_BANDS or not follow:
+        return None
+    nodes: list[tuple[float, float, Any]] = [(low, high, value) for low, high, value in bands]
+    while len(nodes) > 2:
+        nodes = [_joined(nodes[at : at + 2], bands) for at in range(0, len(nodes), 2)]
+    return dict(_entry(node, bands) for node in nodes) if isinstance(nodes[0][2], list) else None
+
+
+def _span(value: str) -> tuple[float, float] | None:
+    text = value.strip().lower()
+    if match := _RANGE.fullmatch(text):
+        low, high = float(match[1]), float(match[2])
+        return (low, high) if low < high else None
+    if match := _BELOW.fullmatch(text):
+        return -math.inf, float(match[1])
+    match = _ABOVE.fullmatch(text)
+    return (float(match[1] or match[2]), math.inf) if match else None
+
+
+def _joined(pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]) -> tuple[float, float, Any]:
+    """Two neighbours as one node; one without a neighbour stands alone, so that all paths are of one length."""
+    parts = [node[2] if isinstance(node[2], str) else _entry(node, bands) for node in pair]
+    return pair[0][0], pair[-1][1], parts
+
+
+def _entry(node: tuple[float, float, Any], bands: list[tuple[float, float, str]]) -> tuple[str, Any]:
+    low, high, parts = node
+    below = parts if isinstance(parts[0], str) else dict(parts)
+    return _label(low, high, bands), below
+
+
+def _label(low: float, high: float, bands: list[tuple[float, float, str]]) -> str:
+    """The name of a band that reaches over several, written as they are."""
+    same = next((value for a, b, value in bands if (a, b) == (low, high)), None)
+    if same is not None:
+        return same
+    if math.isinf(low):
+        return f"<{_plain(high):g}"
+    if math.isinf(high):
+        return f"{_plain(low):g}+"
+    sample = next(value for a, b, value in bands if math.isfinite(a) and math.isfinite(b))
+    match = re.fullmatch(rf"(\W*){_NUMBER}(\s*(?:-|\u2013|,|to)\s*){_NUMBER}(\W*)", sample.strip())
+    start, middle, end = match.groups() if match else ("", "-", "")
+    return f"{start}{_plain(low):g}{middle}{_plain(high):g}{end}"

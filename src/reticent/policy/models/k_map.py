@@ -1,0 +1,102 @@
+"""k-map: every published combination fits at least k people of a population that is given as a table.
+
+Guarantee: against an attacker who holds that table (a voters' register) and does not know who of it is in the release: at least k of
+    its people fit every published record.
+Not covered: an attacker who knows who is in the release (ask for k beside it); people who are missing in the table; what the records
+    of a class have in common.
+Cost: classes times the distinct combinations of the population, for each quasi-identifier.
+Reference: L. Sweeney, "Computational disclosure control", PhD thesis, MIT 2001; K. El Emam, F. Dankar, "Protecting privacy using
+    k-anonymity", JAMIA 15(5), 2008.
+Differences from the paper: none. A person fits where every label covers the person's value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.policy.hierarchy import ROOT, ladder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from reticent.policy.spec import HierarchySpec
+
+_INTERVAL = re.compile(r"\[(.+), (.+)\]")
+Labels = Sequence[str | None]
+
+
+@dataclass(frozen=True, repr=False)
+class KMap:
+    """At least k people of a population in every class.
+
+    Attributes:
+        k: the least number.
+        people: the quasi-identifiers of the population, as text.
+    """
+
+    k: int
+    people: pa.Table
+
+    def fitting(
+        self, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path
+    ) -> NDArray[np.int64]:
+        """How many people of the population fit each class, which is given by its labels."""
+        names = list(classes)
+        combined = self.people.select(names).group_by(names).aggregate([([], "count_all")])
+        times = combined.column("count_all").to_numpy().astype(np.int64)
+        size = len(next(iter(classes.values()))) if names else 0
+        covers = {name: _Covers(combined.column(name), specs[name], name, base) for name in names}
+        counts = np.zeros(size, dtype=np.int64)
+        for at in range(size):
+            fits = np.ones(len(times), dtype=bool)
+            for name in names:
+                fits &= covers[name].of(classes[name][at])
+            counts[at] = times[fits].sum()
+        return counts
+
+
+class _Covers:
+    """Which combinations of the population a label of one column covers; each label is looked up once."""
+
+    def __init__(self, column: pa.ChunkedArray, spec: HierarchySpec | None, name: str, base: Path) -> None:
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        self._codes = np.asarray(encoded.indices)
+        self._values = encoded.dictionary.to_pylist()
+        self._all = np.ones(len(self._codes), dtype=bool)
+        self._nodes: dict[Any, set[int]] = {}
+        rungs = ladder(spec, encoded.dictionary, column=name, base=base)
+        for table, labels in zip(rungs.tables, rungs.labels, strict=True):
+            names = labels.to_pylist()
+            for code, node in enumerate(table.tolist()):
+                self._nodes.setdefault(names[node], set()).add(code)
+        self._known: dict[str | None, NDArray[np.bool_]] = {ROOT: self._all}
+
+    def of(self, label: str | None) -> NDArray[np.bool_]:
+        """The combinations whose value the label may stand for."""
+        if label not in self._known:
+            inside = np.zeros(len(self._values), dtype=bool)
+            inside[sorted(self._codes_of(label))] = True
+            self._known[label] = inside[self._codes]
+        return self._known[label]
+
+    def _codes_of(self, label: str | None) -> set[int]:
+        if label is None:  # missing: its own value on every level below the root
+            return {code for code, value in enumerate(self._values) if value is None}
+        if label in self._nodes:
+            return {code for code in self._nodes[label] if self._values[code] is not None}
+        if label.startswith("{") and label.endswith("}"):
+            members = set(label[1:-1].split(", "))
+            return {code for code, value in enumerate(self._values) if value in members}
+        match = _INTERVAL.fullmatch(label)
+        if match is None:
+            return set()
+        low, high = float(match[1]), float(match[2])
+        return {code for code, value in enumerate(self._values) if value is not None and low <= float(value) <= high}

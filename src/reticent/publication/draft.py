@@ -1,0 +1,110 @@
+"""Drafts: a table released for nobody, with what it would lose and what would help. No store and no ledger knows of one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from reticent.engine import publisher_class
+from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
+from reticent.publication import table as tables
+from reticent.release.damage import Damage, damages
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.release import Release
+
+SECONDS = 10
+"""Of the search for each alternative, at most."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A change of the policy, and the mean loss of the columns that both releases have, before and after."""
+
+    change: str
+    before: float
+    after: float
+    suppressed: int
+
+    @property
+    def words(self) -> str:
+        """The alternative as a sentence."""
+        return f"{self.change}: mean loss {self.after:.3f} instead of {self.before:.3f}, {self.suppressed:,} records left out"
+
+
+@dataclass(frozen=True, repr=False)
+class Draft:
+    """A release that the judge has passed and nobody has seen."""
+
+    release: Release
+    columns: list[Damage]
+    alternatives: list[Alternative]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures only, no cell of the table."""
+        release = self.release
+        return {
+            "method": release.method,
+            "policy_hash": release.policy_hash,
+            "guarantee": dict(release.guarantee.claims),
+            "counts": vars(release.counts),
+            "metrics": dict(release.metrics),
+            "columns": [one.to_dict() for one in self.columns],
+            "alternatives": [asdict(one) for one in self.alternatives],
+        }
+
+
+def make(table: pa.Table, policy: Policy, *, method: str | None = None, seed: int | None = None) -> Draft:
+    """Makes and judges a release, and tries what would help.
+
+    Raises:
+        PolicyError: the method is keyed; a draft of it would have to use the key.
+        GuaranteeError: the policy cannot be met.
+    """
+    method = method or policy.table.method
+    if publisher_class("table", method).pinned(policy):
+        raise PolicyError(
+            f"The method {method} has no drafts: its key would have to be used.",
+            hint="Compare policies with reticent audit --compare.",
+        )
+    release = tables.publish(table, policy, method=method, seed=seed).release
+    columns = damages(release, table, policy)
+    return Draft(release, columns, _alternatives(table, policy, release, columns, method))
+
+
+def _alternatives(
+    table: pa.Table, policy: Policy, release: Release, columns: list[Damage], method: str
+) -> list[Alternative]:
+    """A smaller k, and the release without its costliest column; those that lose less."""
+    tried = [_tried(table, change, other, release, method) for change, other in _changes(policy, columns)]
+    return [one for one in tried if one is not None and one.after < one.before]
+
+
+def _changes(policy: Policy, columns: list[Damage]) -> list[tuple[str, Policy]]:
+    """Changes of a policy that may help, in words and as the policy they make."""
+    if not columns:
+        return []
+    plain = policy.to_dict()
+    plain["table"] = plain.get("table", {}) | {"time_limit": min(SECONDS, policy.table.time_limit or SECONDS)}
+    changes = []
+    if policy.privacy.k is not None and policy.privacy.k > 2:
+        k = policy.privacy.k - 1
+        changes.append((f"k = {k}", plain | {"privacy": plain["privacy"] | {"k": k}}))
+    worst = max(columns, key=lambda one: one.loss).column
+    if len(columns) > 1 and worst not in policy.table.weights:
+        changes.append((f"'{worst}' as identifier", plain | {"columns": plain["columns"] | {worst: "identifier"}}))
+    return [(words, Policy.from_dict(other, base=policy.base)) for words, other in changes]
+
+
+def _tried(table: pa.Table, change: str, policy: Policy, release: Release, method: str) -> Alternative | None:
+    try:
+        other = tables.publish(table, policy, method=method).release
+    except GuaranteeError:
+        return None
+    before, after = release.explain.get("attributes", {}), other.explain.get("attributes", {})
+    names = before.keys() & after.keys()
+    mean = [sum(losses[name]["loss"] for name in names) / max(1, len(names)) for losses in (before, after)]
+    return Alternative(change, mean[0], mean[1], other.counts.suppressed)

@@ -1,0 +1,55 @@
+"""Several tables of the same persons, once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reticent.audit.linked import compare
+from reticent.audit.published import published
+from reticent.engine.linked import release_tables
+from reticent.engine.rng import Rng
+from reticent.policy.missing import without_markers
+from reticent.publication.gate import let_through, refuse_refuted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+    from reticent.publication.gate import Passed
+
+LOG = logging.getLogger(__name__)
+LAYOUT = "linked"
+"""The document of a release that says which tables of which standard it stands for."""
+
+
+def publish(
+    tables: Mapping[str, pa.Table],
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    standard: Mapping[str, Any] | None = None,
+) -> Passed:
+    """Releases linked tables under a policy; the judge has checked what comes back.
+
+    Args:
+        tables: by name, with the policy's person column, `visit` where the table has visits, and the policy's columns.
+        policy: with a `tables` section.
+        seed: makes the release repeatable, for tests only.
+        standard: what the tables were read from, such as FHIR R4: kept with the release, so that it can be written back.
+
+    Raises:
+        GuaranteeError: the policy cannot be met.
+    """
+    tables = {name: without_markers(table, policy.missing) for name, table in tables.items()}
+    linked = release_tables(tables, policy, Rng.fresh() if seed is None else Rng.from_seed(seed))
+    for reason, count in linked.left_out.items():
+        LOG.warning("%s: %s rows.", reason, f"{count:,}")
+    release = linked.release
+    if standard is not None:
+        release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
+    refuse_refuted(compare(published(release, ""), policy, tables, linked.places))
+    return let_through(release, policy, "table")

@@ -1,0 +1,224 @@
+"""The report for a board: the outline that EMA policy 0070 and Health Canada share, filled in from one `audit.json`.
+
+Figures and claims are those of the audit. What only people can say is marked `[TO BE FILLED IN: ...]`, and so is what the
+audit could not measure for want of material; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reticent.errors import DataError
+from reticent.release.wording import SHAPES, claims_in_words
+from reticent.report.markup import percent
+from reticent.report.words import TITLES, WHY_NOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+_CRITERIA = {
+    "Singling out": ("linkage", "insiders", "linked-tables"),
+    "Linkability": ("intersection", "subtraction", "averaging", "joint", "linked-tables"),
+    "Inference": ("homogeneity", "skewness", "similarity", "informed", "definetti", "linked-tables"),
+}
+"""The three questions of the Article 29 Working Party (opinion 05/2014), and the attacks that speak to each."""
+
+
+def board_report(file: Path) -> str:
+    """The report as Markdown, for people to complete and sign.
+
+    Raises:
+        DataError: the file is no `audit.json`, or one of an earlier version.
+    """
+    try:
+        audit = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise DataError(f"{file} cannot be read.", hint="Give the audit.json that reticent audit wrote.") from None
+    if not isinstance(audit, dict) or audit.get("format") != FORMAT or "variables" not in audit:
+        raise DataError(f"{file} is no audit of this version.", hint="Run reticent audit again.")
+    parts = [
+        ("1. The release", _release(audit)),
+        ("2. Purpose, recipients and the environment of the data", _environment()),
+        ("3. Variables", _variables(audit)),
+        ("4. Adversaries, and what was tried", _attacks(audit)),
+        ("5. Threshold", _threshold(audit)),
+        ("6. Risk before", _before(audit)),
+        ("7. Techniques and what they promise", _techniques(audit)),
+        ("8. Residual risk", _after(audit)),
+        ("9. Utility", _utility(audit)),
+        ("10. What is not covered", _open(audit)),
+        ("11. Conclusion and sign-off", _conclusion(audit)),
+    ]
+    head = "# Anonymisation report\n\nIn the outline that EMA policy 0070 and Health Canada share. Figures are those of the audit."
+    return "\n\n".join([head, *(f"## {title}\n\n{text}" for title, text in parts)]) + "\n"
+
+
+def gap(words: str) -> str:
+    """What a person has to write."""
+    return f"**[TO BE FILLED IN: {words}]**"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _release(audit: Mapping[str, Any]) -> str:
+    rows = []
+    for one in audit["releases"]:
+        counts = one["counts"]
+        numbers = f"{counts.get('published', 0):,} of {counts.get('rows_in', 0):,}"
+        rows.append((one["name"] or "release", SHAPES.get(one["shape"], one["shape"]), one["method"], numbers))
+    versions = ", ".join(f"{name} {number}" for name, number in audit["versions"].items())
+    return "\n\n".join(
+        [
+            gap("name of the data or study, custodian, contact"),
+            _table(("Release", "What it is", "Method", "Records published"), rows),
+            f"Policy SHA-256 {audit['policy_hash']}. Audited {audit['time']} with {versions}.",
+        ]
+    )
+
+
+def _environment() -> str:
+    return "\n\n".join(
+        [
+            gap("for what the data are released, and to whom: the public, registered users, partners under contract"),
+            gap("how they are shared, and which controls bind the recipients"),
+        ]
+    )
+
+
+def _variables(audit: Mapping[str, Any]) -> str:
+    rows = [(one["name"], one["role"], one["technique"]) for one in audit["variables"]]
+    return (
+        _table(("Variable", "Role and why", "Technique"), rows)
+        + "\n\n"
+        + gap("who decided the roles, and why each variable that is called plain or sensitive is not known to others")
+    )
+
+
+def _attacks(audit: Mapping[str, Any]) -> str:
+    against = audit["against"] or gap("against whom the release is to hold")
+    rows = [
+        (
+            TITLES.get(one["attack"], one["attack"]),
+            one["question"],
+            f"{one['tried']:,}",
+            percent(one["accuracy"]),
+            "-" if one["claim"] is None else percent(one["claim"]),
+            "REFUTES the claim" if one["refuted"] else "holds" if one["claim"] is not None else "nothing was claimed",
+        )
+        for one in audit["attacks"]
+    ]
+    head = ("Attack", "The attacker", "Persons", "Right", "Conceded", "Result")
+    skipped = [f"{TITLES.get(name, name)}: {WHY_NOT.get(name, 'does not apply')}" for name in audit["not_applicable"]]
+    return "\n\n".join(
+        [
+            f"The release claims to hold against {against}.",
+            _table(head, rows) if rows else gap("no attack could be tried; audit with --original"),
+            "Not tried:\n\n" + _bullets(skipped) if skipped else "",
+            gap("how likely a deliberate attempt, an inadvertent recognition and a breach are with these recipients"),
+        ]
+    )
+
+
+def _threshold(audit: Mapping[str, Any]) -> str:
+    risk = audit["risk"]
+    if risk is None:
+        return gap("the threshold, and why")
+    return (
+        f"A record counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} records. EMA and "
+        f"Health Canada name 0.09 for public release; 1/11 is above it, read strictly.\n\n"
+        + gap("why this threshold fits the recipients")
+    )
+
+
+def _before(audit: Mapping[str, Any]) -> str:
+    risk = audit["initial_risk"]
+    if risk is None:
+        return gap("the risk before; audit with --original to have it measured")
+    return _bullets(_risk(risk))
+
+
+def _risk(risk: Mapping[str, Any]) -> list[str]:
+    return [
+        f"highest risk of a record: {percent(risk['highest'])}",
+        f"mean risk: {percent(risk['mean'])}",
+        f"records above the threshold: {percent(risk['above'])}",
+    ]
+
+
+def _techniques(audit: Mapping[str, Any]) -> str:
+    claims = claims_in_words(audit["releases"][-1]["claims"])
+    return _bullets(claims) if claims else gap("the release claims nothing; say what was done")
+
+
+def _after(audit: Mapping[str, Any]) -> str:
+    risk, parts = audit["risk"], []
+    if risk is None:
+        parts.append(gap("the residual risk was not measured"))
+    else:
+        sizes = risk["class_sizes"]
+        parts.append(
+            _bullets(
+                [
+                    *_risk(risk["prosecutor"]),
+                    f"smallest class {sizes['smallest']:,}, median {sizes['median']:g}",
+                    f"alone in their class: {percent(risk['uniqueness'])}",
+                ]
+            )
+        )
+        if risk["quasi_identifiers_as_they_are"]:
+            parts.append(
+                "Quasi-identifiers are published as they are: these figures say who can be found, not what is learned."
+            )
+        if risk["journalist"] is None:
+            parts.append(gap("the risk against the population; audit with --population to have it estimated"))
+    rows = []
+    for criterion, names in _CRITERIA.items():
+        tried = [one for one in audit["attacks"] if one["attack"] in names]
+        worst = max(tried, key=lambda one: one["accuracy"], default=None)
+        said = (
+            "no attack applied"
+            if worst is None
+            else f"{percent(worst['accuracy'])} right by {TITLES.get(worst['attack'], worst['attack'])}"
+        )
+        rows.append(
+            (criterion, said, "yes" if any(one["refuted"] for one in tried) else "no" if tried else gap("assess"))
+        )
+    return "\n\n".join([*parts, _table(("Criterion", "Best attack", "Beyond what is conceded"), rows)])
+
+
+def _utility(audit: Mapping[str, Any]) -> str:
+    error = (audit["utility"].get("query_error") or {}).get("median")
+    said = (
+        gap("audit with --original to have it measured")
+        if error is None
+        else f"Median error of random counts: {percent(error)}."
+    )
+    return said + "\n\n" + gap("whether that serves the purpose of section 2")
+
+
+def _open(audit: Mapping[str, Any]) -> str:
+    words = audit["not_covered"]
+    return _bullets(words) if words else gap("what the release leaves open")
+
+
+def _conclusion(audit: Mapping[str, Any]) -> str:
+    risk = audit["risk"]
+    checks = audit["verify"]
+    claims = "REFUTED: do not release" if audit["refuted"] else "hold, recomputed from the release alone"
+    lines = [f"The claims of the release {claims} ({len(checks['findings'])} checks)."]
+    if risk is not None and not risk["quasi_identifiers_as_they_are"]:
+        high, limit = risk["prosecutor"]["highest"], risk["threshold"]
+        word = "at or below" if high <= limit else "ABOVE"
+        lines.append(f"The highest residual risk, {percent(high)}, is {word} the threshold of {percent(limit)}.")
+    lines += [gap("the decision, and its conditions"), gap("names, signatures, date, and date of the next review")]
+    return "\n\n".join(lines)

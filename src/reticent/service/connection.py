@@ -1,0 +1,123 @@
+"""A connection that does not wait for ever: not for headers, not for the rest of a body nobody reads, not for a reader.
+
+The app limits bodies and their time; what happens before a request is whole, and after its answer is written, only the
+connection itself can see.
+
+Guarantee: against clients that send nothing, half a request, endless headers or the rest of a refused body: they are cut off after
+    ten seconds, 64 KiB of headers or 8 MiB of such a rest; against readers that do not read: they are cut off when they take less
+    than 64 KiB in fifteen seconds.
+Not covered: as many connections as the server takes in all, each just quick enough; an unfinished TLS handshake, which ends after a
+    minute. A proxy that limits connections per address covers both.
+Cost: one timer per connection, and one more while an answer waits for its reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from asyncio import TimerHandle
+
+_HEADERS = 64 << 10
+_REST = 8 << 20
+_PROGRESS = 64 << 10
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol with its patience limited."""
+
+    heading = 10.0
+    """Seconds a client may take to send the headers of a request, or what is left of a body after its answer."""
+    reading = 15.0
+    """Seconds in which a reader has to take 64 KiB."""
+    _timer: TimerHandle | None = None
+    _stall: TimerHandle | None = None
+    _seen = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The clock starts before the first byte."""
+        super().connection_made(transport)
+        self._begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._settle()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes that belong to no request in progress must become one in time."""
+        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._begin()
+        super().data_received(data)
+        if self._timer is not None:
+            self._seen += len(data)
+            rest = self.cycle is not None and self.cycle.more_body
+            if self._seen > (_REST if rest else _HEADERS):
+                self._cut()
+
+    def on_headers_complete(self) -> None:
+        """The request is the app's now."""
+        self._settle()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """What was left of a body has come."""
+        late = self._timer is not None
+        self._settle()
+        super().on_message_complete()
+        if self.cycle is not None and self.cycle.response_complete:
+            self.cycle.more_body = False
+        if late and self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            wait = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = wait
+
+    def on_response_complete(self) -> None:
+        """A client that was answered before it had sent all may go on for a while."""
+        super().on_response_complete()
+        unread = self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
+        if unread and self._timer is None:
+            self._begin()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Idle for too long; what it has not read by now it does not want."""
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """The reader is slower than the answer."""
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """The reader has caught up."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        if self.flow is not None:
+            super().resume_writing()
+
+    def _watch(self, waiting: int) -> None:
+        self._stall = self.loop.call_later(self.reading, self._look, waiting)
+
+    def _look(self, before: int) -> None:
+        waiting = self.transport.get_write_buffer_size()
+        if waiting > before - _PROGRESS:
+            self._cut()
+        else:
+            self._watch(waiting)
+
+    def _begin(self) -> None:
+        self._seen = 0
+        self._timer = self.loop.call_later(self.heading, self._cut)
+
+    def _settle(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()

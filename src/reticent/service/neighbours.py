@@ -1,0 +1,58 @@
+"""What else could be released: the neighbours of a node of the lattice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.encode import encode_table
+from reticent.policy.hierarchy import ladder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One column one level finer or coarser."""
+
+    column: str
+    finer: bool
+    small: int
+    rows: int
+    fits: bool
+
+
+def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[Neighbour]:
+    """All nodes one step from the one that was released, judged by k and the suppression allowed."""
+    encoded = encode_table(table, list(policy.quasi))
+    rungs = {
+        name: ladder(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
+        for name in policy.quasi
+    }
+    choices = []
+    for name in policy.quasi:
+        for step in (-1, 1):
+            level = levels[name] + step
+            if not 0 <= level <= rungs[name].height:
+                continue
+            at = {**levels, name: level}
+            nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
+            small = _in_small_groups(nodes, policy.privacy.k or 1)
+            fits = small <= policy.privacy.suppression * table.num_rows
+            choices.append(Neighbour(name, step < 0, small, table.num_rows, fits))
+    return choices
+
+
+def _in_small_groups(nodes: list[npt.NDArray[Any]], k: int) -> int:
+    key = np.zeros(len(nodes[0]), dtype=np.int64)
+    for part in nodes:
+        # Numbered anew at each step, so that the key never overflows.
+        key = np.unique(key * (int(part.max()) + 1) + part, return_inverse=True)[1].astype(np.int64)
+    sizes = np.bincount(key)
+    return int(sizes[sizes < k].sum())

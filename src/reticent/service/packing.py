@@ -1,0 +1,54 @@
+"""Releases as zip files on disk: packed once, one at a time, and read from there by whoever downloads them.
+
+A release never changes, so neither does its file. However many readers there are, and however slowly they read, memory holds
+a piece for each of them and not the release.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reticent.release import Release
+
+_FILES = 8
+
+
+class Packer:
+    """The last few files, in a private folder that goes when the server does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._turn = threading.Lock()
+
+    def open(self, name: str, file_format: str, load: Callable[[], Release]) -> BinaryIO:
+        """The zip file of a release, opened; made when it is not there."""
+        with self._turn:
+            file = self._folder / f"{name}.{file_format}.zip"
+            if not file.exists():
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                self._pack(load(), file, file_format)
+                self._forget()
+            os.utime(file)
+            return file.open("rb")
+
+    def _pack(self, release: Release, file: Path, file_format: str) -> None:
+        with TemporaryDirectory(dir=self._folder) as folder:
+            where = release.to_dir(Path(folder) / "release", format=file_format)
+            unfinished = Path(folder) / "zip"
+            with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+                for part in sorted(where.iterdir()):
+                    archive.write(part, part.name)
+            unfinished.rename(file)
+
+    def _forget(self) -> None:
+        files = sorted(self._folder.glob("*.zip"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-_FILES]:  # whoever is reading one goes on reading it
+            file.unlink()

@@ -1,0 +1,138 @@
+"""Audit: what was refuted first, then the attacks as pictures; the checks that hold are folded away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.service.pages.layout import (
+    GREY,
+    LINE,
+    LINE_3,
+    Visit,
+    axis,
+    card,
+    held,
+    legend,
+    moment,
+    page,
+    trying,
+    visit_of,
+)
+from reticent.service.pages.safe import chart, labelled
+from reticent.service.routes.common import aside
+
+
+@ui.page("/audit")
+async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Audit"):
+        if not visit.custodian:
+            return
+        known = await aside(visit.hub.audits.all)
+        if not known:
+            held("Nothing was audited yet. Choose a release on the page History.")
+            return
+        here = next((one for one in known if one["id"] == id), known[0])
+        if len(known) > 1:
+            names = {one["id"]: f"{moment(one['created'])}: {_outcome(one)}" for one in known[:50]}
+            ui.select(
+                names, value=here["id"], label="Audit", on_change=lambda e: ui.navigate.to(f"/audit?id={e.value}")
+            ).classes("w-full")
+        _verdict(visit, here)
+        _attacks(here)
+        _holding(here)
+
+
+def _outcome(one: dict[str, Any]) -> str:
+    return "all claims hold" if one["holds"] else "some claims are refuted"
+
+
+def _verdict(visit: Visit, here: dict[str, Any]) -> None:
+    refuted = [finding for finding in here["findings"] if not finding["holds"]]
+    broken = [attack for attack in here.get("more", {}).get("attacks", ()) if attack.get("refuted")]
+    with card("Findings"):
+        if here["holds"]:
+            ui.label("All claims hold.").classes("text-lg text-positive").props("role=status")
+        else:
+            ui.label("Some claims are refuted.").classes("text-lg text-negative").props("role=alert")
+        for finding in refuted:
+            _finding(finding)
+        for attack in broken:
+            held(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
+        for note in here["notes"]:
+            ui.label(note).classes("r-muted text-sm")
+        if here["unchecked"]:
+            ui.label(f"Could not be checked here: {'; '.join(here['unchecked'])}.").classes("r-muted text-sm")
+        with ui.row().classes("gap-2"):
+            for number, ident in enumerate(here["releases"], 1):
+                ui.link(f"Release {number}", f"/release?id={ident}")
+        if here["report"]:
+
+            async def report() -> None:
+                data = await trying(aside(lambda: visit.hub.audits.blob(here["id"])))
+                if data is not None:
+                    ui.download(data, f"audit-{here['id']}.html", "text/html")
+
+            ui.button("Report to sign", icon="description", on_click=report).props("outline")
+
+
+def _finding(finding: dict[str, Any]) -> None:
+    mark, colour = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
+    with ui.row().classes("no-wrap items-start"):
+        labelled(ui.icon(mark, color=colour), "holds" if finding["holds"] else "refuted")
+        measured = "" if finding["measured"] is None else f": measured {finding['measured']:g}"
+        needed = finding.get("required")
+        required = f", required {needed:g}" if isinstance(needed, int | float) else ""
+        ui.label(f"{finding['where']} {finding['claim']}{measured}{required}".strip())
+
+
+def _attacks(here: dict[str, Any]) -> None:
+    attacks = here.get("more", {}).get("attacks", ())
+    if not attacks:
+        return
+    with card("What attackers would get right"):
+        chart(_bars(attacks)).classes("w-full h-80")
+        for attack in attacks:
+            with ui.expansion(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("w-full"):
+                ui.label(attack["question"])
+                claim = attack["claim"]
+                conceded = "the release claims nothing of it" if claim is None else f"the release concedes {claim:.1%}"
+                ui.label(f"{attack['tried']:,} persons tried, {conceded}.").classes("r-muted text-sm")
+                for note in attack.get("notes", ()):
+                    ui.label(note).classes("r-muted text-sm")
+
+
+def _bars(attacks: Any) -> dict[str, Any]:
+    names = [attack["attack"] for attack in attacks][::-1]
+    right = [round(attack["accuracy"], 4) for attack in attacks][::-1]
+    conceded = [None if attack["claim"] is None else round(attack["claim"], 4) for attack in attacks][::-1]
+    return {
+        "grid": {"left": 8, "right": 24, "top": 30, "bottom": 20, "containLabel": True},
+        "tooltip": {"trigger": "axis"},
+        "aria": {"enabled": True},
+        "legend": legend("right guesses", "conceded by the release"),
+        "xAxis": axis(min=0, max=1),
+        "yAxis": axis(type="category", data=names, axisLabel={"color": GREY, "width": 110, "overflow": "truncate"}),
+        "series": [
+            {"name": "right guesses", "type": "bar", "data": right, "itemStyle": {"color": LINE}},
+            {
+                "name": "conceded by the release",
+                "type": "scatter",
+                "symbol": "rect",
+                "symbolSize": [4, 16],
+                "data": conceded,
+                "itemStyle": {"color": LINE_3},
+            },
+        ],
+    }
+
+
+def _holding(here: dict[str, Any]) -> None:
+    holding = [finding for finding in here["findings"] if finding["holds"]]
+    with ui.expansion(f"{len(holding)} checks that hold").classes("w-full r-card"):
+        for finding in holding:
+            _finding(finding)

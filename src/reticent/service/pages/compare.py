@@ -1,0 +1,227 @@
+"""Compare: drafts of one table side by side, in the same measures; what each keeps, and what it does to a column."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.policy.bundle import Bundle
+from reticent.service.documents import OWNER
+from reticent.service.pages import drafts
+from reticent.service.pages.layout import (
+    GREY,
+    LINE,
+    LINE_2,
+    LINE_3,
+    Visit,
+    axis,
+    card,
+    held,
+    legend,
+    page,
+    steps,
+    trying,
+    visit_of,
+)
+from reticent.service.pages.plan import Plan
+from reticent.service.pages.safe import chart, grid, labelled
+from reticent.service.routes.common import aside
+from reticent.service.tryout import SIZES
+
+COLOURS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
+
+
+@ui.page("/compare")
+async def compare(request: Request, table: str = "", draft: str = "") -> None:
+    """The page; `draft` names the one to look at more closely."""
+    visit = visit_of(request)
+    with page(visit, "Data"):
+        if not visit.custodian:
+            return
+        steps("Compare", table)
+        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+        known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
+        if plan is None or not known:
+            held("There is no draft to compare yet; make some on the page Try.")
+            return
+        _measures(known)
+        with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
+            _picture(known)
+            _distributions(known)
+            _curve(known)
+        here = next((one for one in known if one["id"] == draft), known[-1])
+        _closer(visit, plan, known, here)
+
+
+def _measures(known: list[dict[str, Any]]) -> None:
+    texts = [drafts.measures(one["figures"]) for one in known]
+    rows = [[words, *(text[name] for text in texts)] for name, words in drafts.MEASURES.items()]
+    with card("Side by side"), ui.element("div").classes("r-scroll").props("tabindex=0"):
+        grid(["Measure", *(one["name"] for one in known)], rows).classes("w-full").props('data-test="measures"')
+    held(
+        "Every draft is measured in the same way: no column weighs more than another. A dash: not measured, as of the veil, whose "
+        "candidates have no groups; ask the release on the page Explore what a count of it is worth."
+    )
+
+
+def _picture(known: list[dict[str, Any]]) -> None:
+    """Utility against risk."""
+    points = [one for one in known if one["figures"]["loss"] is not None]
+    series = [
+        {
+            "name": method,
+            "type": "line",
+            "symbolSize": 11,
+            "itemStyle": {"color": colour},
+            "data": sorted(_point(one) for one in points if one["method"] == method),
+        }
+        for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLOURS, strict=False)
+    ]
+    with card("Utility against risk"):
+        ui.label("Each point is a draft; lower and further left is better.").classes("r-muted text-sm")
+        options = {
+            "grid": {"left": 56, "right": 20, "top": 34, "bottom": 44},
+            "tooltip": {"trigger": "item"},
+            "aria": {"enabled": True},
+            "legend": legend(*(one["name"] for one in series)),
+            "xAxis": axis(name="best guess of a value right", nameLocation="middle", nameGap=26, min=0),
+            "yAxis": axis(name="information lost", min=0, max=1),
+            "series": series,
+        }
+        chart(options).classes("w-full h-64")
+
+
+def _curve(known: list[dict[str, Any]]) -> None:
+    """How many records are found with at least a certain chance."""
+    lines = [("before", known[0]["figures"]["curve"]["before"], GREY)]
+    lines += [(one["name"], one["figures"]["curve"]["now"], c) for one, c in zip(known[-6:], COLOURS, strict=False)]
+    with card("Risk curve"):
+        ui.label("Share of the records that a reader finds with at least this chance.").classes("r-muted text-sm")
+        options = {
+            "grid": {"left": 8, "right": 20, "top": 34, "bottom": 24, "containLabel": True},
+            "tooltip": {"trigger": "axis"},
+            "aria": {"enabled": True},
+            "legend": legend(*(name for name, _, _ in lines)) | {"type": "scroll"},
+            "xAxis": axis(type="category", data=[f"1/{size}" for size in SIZES], splitLine={"show": False}),
+            "yAxis": axis(min=0, max=1),
+            "series": [
+                {"name": name, "type": "line", "data": data, "itemStyle": {"color": colour}}
+                for name, data, colour in lines
+            ],
+        }
+        chart(options).classes("w-full h-64")
+
+
+def _point(draft: dict[str, Any]) -> list[float]:
+    figures = draft["figures"]
+    risk = figures["guess"] if figures["guess"] is not None else figures["risk"]["highest"]
+    return [round(risk, 4), round(figures["loss"], 4)]
+
+
+def _distributions(known: list[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for one in known for name in list(one["figures"]["distributions"])[::-1]))
+    if not names:
+        return
+    with card("Distributions before and after"):
+        picture = chart(_bars(known, names[0])).classes("w-full h-64")
+
+        def turn(event: Any) -> None:
+            picture.options.clear()
+            picture.options.update(_bars(known, event.value))
+            picture.update()
+
+        ui.select(names, value=names[0], label="Column", on_change=turn).classes("w-full")
+        ui.label("Numbers in bins, words by frequency, the twelve most frequent of them.").classes("r-muted text-sm")
+
+
+def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    shown = [one for one in known if name in one["figures"]["distributions"]][-4:]
+    first = shown[0]["figures"]["distributions"][name]
+    sets = [("before", first["before"], GREY)]
+    sets += [
+        (one["name"], one["figures"]["distributions"][name]["after"], colour)
+        for one, colour in zip(shown, COLOURS, strict=False)
+    ]
+    return {
+        "grid": {"left": 44, "right": 8, "top": 56, "bottom": 60},
+        "tooltip": {"trigger": "axis", "renderMode": "richText"},
+        "aria": {"enabled": True},
+        "legend": legend(*(words for words, _, _ in sets)) | {"type": "scroll"},
+        "xAxis": axis(type="category", data=first["values"], splitLine={"show": False})
+        | {"axisLabel": {"rotate": 40, "color": GREY, "width": 80, "overflow": "truncate"}},
+        "yAxis": axis(min=0),
+        "series": [{"name": w, "type": "bar", "data": data, "itemStyle": {"color": c}} for w, data, c in sets],
+    }
+
+
+def _closer(visit: Visit, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
+    figures, table = here["figures"], plan.table["id"]
+    with card("One draft more closely"):
+        ui.select(
+            {one["id"]: one["name"] for one in known},
+            value=here["id"],
+            label="Draft",
+            on_change=lambda event: ui.navigate.to(f"/compare?table={table}&draft={event.value}"),
+        ).classes("w-full")
+        claims, against, left = drafts.promise(figures)
+        ui.label(f"Would hold: {claims}. Against {against}.")
+        with ui.expansion("What it would not cover").classes("w-full"):
+            for words in left:
+                ui.label(words).classes("r-muted text-sm")
+        ui.label("Columns").classes("font-medium")
+        with ui.element("div").classes("r-scroll").props("tabindex=0"):
+            grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures)).classes("w-full")
+        ui.label("What would leave the house: first rows").classes("font-medium")
+        with ui.element("div").classes("r-scroll").props("tabindex=0"):
+            grid(figures["shown"]["names"], figures["shown"]["rows"]).classes("w-full").props('data-test="shown"')
+        _around(visit, plan, here)
+        ui.button("Publish…", on_click=partial(ui.navigate.to, f"/publish?draft={here['id']}")).props("size=lg")
+
+
+def _kept(figures: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            one["name"],
+            one["role"],
+            f"{one['before']:,}",
+            "not released" if one["after"] is None else f"{one['after']:,}",
+            "-" if one["level"] is None else f"{one['level']} of {one['height']}",
+            "-" if one["loss"] is None else f"{one['loss']:.0%}",
+        ]
+        for one in figures["columns"]
+    ]
+
+
+def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
+    """The neighbours in the lattice; one can be favoured, in another draft."""
+    for one in here["figures"]["around"]:
+        step = "finer" if one["finer"] else "coarser"
+        words = "every group is large enough"
+        if one["small"]:
+            may = ", which may be left out" if one["fits"] else ""
+            words = f"{one['small']:,} of {one['rows']:,} records in groups that are too small{may}"
+        with ui.row().classes("w-full items-center gap-2 no-wrap"):
+            icon = ui.icon("check_circle" if one["fits"] else "block", color="positive" if one["fits"] else "negative")
+            labelled(icon, "would hold" if one["fits"] else "would not hold")
+            ui.label(f"{one['column']} one level {step}: {words}").classes("grow")
+            if one["finer"]:
+                favour = ui.button("Favour", on_click=partial(_favour, visit, plan, here, one["column"]))
+                labelled(favour, f"Another draft that favours {one['column']}").props("flat dense no-caps")
+
+
+async def _favour(visit: Visit, plan: Plan, here: dict[str, Any], column: str) -> None:
+    """Another draft in which the search gives a column four times the weight; the figures stay unweighted."""
+
+    def work() -> None:
+        settings = Bundle.from_bytes(visit.hub.store.get(OWNER, "bundle", here["policy_hash"]) or b"{}").settings
+        quasi = [name for name, role in plan.roles.items() if role == "quasi"]
+        table = dict(settings.get("table", {}))
+        weights = dict.fromkeys(quasi, 1.0) | table.get("weights", {}) | {column: 4.0}
+        sections = dict(settings) | {"table": table | {"weights": weights}}
+        drafts.begin(visit.hub, plan, [(f"{here['name']}, favours {column}", sections)])
+
+    await trying(aside(work))
+    ui.navigate.to(f"/try?table={plan.table['id']}")

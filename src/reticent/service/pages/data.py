@@ -1,0 +1,83 @@
+"""Data: send a table, or go on with one that was sent."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import events, ui
+from starlette.requests import Request
+
+from reticent.service.pages.layout import Visit, card, moment, page, steps, trying, visit_of
+from reticent.service.pages.safe import labelled, uploader
+from reticent.service.routes.common import aside
+from reticent.service.routes.tables import keep
+from reticent.store.scrub import cut_log
+
+
+@ui.page("/")
+async def data(request: Request) -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Data"):
+        if not visit.custodian:
+            ui.navigate.to("/history")
+            return
+        steps("Data")
+        upload(visit)
+        tables = await aside(visit.hub.tables.all)
+        if tables:
+            with card("Tables that were sent"):
+                for table in tables[:50]:
+                    _one(visit, table)
+
+
+def upload(visit: Visit) -> None:
+    """Takes a table in and goes on to its roles."""
+
+    async def taken(event: events.UploadEventArguments) -> None:
+        content = await event.file.read()
+        name = file_name(event.file.name)
+        document = await trying(aside(lambda: keep(visit.hub, content, name)))
+        if document is not None:
+            ui.navigate.to(f"/roles?table={document['id']}")
+
+    with card("Send a table"):
+        ui.label(
+            "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of what will stream or change. It goes into "
+            "this machine's private store and nowhere else."
+        ).classes("r-muted")
+        drop(visit, taken, "Choose a file, or drop it here")
+
+
+def drop(visit: Visit, taken: Any, label: str, *, several: bool = False) -> ui.upload:
+    """A place to drop files."""
+    return uploader(label, largest=visit.settings.max_body, several=several, on_upload=taken)
+
+
+def file_name(text: str) -> str:
+    """A file's name without what could mean something else."""
+    return "".join(c if c.isalnum() or c in " ._()-" else "_" for c in text)[:100]
+
+
+def _one(visit: Visit, table: dict[str, Any]) -> None:
+    async def forget() -> None:
+        def work() -> None:
+            visit.hub.forget(table["id"])
+            cut_log(visit.hub.store)
+
+        await trying(aside(work))
+        ui.navigate.to("/")
+
+    with ui.row().classes("w-full items-center gap-2"):
+        with ui.column().classes("gap-0 grow"):
+            ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
+            ui.label(
+                f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {moment(table['created'])}"
+            ).classes("r-muted text-sm")
+        for name, path in (("Roles", "/roles"), ("Try", "/try"), ("Compare", "/compare")):
+            button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
+            labelled(button, f"{name}: {table['name']}").props("flat dense no-caps")
+        labelled(ui.button(icon="delete", on_click=forget), f"Forget {table['name']} and its drafts").props(
+            "flat dense round"
+        )

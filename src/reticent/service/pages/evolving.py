@@ -1,0 +1,132 @@
+"""An evolving table: insert, correct, delete; publish it as it is now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from nicegui import events, ui
+from starlette.requests import Request
+
+from reticent.engine.evolving.change_feed import COLUMN
+from reticent.publication.evolving import Evolving
+from reticent.release.wording import claims_in_words
+from reticent.service.pages.data import drop
+from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.safe import grid
+from reticent.service.routes.common import aside
+from reticent.service.routes.evolving import change_table
+from reticent.service.uploads import read_upload
+
+_OPS = {
+    "insert": "insert: new records, all columns",
+    "update": "correct: records in place of those of the same persons",
+    "delete": "delete: a file with the ids of persons",
+    "": "as a column op in the file says",
+}
+
+
+@ui.page("/evolving")
+async def evolving(request: Request, name: str = "") -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Sources"):
+        if not visit.custodian:
+            return
+        table = await trying(aside(lambda: visit.hub.evolving_table(name)))
+        if table is None:
+            held("There is no such evolving table; begin one on the page Sources.", bad=True)
+            return
+        state = await aside(table.status)
+        figures = _status(name, table)
+        _fill(figures, state)
+        _change(visit, table, figures)
+        _publish(visit, name)
+        await releases(visit, table.name)
+
+
+_FIGURES = {
+    "records": "records now",
+    "held": "held back",
+    "changes": "changes so far",
+    "publications": "publications",
+}
+
+
+def _status(name: str, table: Evolving) -> dict[str, ui.label]:
+    with card(f"Evolving table {name}"):
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+            figures = {key: figure(words) for key, words in _FIGURES.items()}
+        l = table.policy.l_of("evolving")
+        method = table.policy.evolving.method
+        ui.label(f"Method {method}, l = {l}; the person is the column {table.policy.person}.").classes("r-muted")
+    return figures
+
+
+def _fill(figures: dict[str, ui.label], state: dict[str, Any]) -> None:
+    for key, label in figures.items():
+        label.set_text(f"{state[key]:,}")
+
+
+def _change(visit: Visit, table: Evolving, figures: dict[str, ui.label]) -> None:
+    with card("Change it"):
+        words = held("Nothing is shown to anybody before it is published.")
+        op = ui.select(_OPS, value="insert", label="What the file holds").classes("w-full")
+
+        async def taken(event: events.UploadEventArguments) -> None:
+            body = await event.file.read()
+            change = await trying(aside(lambda: _applied(table, body, op.value)))
+            if change is not None:
+                words.set_text(
+                    f"{change['inserted']:,} inserted, {change['updated']:,} corrected, {change['deleted']:,} deleted; "
+                    "nothing of it is shown to anybody before it is published."
+                )
+                _fill(figures, await aside(table.status))
+
+        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all")
+
+
+def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
+    batch = read_upload(body)
+    if op == "delete":
+        column = table.policy.evolving.record or str(table.policy.person)
+        column = column if column in batch.column_names else batch.column_names[0]
+        return table.delete(batch.column(column)).to_dict()
+    if op:
+        batch = batch.append_column(COLUMN, pa.array([op] * batch.num_rows))
+    return change_table(table, batch)
+
+
+def _publish(visit: Visit, name: str) -> None:
+    """One deliberate act."""
+    with card("Publish it as it is now"):
+        sure = ui.checkbox("This cannot be undone: whoever downloads it keeps it")
+
+        async def go() -> None:
+            job = await trying(aside(lambda: visit.hub.jobs.begin("evolving", name, {})))
+            if job is not None:
+                ui.navigate.to(f"/release?job={job['id']}")
+
+        button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
+        button.bind_enabled_from(sure, "value")
+        ui.label(
+            "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
+        ).classes("r-muted text-sm")
+
+
+async def releases(visit: Visit, publisher: str) -> None:
+    """What a source has published so far."""
+    known = [doc for doc in await aside(visit.hub.releases.all) if doc["publisher"] == publisher]
+    if not known:
+        return
+    with card("Published so far"):
+        for claim in claims_in_words(known[0]["guarantee"]["claims"]):
+            ui.label(f"Holds: {claim}.")
+        ui.label(f"Against {known[0]['guarantee']['against']}.").classes("r-muted")
+        rows = [
+            [doc["number"], moment(doc["created"]), f"{doc['counts']['published']:,}", f"{doc.get('added', 0):,}"]
+            for doc in known
+        ]
+        with ui.element("div").classes("r-scroll").props("tabindex=0"):
+            grid(("Release", "Time", "Records", "Persons not shown before"), rows).classes("w-full")
+        ui.link("The newest of them", f"/release?id={known[0]['id']}")

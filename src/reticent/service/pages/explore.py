@@ -1,0 +1,172 @@
+"""Explore: ask any release what its recipients can ask, with intervals; from what was published alone."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.read.load import sensitive_of, shape_of
+from reticent.read.received import Received, read
+from reticent.read.wire import from_lines
+from reticent.service.actor import reaches
+from reticent.service.pages.history import WORDS
+from reticent.service.pages.layout import GREY, LINE, arrived, axis, card, held, page, trying, visit_of
+from reticent.service.pages.safe import chart, grid
+from reticent.service.problems import ServiceError
+from reticent.service.routes.common import aside
+
+if TYPE_CHECKING:
+    from reticent.read.answer import Answer
+    from reticent.service.hub import Hub
+
+_LINES = 20_000
+_ANSWERS = 30
+
+
+@ui.page("/explore")
+async def explore(request: Request, release: str = "") -> None:
+    """The page; `release` is the id of a release, or stream:NAME."""
+    visit = visit_of(request)
+    with page(visit, "Explore"):
+        names = await aside(lambda: _names(visit.hub))
+        if not names:
+            held("Nothing has been published yet.")
+            return
+        here = release if release in names else next(iter(names))
+        with card("Ask a release"):
+            ui.select(
+                names,
+                value=here,
+                label="Release",
+                on_change=lambda event: ui.navigate.to(f"/explore?release={event.value}"),
+            ).classes("w-full")
+            await arrived()
+            received = await trying(aside(lambda: open_release(visit.hub, here)))
+            if received is not None:
+                _ask(received)
+
+
+def _names(hub: Hub) -> dict[str, str]:
+    names = {
+        doc["id"]: f"{WORDS[doc['kind']]} {doc['source']}, release {doc['number']}"
+        for doc in hub.releases.all()
+        if not doc.get("withdrawn")
+    }
+    streams = [name for name in sorted(hub.streams) if reaches("stream", name)]
+    return names | {f"stream:{name}": f"Stream {name}, its latest records" for name in streams}
+
+
+def open_release(hub: Hub, name: str) -> Received:
+    """A release as its recipient has it; of a stream the latest records."""
+    if name.startswith("stream:"):
+        hub.note_reader(name)
+        return _stream(hub, name.partition(":")[2])
+    release, about = hub.releases.load(name), hub.releases.get(name)
+    hub.note_reader(f"{about['kind']}:{about['source']}")
+    with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
+        return read(release.to_dir(Path(folder) / "release", format="parquet"))
+
+
+def _stream(hub: Hub, name: str) -> Received:
+    stream = hub.stream(name)
+    lines: list[str] = []
+    last, step = stream.cursor, 200
+    while last >= stream.retention.oldest and len(lines) < _LINES:
+        entries = list(islice(hub.store.outbox(stream.publisher, after=max(-1, last - step)), min(step, last + 1)))
+        new = [line for entry in entries for line in entry.payload.decode().splitlines()]
+        lines, last = new + lines, last - step
+    if not lines:
+        raise ServiceError(409, "empty", "The stream has released nothing yet.", "Feed it first.")
+    parts = from_lines(lines[-_LINES:], orjson.loads(stream.codebook()))
+    return Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+
+
+def _ask(received: Received) -> None:
+    sensitive, columns = received.sensitive, [name for name in received.columns if name not in ("event", "seq")]
+    held(f"{received.records:,} records, {len(received.values):,} values of {sensitive}.")
+    values = ui.select(list(received.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
+    values.props("use-chips use-input").classes("w-full")
+    where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
+    with ui.row().classes("w-full gap-4"):
+        by = ui.select([sensitive, *columns], value=[sensitive], label="By", multiple=True).classes("grow")
+        share = ui.checkbox("Shares instead of counts")
+    button = ui.button("Ask", icon="query_stats").props("size=lg")
+    body = ui.column().classes("w-full gap-2")
+
+    def work() -> Answer:
+        conditions = [part.strip() for part in (where.value or "").split(";") if part.strip()]
+        ask = received.share if share.value else received.count
+        return ask(values.value or None, conditions, by.value or ())
+
+    async def go() -> None:
+        answer = await trying(aside(work))
+        if answer is not None and not body.is_deleted:
+            body.clear()
+            with body:
+                show(answer)
+
+    button.on_click(go)
+    ui.timer(0, go, once=True)
+
+
+def show(answer: Answer) -> None:
+    """An answer as a picture with its intervals, in words and as a table."""
+    rows = answer.to_list()
+    names = [name for name in rows[0] if name not in ("estimate", "low", "high", "change")] if rows else []
+    shown = sorted(rows, key=lambda row: -row["estimate"])[:_ANSWERS] if len(rows) > _ANSWERS else rows
+    ui.label(answer.question).classes("font-medium")
+    labels = [", ".join(str(row[name]) for name in names) or "all" for row in shown]
+    chart(band(labels, shown)).classes("w-full h-72")
+    for note in answer.notes:
+        ui.label(note).classes("r-muted text-sm")
+    cells = [
+        [*(row[name] for name in names), *(_figure(row[part]) for part in ("estimate", "low", "high"))] for row in shown
+    ]
+    with ui.element("div").classes("r-scroll").props("tabindex=0"):
+        grid((*names, "estimate", "from", "to"), cells).classes("w-full").props('data-test="answers"')
+    if len(rows) > len(shown):
+        ui.label(f"The {len(shown)} largest of {len(rows):,} answers.").classes("r-muted text-sm")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:,.3g}"
+
+
+def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:
+    """Estimates with their intervals: a curve in its band over time, otherwise a bar with a lighter one behind it."""
+    low, high = [max(0.0, row["low"]) for row in rows], [max(0.0, row["high"]) for row in rows]
+    edges = {"type": "line", "stack": "band", "symbol": "none", "lineStyle": {"opacity": 0}, "silent": True}
+    if not time:
+        edges = {"type": "bar", "stack": "band", "barWidth": 4, "silent": True}
+    clear = {"itemStyle": {"color": "rgba(0,0,0,0)"}}
+    wide = [round(b - a, 4) for a, b in zip(low, high, strict=True)]
+    filled = (
+        {"areaStyle": {"color": LINE, "opacity": 0.25}} if time else {"itemStyle": {"color": LINE, "opacity": 0.35}}
+    )
+    points = [round(row["estimate"], 4) for row in rows]
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 16, "top": 16, "bottom": 12, "containLabel": True},
+        "tooltip": {"trigger": "axis"},
+        "aria": {"enabled": True},
+        "xAxis": axis(type="category", data=labels, splitLine={"show": False})
+        | {"axisLabel": {"color": GREY, "rotate": 0 if time else 40, "width": 90, "overflow": "truncate"}},
+        "yAxis": axis(min=0),
+        "series": [
+            {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},
+            {"name": "width of the interval", **edges, **filled, "data": wide},
+            {
+                "name": "estimate",
+                "type": "line" if time else "scatter",
+                "symbolSize": 4 if time else 9,
+                "data": points,
+                "itemStyle": {"color": LINE},
+            },
+        ],
+    }

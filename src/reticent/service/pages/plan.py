@@ -1,0 +1,197 @@
+"""A policy in the making: what the custodian has chosen so far for one table, kept in the store until it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import yaml
+
+from reticent.errors import PolicyError
+from reticent.policy.bundle import Bundle
+from reticent.policy.guess import SAMPLE, guess, settings_of
+from reticent.policy.hierarchy import ladder
+from reticent.policy.spec import HierarchySpec
+from reticent.service.documents import now
+from reticent.service.problems import ServiceError
+from reticent.service.shelf import parse
+from reticent.service.uploads import head_of
+
+if TYPE_CHECKING:
+    from reticent.service.hub import Hub
+
+KINDS = {
+    "table": "one table, released once",
+    "stream": "a stream: each record is released as it comes",
+    "evolving": "an evolving table: rows come, change and go between publications",
+    "series": "a series: the same persons again, release by release",
+}
+_PREVIEWED, _HEAD, _CELLS = 6, 2_000, 4
+
+
+@dataclass
+class Plan:
+    """The policy of one table so far, the files it names, and why each role was guessed."""
+
+    table: dict[str, Any]
+    settings: dict[str, Any]
+    files: dict[str, str] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    kind: str = "table"
+
+    @classmethod
+    def of(cls, hub: Hub, ident: str) -> Plan:
+        """As it was left, or guessed from the table's first rows."""
+        table = hub.tables.get(ident)
+        try:
+            kept = hub.plans.get(ident)
+        except ServiceError:
+            head = head_of(hub.tables.blob(ident), SAMPLE)
+            guesses = guess(head)
+            plan = cls(table, settings_of(head, guesses), why={one.column: one.why for one in guesses})
+            plan.settings["columns"] = _long(plan.settings["columns"])
+            return plan
+        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"])
+
+    def save(self, hub: Hub) -> None:
+        """Keeps it."""
+        document = {"settings": self.settings, "files": self.files, "why": self.why, "kind": self.kind}
+        hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each column."""
+        return {name: column["role"] for name, column in self.settings["columns"].items()}
+
+    def set_role(self, names: list[str], role: str) -> None:
+        """Gives columns a role; a person who is no identifier any more is none."""
+        for name in names:
+            self.settings["columns"][name]["role"] = role
+        if self.roles.get(self.person or "") != "identifier":
+            self.person = None
+
+    @property
+    def person(self) -> str | None:
+        """The column that names the same person across records."""
+        person = self.settings.get("person")
+        return person.get("column") if isinstance(person, dict) else person
+
+    @person.setter
+    def person(self, name: str | None) -> None:
+        if name == self.person:
+            return
+        self.settings.pop("person", None)
+        if name:
+            self.settings["person"] = name
+
+    def hierarchy(self, name: str) -> dict[str, Any] | None:
+        """The hierarchy of a column."""
+        spec: dict[str, Any] | None = self.settings["columns"][name].get("hierarchy")
+        return spec
+
+    def set_hierarchy(self, names: list[str], spec: dict[str, Any] | None, *, level: int = 0) -> None:
+        """Gives columns a hierarchy, None leaves the value, then *; and the level of it that the veil shows."""
+        for name in names:
+            rest = {
+                key: value for key, value in self.settings["columns"][name].items() if key not in ("hierarchy", "level")
+            }
+            more = ({"hierarchy": spec} if spec else {}) | ({"level": level} if level else {})
+            self.settings["columns"][name] = rest | more
+
+    def bundle(self, **sections: Any) -> Bundle:
+        """As a policy, with some sections replaced."""
+        return parse(self.settings | sections, self.files)
+
+    def yaml(self) -> str:
+        """As the file that the command line takes."""
+        columns = {n: c["role"] if len(c) == 1 else c for n, c in self.settings["columns"].items()}
+        return str(yaml.safe_dump(self.settings | {"columns": columns}, sort_keys=False, allow_unicode=True))
+
+    def take(self, hub: Hub, text: str, files: dict[str, str]) -> None:
+        """Takes a policy from elsewhere, whole, if it fits the table; files that were here stay."""
+        bundle = parse(text, self.files | files)
+        policy = hub.shelf.policy(bundle)
+        policy.check_columns(self.table["columns"])
+        self.settings = dict(bundle.settings) | {"columns": _long(dict(bundle.settings).get("columns", {}))}
+        self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")
+        self.kind = next((kind for kind in KINDS if kind in self.settings), self.kind)
+
+
+def _long(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: {"role": column} if isinstance(column, str) else dict(column) for name, column in columns.items()}
+
+
+def cells(hub: Hub, ident: str) -> dict[str, str]:
+    """Some different values of each column, for whoever gives the roles."""
+    head = head_of(hub.tables.blob(ident), _HEAD)
+    return {
+        name: ", ".join(str(value)[:24] for value in head.column(name).unique().drop_null()[:_CELLS].to_pylist())
+        for name in head.column_names
+    }
+
+
+def ladder_of(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None) -> list[list[str]]:
+    """Some of a column's values, each with what it becomes level by level."""
+    domain: pa.Array = head_of(hub.tables.blob(ident), _HEAD).column(name).unique().drop_null().sort()
+    rungs = ladder(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
+    step = max(1, len(domain) // _PREVIEWED)
+    return [
+        [str(rungs.labels[level][int(rungs.tables[level][code])].as_py()) for level in range(rungs.height + 1)]
+        for code in range(0, len(domain), step)[:_PREVIEWED]
+    ]
+
+
+def parse_spec(kind: str, text: str) -> dict[str, Any] | None:
+    """A hierarchy from what was typed: widths, a length, or a tree of `node: leaf, leaf` lines."""
+    try:
+        match kind:
+            case "none":
+                return None
+            case "intervals":
+                return {"intervals": [float(part) for part in text.replace(";", ",").split(",") if part.strip()]}
+            case "prefix":
+                return {"prefix": int(text)}
+            case "dates":
+                return {"dates": True}
+            case "icd9" | "icd10":
+                return {kind: True}
+            case _:
+                return {"tree": _tree(text)}
+    except ValueError:
+        raise PolicyError("The hierarchy needs numbers here.", hint="Such as 5, 10, 20.") from None
+
+
+def _tree(text: str) -> dict[str, Any]:
+    """`node: leaf, leaf` per line; a node may itself be a leaf of another line, and then hangs below it."""
+    lines = [line.partition(":") for line in text.splitlines() if line.strip()]
+    below = {node.strip(): [leaf.strip() for leaf in leaves.split(",") if leaf.strip()] for node, _, leaves in lines}
+    inner = {leaf for leaves in below.values() for leaf in leaves if leaf in below}
+
+    def grown(node: str, above: tuple[str, ...]) -> Any:
+        if node in above:
+            raise PolicyError("The tree has a circle.", hint="Give each node one place.")
+        if not any(leaf in below for leaf in below[node]):
+            return below[node]
+        return {leaf: grown(leaf, (*above, node)) if leaf in below else [leaf] for leaf in below[node]}
+
+    return {node: grown(node, ()) for node in below if node not in inner}
+
+
+def spec_text(spec: dict[str, Any] | None) -> tuple[str, str]:
+    """A hierarchy as kind and text, for the editor."""
+    if not spec:
+        return "none", ""
+    kind, value = next(iter(spec.items()))
+    if kind == "intervals":
+        return kind, ", ".join(f"{step:g}" if isinstance(step, int | float) else str(step) for step in value)
+    if kind == "tree":
+        return kind, "\n".join(_lines(value))
+    return kind, str(value) if kind == "prefix" else ""
+
+
+def _lines(tree: dict[str, Any]) -> list[str]:
+    """A tree as `_tree` reads it: each node with what hangs below it."""
+    lines = [f"{node}: {', '.join(below)}" for node, below in tree.items()]
+    inner = [part for below in tree.values() if isinstance(below, dict) for part in _lines(below)]
+    return lines + [line for line in inner if line.partition(": ")[0] != line.partition(": ")[2]]

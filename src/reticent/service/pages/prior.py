@@ -1,0 +1,83 @@
+"""The prior of a plan: what a reader knows already, as the veil needs it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nicegui import events, ui
+
+from reticent.errors import PolicyError
+from reticent.service.pages.data import drop, file_name
+from reticent.service.pages.layout import card, held, trying
+from reticent.service.routes.common import aside
+from reticent.service.uploads import read_upload
+
+if TYPE_CHECKING:
+    from reticent.service.pages.layout import Visit
+    from reticent.service.pages.plan import Plan
+
+Keep = Callable[[], Awaitable[None]]
+
+
+def prior(visit: Visit, plan: Plan, keep: Keep) -> None:
+    """The card: which files there are, and two ways to a new one."""
+    with card("Prior: what readers know already"):
+        words = held(_words(plan))
+        ui.label(
+            "The veil needs it. Public statistics are best (value,count, or with columns such as sex,value,count). Counts of this "
+            "very table cost its persons a privacy loss of epsilon 1, and carry noise for it."
+        ).classes("r-muted text-sm")
+
+        async def done() -> None:
+            await keep()
+            words.set_text(_words(plan))
+
+        async def taken(event: events.UploadEventArguments) -> None:
+            name, text = file_name(event.file.name), (await event.file.read()).decode("utf-8", "replace")
+            plan.files[name] = text
+            if "kernel" in name:
+                plan.settings.setdefault("prior", {})["kernel"] = {"file": name}
+            else:
+                plan.settings["prior"] = {"file": name} | _kernel(plan)
+            await done()
+
+        async def count() -> None:
+            if await trying(aside(lambda: _counted(visit, plan))) is not None:
+                await done()
+
+        drop(visit, taken, "Send prior.csv, or kernel.csv", several=True)
+        ui.button("Count this table, with noise", icon="functions", on_click=count).props("outline no-caps")
+
+
+def _words(plan: Plan) -> str:
+    file = plan.settings.get("prior", {}).get("file")
+    return f"The prior is {file}." if file else "There is no prior: methods other than the veil need none."
+
+
+def _kernel(plan: Plan) -> dict[str, object]:
+    kernel = plan.settings.get("prior", {}).get("kernel")
+    return {"kernel": kernel} if kernel else {}
+
+
+def _counted(visit: Visit, plan: Plan) -> str:
+    """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
+    import numpy as np
+
+    from reticent.engine.veil.prior.file import write_fit
+    from reticent.engine.veil.prior.fit import fit_released
+
+    rest = {name: value for name, value in plan.settings.items() if name != "prior"}
+    policy = visit.hub.shelf.policy(type(plan)(plan.table, rest, plan.files).bundle())
+    if len(policy.sensitive) != 1:
+        raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
+    table = read_upload(visit.hub.tables.blob(plan.table["id"]))
+    l = policy.l_of("table")
+    fitted = fit_released(table, policy, policy.sensitive[0], l=l, by=(), epsilon=1.0, rng=np.random.default_rng())
+    with tempfile.TemporaryDirectory(prefix="reticent-prior-") as folder:
+        for path in write_fit(fitted, Path(folder) / "prior.csv"):
+            plan.files[path.name] = path.read_text(encoding="utf-8")
+    plan.settings["prior"] = {"file": "prior.csv"}
+    return "prior.csv"

@@ -1,0 +1,174 @@
+"""Roles: a grid of columns with some of their values; search, choose, change many at once; person, prior, policy file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import events, ui
+from starlette.requests import Request
+
+from reticent.errors import PolicyError
+from reticent.service.pages.data import file_name
+from reticent.service.pages.hierarchy import edit, in_words
+from reticent.service.pages.layout import Visit, card, held, page, steps, trying, visit_of
+from reticent.service.pages.plan import KINDS, Plan, cells
+from reticent.service.pages.prior import prior
+from reticent.service.pages.safe import chooser, labelled, numbered, uploader
+from reticent.service.routes.common import aside
+
+ROLES = {
+    "identifier": "never leaves",
+    "quasi": "others may know it",
+    "sensitive": "must not be learned",
+    "plain": "released as it is",
+}
+_NAMES = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
+
+
+@ui.page("/roles")
+async def roles(request: Request, table: str = "") -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Data"):
+        if not visit.custodian:
+            return
+        steps("Roles", table)
+        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+        if plan is None:
+            held("There is no such table; send one on the page Data.", bad=True)
+            return
+        Roles(visit, plan, await aside(lambda: cells(visit.hub, table))).show()
+
+
+class Roles:
+    """The grid and what stands around it, over one plan."""
+
+    def __init__(self, visit: Visit, plan: Plan, values: dict[str, str]) -> None:
+        self._visit, self._plan, self._values = visit, plan, values
+        self._names = list(plan.settings["columns"])
+
+    def show(self) -> None:
+        """Draws it."""
+        with card(f"The columns of {self._plan.table['name']}"):
+            held(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
+            self._bar()
+            self._grid = chooser(_NAMES, self._rows()).on_select(lambda _: self._count())
+            self._search.bind_value_to(self._grid, "filter")
+            self._count()
+        with card("Who, and what for"):
+            self._about()
+        prior(self._visit, self._plan, self._keep)
+        self._file()
+        with ui.row().classes("w-full"):
+            self._next = ui.button("Next", icon="arrow_forward", on_click=self._go).props("size=lg")
+
+    def _rows(self) -> list[list[str]]:
+        plan = self._plan
+        return [
+            [
+                name,
+                plan.roles[name] + (", names the person" if name == plan.person else ""),
+                self._values.get(name, ""),
+                in_words(plan.hierarchy(name)) if plan.roles[name] in ("quasi", "sensitive") else "",
+                plan.why.get(name, ""),
+            ]
+            for name in self._names
+        ]
+
+    def _bar(self) -> None:
+        with ui.row().classes("w-full items-center gap-2"):
+            self._search = ui.input("Search columns, values, roles").props("dense outlined clearable").classes("grow")
+            self._chosen = ui.label().props("aria-live=polite").classes("r-muted text-sm")
+        with ui.row().classes("w-full items-center gap-2"):
+            self._buttons = []
+            for role, words in ROLES.items():
+                button = ui.button(role, on_click=lambda _, role=role: self._give(role)).props("dense no-caps outline")
+                labelled(button, f"Make the chosen columns {role}: {words}").tooltip(words)
+                self._buttons.append(button)
+            button = ui.button("Hierarchy", icon="account_tree", on_click=self._edit).props("dense no-caps outline")
+            self._buttons.append(labelled(button, "Hierarchy of the chosen columns"))
+
+    def _picked(self) -> list[str]:
+        return [self._names[row["row"]] for row in self._grid.selected]
+
+    def _count(self) -> None:
+        number = len(self._grid.selected)
+        self._chosen.set_text(f"{number} of {len(self._names)} chosen")
+        for button in self._buttons:
+            button.set_enabled(number > 0)
+
+    async def _give(self, role: str) -> None:
+        self._plan.set_role(self._picked(), role)
+        await self._keep()
+
+    def _edit(self) -> None:
+        edit(self._visit, self._plan, self._picked(), self._keep)
+
+    async def _keep(self) -> None:
+        await trying(aside(lambda: self._plan.save(self._visit.hub)))
+        self._grid.rows = numbered(self._rows())
+        self._grid.selected.clear()
+        self._grid.update()
+        self._count()
+        self._people.set_options(self._persons(), value=self._plan.person or "")
+        self._text.set_text(self._plan.yaml())
+
+    def _persons(self) -> dict[str, str]:
+        identifiers = [name for name, role in self._plan.roles.items() if role == "identifier"]
+        return {"": "nobody: every record counts for itself"} | {name: name for name in identifiers}
+
+    def _about(self) -> None:
+        async def person(event: events.ValueChangeEventArguments[Any]) -> None:
+            if (event.value or None) != self._plan.person:
+                self._plan.person = event.value or None
+                await self._keep()
+
+        async def kind(event: events.ValueChangeEventArguments[Any]) -> None:
+            self._plan.kind = event.value
+            await self._keep()
+
+        self._people = ui.select(
+            self._persons(), value=self._plan.person or "", label="Column that names the person", on_change=person
+        ).classes("w-full")
+        if len(self._persons()) == 1:
+            held("Without a person the ledger cannot tell whether somebody was published before.")
+        ui.select(KINDS, value=self._plan.kind, label="What it will be", on_change=kind).classes("w-full")
+
+    def _file(self) -> None:
+        with ui.expansion("Policy as a file").classes("w-full r-card").props("header-class=text-lg"):
+            ui.label(
+                "The same file as of the command line: reticent anonymize DATA -p policy.yaml. Send one, and the files it names, to "
+                "put it in place of these choices."
+            ).classes("r-muted")
+
+            async def taken(event: events.MultiUploadEventArguments) -> None:
+                files = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
+                await trying(self._take(files))
+
+            with ui.row().classes("w-full items-center"):
+                ui.button("Download", icon="download", on_click=self._download).props("outline")
+            size = self._visit.settings.max_body
+            uploader("Send policy.yaml and the files it names", largest=size, several=True, on_multi_upload=taken)
+            self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
+
+    async def _take(self, files: dict[str, str]) -> None:
+        policies = [name for name in files if name.endswith((".yaml", ".yml", ".json"))]
+        if len(policies) > 1:
+            raise PolicyError("There are several policies.", hint="Send one, with the files it names.")
+        if policies:
+            text = files.pop(policies[0])
+            await aside(lambda: self._plan.take(self._visit.hub, text, files))
+        else:
+            self._plan.files |= files
+        await self._keep()
+        ui.notify(f"Taken: {len(policies)} policy and {len(files)} other files.")
+
+    def _download(self) -> None:
+        ui.download(self._plan.yaml().encode(), "policy.yaml", "application/yaml")
+        for name, text in self._plan.files.items():
+            ui.download(text.encode(), name, "text/plain")
+
+    async def _go(self) -> None:
+        await self._keep()
+        page, table = "/try" if self._plan.kind == "table" else "/begin", self._plan.table["id"]
+        ui.navigate.to(f"{page}?table={table}")

@@ -1,0 +1,101 @@
+"""The one way of data into a page: as the value of an attribute, a cell or a chart, never as text that is parsed.
+
+`element.props("...")` parses its text, so a column called `x" innerHTML="..."` would become markup. The kit also runs
+whatever stands under a key that begins with a colon. Pages therefore pass constants to `props`, `classes` and `style`,
+and everything else through the functions here; `tests/service/test_page_props.py` reads the pages and holds them to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from nicegui import ui
+from nicegui.element import Element
+
+E = TypeVar("E", bound=Element)
+# Attributes that only name or describe; none of them is read as markup, a script or an address.
+_NAMES = re.compile(r"aria-[a-z]+|data-[a-z-]+|hint|label|title|placeholder|value|alt")
+
+
+def labelled(element: E, label: str) -> E:
+    """Names an element for whoever cannot see it."""
+    return attributed(element, aria_label=label)
+
+
+def attributed(element: E, **values: str | float) -> E:
+    """Sets attributes to values as they are; `aria_label` stands for `aria-label`."""
+    for key, value in values.items():
+        name = key.replace("_", "-")
+        if not _NAMES.fullmatch(name):
+            raise ValueError(f"{name} is not an attribute that data may fill")
+        element.props[name] = value
+    return element
+
+
+def grid(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
+    """A table of text; columns and rows go by number, whatever they are called."""
+    columns = [{"name": f"c{i}", "label": str(n), "field": f"c{i}", "align": "left"} for i, n in enumerate(names)]
+    return ui.table(columns=columns, rows=numbered(rows), row_key="row", pagination=0).props("dense flat hide-bottom")
+
+
+def chooser(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
+    """A table of text whose rows can be searched and chosen; the second column stands below the first on a phone."""
+    columns = [{"name": f"c{i}", "label": str(n), "field": f"c{i}", "align": "left"} for i, n in enumerate(names)]
+    table = ui.table(columns=columns, rows=numbered(rows), row_key="row", selection="multiple", pagination=0)
+    table.add_slot("header-selection", _ALL)
+    table.add_slot("body-selection", _ONE)
+    table.add_slot("body-cell-c0", _FIRST)
+    return table.props("dense flat hide-bottom").classes("r-columns")
+
+
+def numbered(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows as a table takes them."""
+    return [{"row": number, **{f"c{i}": str(v) for i, v in enumerate(row)}} for number, row in enumerate(rows)]
+
+
+_ALL = '<q-checkbox v-model="props.selected" dense aria-label="Choose all that are shown" />'
+_ONE = """<q-checkbox v-model="props.selected" dense :aria-label="'Choose ' + props.row.c0" />"""
+_FIRST = """<q-td :props="props"><div class="font-medium r-cells">{{ props.row.c0 }}</div>
+<div class="r-muted r-cells r-phone">{{ props.row.c2 }}</div></q-td>"""
+
+
+def uploader(label: str, *, largest: int, several: bool = False, **handlers: Any) -> ui.upload:
+    """A place to drop files, with a button that has a name; the label is a text of the programme.
+
+    Args:
+        label: plain words.
+        largest: size of a file in bytes.
+        several: whether files come together.
+        handlers: `on_upload` or `on_multi_upload`.
+    """
+    if not _PLAIN.fullmatch(label):
+        raise ValueError("the label of an uploader is put into a template")
+    place = ui.upload(auto_upload=True, multiple=several, max_file_size=largest, **handlers)
+    place.add_slot("header", _DROP.replace("LABEL", label))
+    return place.props("flat bordered color=transparent text-color=primary").classes("w-full r-drop")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9 ,.:+-]+")
+_DROP = """<div class="row items-center no-wrap w-full q-pa-sm">
+<q-btn flat no-caps color="primary" icon="upload_file" label="LABEL" @click="props.pickFiles" class="col" align="left" />
+<q-spinner v-if="props.isUploading" size="24px" /><div class="hidden"><q-uploader-add-trigger /></div></div>"""
+
+
+def chart(options: dict[str, Any]) -> ui.echart:
+    """A chart whose tooltip draws its words instead of making markup of them."""
+    _refuse_code(options)
+    options["tooltip"] = {"renderMode": "richText"} | options.get("tooltip", {})
+    return ui.echart(options)
+
+
+def _refuse_code(value: Any) -> None:
+    if isinstance(value, dict):
+        if any(str(key).startswith(":") for key in value):
+            raise ValueError("a key that begins with a colon would be run as a script")
+        for part in value.values():
+            _refuse_code(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _refuse_code(part)

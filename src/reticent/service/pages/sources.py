@@ -1,0 +1,147 @@
+"""Sources: streams, evolving tables and series that run here; and beginning one under a policy."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import events, ui
+from starlette.requests import Request
+
+from reticent.errors import PolicyError
+from reticent.policy.bundle import Bundle
+from reticent.service.pages.data import file_name
+from reticent.service.pages.layout import Visit, card, held, page, trying, visit_of
+from reticent.service.pages.plan import KINDS, Plan
+from reticent.service.pages.safe import uploader
+from reticent.service.routes.common import aside
+from reticent.service.shelf import parse
+
+PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
+_METHODS = {
+    "stream": {
+        "veil": "veil: each value among candidates, under a prior",
+        "delay-free": "delay-free: groups of candidates, at once",
+        "castle": "castle: holds records back until they are safe",
+    },
+    "evolving": {
+        "veil": "veil: each value among candidates, under a prior",
+        "indexed": "indexed: groups that persons keep",
+    },
+    "series": {
+        "veil": "veil: each value among candidates, under a prior",
+        "m-distinct": "m-distinct: groups that keep their sets of values",
+        "m-invariance": "m-invariance: the same values around a person in every release",
+    },
+}
+
+
+@ui.page("/sources")
+async def sources(request: Request) -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Sources"):
+        if not visit.custodian:
+            return
+        hub = visit.hub
+        rows = [("stream", name, _stream(one.status())) for name, one in sorted(hub.streams.items())]
+        rows += [("evolving", n, _evolving(await aside(one.status))) for n, one in sorted(hub.evolving.items())]
+        for name, one in sorted(hub.series.items()):
+            ledger = await aside(partial(one.store.ledger, one.name))
+            rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
+        with card("What runs here"):
+            if not rows:
+                held("No stream, evolving table or series yet.")
+            for kind, name, words in rows:
+                with ui.column().classes("gap-0 w-full"):
+                    ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
+                    ui.label(words).classes("r-muted text-sm")
+        with card("Begin one"):
+            ui.label(
+                "From data: send a sample on the page Data, give roles, choose what it will be. Or from a policy:"
+            ).classes("r-muted")
+            _from_policy(visit)
+
+
+def _stream(state: dict[str, Any]) -> str:
+    words = "stopped" if state["stopped"] else "taking records"
+    return f"{state['method']}; {words}; {state['rows_in']:,} records so far, {state['held']:,} held back"
+
+
+def _evolving(state: dict[str, Any]) -> str:
+    return f"{state['method']}; {state['records']:,} records, {state['publications']:,} publications"
+
+
+def _from_policy(visit: Visit) -> None:
+    kind = ui.select({k: w for k, w in KINDS.items() if k != "table"}, value="stream", label="Kind").classes("w-full")
+    name = ui.input("Name: a-z, 0-9, - and _").classes("w-full")
+
+    async def taken(event: events.MultiUploadEventArguments) -> None:
+        files = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
+        policies = [file for file in files if file.endswith((".yaml", ".yml", ".json"))]
+
+        def work() -> None:
+            if len(policies) != 1:
+                raise PolicyError(
+                    f"There are {len(policies)} policies among the files.",
+                    hint="Send one .yaml and the files it names.",
+                )
+            text = files.pop(policies[0])
+            visit.hub.create(kind.value, name.value or "", parse(text, files))
+
+        if await trying(_true(work)):
+            ui.navigate.to(f"{PLACES[kind.value]}{name.value}")
+
+    size = visit.settings.max_body
+    uploader("Its policy and the files it names: begins at once", largest=size, several=True, on_multi_upload=taken)
+
+
+async def _true(work: Any) -> bool:
+    await aside(work)
+    return True
+
+
+@ui.page("/begin")
+async def begin(request: Request, table: str = "") -> None:
+    """Begins a source under the policy that was prepared for a table."""
+    visit = visit_of(request)
+    with page(visit, "Sources"):
+        if not visit.custodian:
+            return
+        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+        if plan is None or plan.kind == "table":
+            held("Choose on the page Roles what the data will be.", bad=True)
+            return
+        _begin(visit, plan)
+
+
+def _begin(visit: Visit, plan: Plan) -> None:
+    kind = plan.kind
+    with card(f"Begin {KINDS[kind].partition(':')[0]}"):
+        held("Its policy stays for life: later records are held to what was promised for the first.")
+        ui.link("Roles, person, prior", f"/roles?table={plan.table['id']}")
+        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(plan.table["name"])).classes("w-full")
+        settings = plan.settings.get(kind, {})
+        usual = settings.get("method", "veil")
+        methods = _METHODS[kind] | {usual: _METHODS[kind].get(usual, usual)}
+        method = ui.select(methods, value=usual, label="Method").classes("w-full")
+        l = plan.settings.get("privacy", {}).get("l", 4)
+        among = ui.number("l: values among which each stands", value=l if isinstance(l, int) else 4, min=2, max=100)
+
+        def bundle() -> Bundle:
+            privacy = {"l": l if isinstance(l, dict) else int(among.value)}
+            own = {"method": method.value}
+            if method.value.startswith("m-"):
+                own["m"] = int(among.value)
+            return plan.bundle(privacy=privacy, **{kind: {k: v for k, v in settings.items() if k == "record"} | own})
+
+        async def go() -> None:
+            if await trying(_true(lambda: visit.hub.create(kind, name.value or "", bundle()))):
+                ui.navigate.to(f"{PLACES[kind]}{name.value}")
+
+        ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
+
+
+def _usual(name: str) -> str:
+    stem = name.rpartition(".")[0] or name
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem.lower()).strip("-_")[:60]

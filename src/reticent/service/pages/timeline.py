@@ -1,0 +1,75 @@
+"""What the world was shown, when, and of how many persons: from the ledger of the store, all kinds on one line of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from reticent.service.pages.layout import axis, legend
+from reticent.store import schema
+
+if TYPE_CHECKING:
+    from reticent.service.hub import Hub
+    from reticent.store import Store
+
+_MINUTE, _HOUR = 16, 13
+_POINTS = 300
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Persons whom a publication showed for the first time, and when."""
+
+    publisher: str
+    time: str
+    persons: int
+
+
+def shown(store: Store, *, digits: int = _MINUTE) -> list[Shown]:
+    """In the order of time; a time has so many digits, so that a stream has an entry a minute or an hour."""
+    table = schema.population.c
+    time = sa.func.substr(table.time, 1, digits)
+    size = sa.func.sum(sa.func.length(table.persons))
+    rows = store.read(sa.select(table.publisher, time, size).group_by(table.publisher, time).order_by(time))
+    return [Shown(publisher, at, int(length) // 8) for publisher, at, length in rows]
+
+
+def hours(hub: Hub) -> list[Shown]:
+    """What streams showed, hour by hour."""
+    return [one for one in shown(hub.store, digits=_HOUR) if one.publisher.startswith("stream:")]
+
+
+def picture(store: Store, names: dict[str, str], colours: tuple[str, ...]) -> dict[str, Any]:
+    """Persons shown so far, a line per publication that has a name."""
+    entries, totals = [one for one in shown(store) if one.publisher in names], dict[str, int]()
+    lines: dict[str, list[Any]] = {}
+    for one in entries:
+        totals[one.publisher] = totals.get(one.publisher, 0) + one.persons
+        lines.setdefault(one.publisher, []).append([f"{one.time}Z", totals[one.publisher]])
+    words = {publisher: names[publisher] for publisher in lines}
+    last = max((one.time for one in entries), default="")
+    return {
+        "grid": {"left": 8, "right": 24, "top": 60, "bottom": 20, "containLabel": True},
+        "legend": legend(*words.values()) | {"type": "scroll"},
+        "tooltip": {"trigger": "axis"},
+        "aria": {"enabled": True},
+        "xAxis": axis(type="time"),
+        "yAxis": axis(name="persons", min=0),
+        "series": [
+            {
+                "name": words[publisher],
+                "type": "line",
+                "step": "end",
+                "data": [*_thin(line), [f"{last}Z", line[-1][1]]],
+                "itemStyle": {"color": colours[number % len(colours)]},
+            }
+            for number, (publisher, line) in enumerate(lines.items())
+        ],
+    }
+
+
+def _thin(line: list[Any]) -> list[Any]:
+    step = -(-len(line) // _POINTS)
+    return [*line[:-1:step], line[-1]]

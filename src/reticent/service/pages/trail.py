@@ -1,0 +1,36 @@
+"""Trail: who published, read, deleted or granted what, and whether the chain of entries is whole."""
+
+from __future__ import annotations
+
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.service.pages.layout import card, held, moment, page, visit_of
+from reticent.service.pages.safe import grid
+from reticent.service.routes.common import aside
+
+_SHOWN = 200
+
+
+@ui.page("/trail")
+async def trail(request: Request) -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Ledger"):
+        if not visit.custodian:
+            return
+        known = visit.hub.trail
+        head = await aside(known.head)
+        broken = await aside(known.broken)
+        entries = await aside(lambda: known.entries(max(-1, head["entries"] - _SHOWN - 1), _SHOWN))
+        with card("Who did what"):
+            words = f"{head['entries']:,} entries, each of which quotes the digest of the one before it: the chain is whole."
+            held(words if broken is None else f"The chain is broken at entry {broken}.", bad=broken is not None)
+            ui.label(f"Note this elsewhere, and nobody can rewrite the trail unseen: {head['digest']}").classes(
+                "r-code"
+            )
+            with ui.element("div").classes("r-scroll").props("tabindex=0"):
+                rows = [
+                    [e["number"], moment(e["time"]), e["name"], e["role"], e["act"], e["on"]] for e in reversed(entries)
+                ]
+                grid(("Entry", "Time", "Who", "Role", "Act", "On"), rows).classes("w-full")

@@ -1,0 +1,133 @@
+"""Try: private drafts of a release, several at once; tuning publishes nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.errors import PolicyError
+from reticent.service.pages import drafts
+from reticent.service.pages.layout import Visit, card, held, page, steps, trying, visit_of
+from reticent.service.pages.plan import Plan
+from reticent.service.pages.safe import labelled
+from reticent.service.routes.common import aside
+
+_SHOWN = ("records", "left out", "risk", "guess", "loss", "query error")
+
+
+@ui.page("/try")
+async def tries(request: Request, table: str = "") -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Data"):
+        if not visit.custodian:
+            return
+        steps("Try", table)
+        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+        if plan is None:
+            held("There is no such table; send one on the page Data.", bad=True)
+            return
+        body = ui.column().classes("w-full gap-4")
+        listed = ui.column().classes("w-full gap-4")
+        with body:
+            _form(visit, plan, listed)
+        await _list(visit, plan, listed)
+
+
+def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
+    privacy = plan.settings.get("privacy", {})
+    with card(f"Try {plan.table['name']}"):
+        held("Drafts are private: nothing is published here, whatever you try.")
+        usual = plan.settings.get("table", {}).get("method", "optimal")
+        usual = usual if usual in drafts.METHODS else "optimal"
+        methods = ui.select(drafts.METHODS, value=[usual], label="Methods", multiple=True).classes("w-full")
+        methods.props("use-chips")
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+            ks = ui.input("k: persons alike, such as 3, 5, 10", value=str(privacy.get("k", 5)))
+            l = ui.number("l: different values, 1 for none", value=_number(privacy.get("l", 1)), min=1, max=1000)
+            t = ui.number("t: distance of values, 0 for none", value=_number(privacy.get("t", 0)), min=0, max=1)
+            t.props("step=0.05")
+            out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
+
+        async def go() -> None:
+            def work() -> None:
+                own = _privacy(privacy, l.value, t.value, out.value)
+                drafts.begin(visit.hub, plan, drafts.strengths(plan, methods.value, _whole(ks.value), own))
+
+            await trying(aside(work))
+            await _list(visit, plan, listed)
+
+        ui.button("Try", icon="science", on_click=go).props("size=lg")
+
+
+def _number(value: Any) -> float:
+    """A setting as a number; a finer form of it stays as the policy has it."""
+    return value if isinstance(value, int | float) else 0
+
+
+def _privacy(usual: dict[str, Any], l: float | None, t: float | None, out: float | None) -> dict[str, Any]:
+    own: dict[str, Any] = {"suppression": round((out or 0) / 100, 4)}
+    for name, value in (("l", int(l or 0)), ("t", round(t or 0, 3))):
+        if isinstance(usual.get(name), dict):
+            own[name] = usual[name]
+        elif value > (1 if name == "l" else 0):
+            own[name] = value
+    return own
+
+
+def _whole(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.replace(";", ",").split(",") if part.strip()] or [1]
+    except ValueError:
+        raise PolicyError("k needs whole numbers.", hint="Such as 3, 5, 10.") from None
+
+
+async def _list(visit: Visit, plan: Plan, listed: ui.column) -> None:
+    """Draws the drafts, and again until none is being computed."""
+    known = await aside(lambda: drafts.of_table(visit.hub, plan.table["id"]))
+    if listed.is_deleted:
+        return
+    listed.clear()
+    with listed:
+        if known:
+            with card("Drafts"):
+                for draft in reversed(known):
+                    _one(visit, plan, draft, listed)
+                compare = partial(ui.navigate.to, f"/compare?table={plan.table['id']}")
+                ui.button("Compare", icon="compare", on_click=compare).props("outline")
+        if any(draft["job"]["state"] in ("queued", "running") for draft in known):
+            ui.timer(0.7, lambda: _list(visit, plan, listed), once=True)
+
+
+def _one(visit: Visit, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
+    async def remove() -> None:
+        await trying(aside(lambda: drafts.remove(visit.hub, draft["id"])))
+        await _list(visit, plan, listed)
+
+    with ui.row().classes("w-full items-center gap-2").props('data-test="draft"'):
+        with ui.column().classes("gap-0 grow"):
+            ui.label(draft["name"]).classes("font-medium")
+            _state(draft)
+        if draft["figures"]:
+            publish = ui.button("Publish…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
+            labelled(publish, f"Publish {draft['name']}: asks first").props("flat dense no-caps")
+        labelled(ui.button(icon="delete", on_click=remove), f"Forget the draft {draft['name']}").props(
+            "flat dense round"
+        )
+
+
+def _state(draft: dict[str, Any]) -> None:
+    job = draft["job"]
+    if draft["figures"]:
+        values = drafts.measures(draft["figures"])
+        ui.label("; ".join(f"{drafts.MEASURES[name]} {values[name]}" for name in _SHOWN)).classes("r-muted text-sm")
+    elif job["state"] in ("queued", "running"):
+        ui.label(job.get("stage", "waiting")).classes("r-muted text-sm")
+        bar = labelled(ui.linear_progress(show_value=False), "at work")
+        bar.props("indeterminate rounded").classes("w-full")
+    else:
+        error = job["error"] or {"message": "It was cancelled.", "hint": ""}
+        ui.label(f"{error['message']} {error['hint']}").classes("text-negative text-sm")

@@ -1,0 +1,93 @@
+"""Work: how far behind the server is: jobs, the writer, and each stream's way to disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+from starlette.requests import Request
+
+from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.safe import grid, labelled
+from reticent.service.routes.common import aside
+
+_JOBS = 30
+_WORDS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
+
+
+@ui.page("/work")
+async def work(request: Request) -> None:
+    """The page."""
+    visit = visit_of(request)
+    with page(visit, "Work"):
+        if not visit.custodian:
+            return
+        with card("The writer"):
+            with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+                shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
+            held(
+                "One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is."
+            )
+        body = ui.column().classes("w-full gap-4")
+
+        async def look() -> None:
+            hub = visit.hub
+            jobs = await aside(hub.jobs.all)
+            streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
+            waiting = [job for job in jobs if job["state"] in ("queued", "running")]
+            if body.is_deleted:
+                return
+            each = hub.writer.steps / max(1, hub.writer.groups)
+            values = (f"{hub.writer.waiting:,}", f"{each:.1f}", f"{hub.writer.groups:,}", f"{len(waiting):,}")
+            for label, value in zip(shown.values(), values, strict=True):
+                label.set_text(value)
+            body.clear()
+            with body:
+                _streams(streams)
+                _jobs(visit, jobs)
+
+        await look()
+        ui.timer(2.0, look)
+
+
+def _streams(streams: list[dict[str, Any]]) -> None:
+    with card("Streams: from arrival to disk"):
+        if not streams:
+            held("There is no stream.")
+            return
+        rows = [
+            [
+                one["name"],
+                "stopped" if one["stopped"] else "taking records",
+                f"{one['rows_per_second']:,.0f}",
+                f"{one['median_ms']:.1f}",
+                f"{one['p99_ms']:.1f}",
+                f"{one['held']:,}",
+                f"{one['readers']:,}",
+            ]
+            for one in streams
+        ]
+        with ui.element("div").classes("r-scroll").props("tabindex=0"):
+            heads = ("Stream", "State", "Records a second", "Median, ms", "99% within, ms", "Held back", "Readers now")
+            grid(heads, rows).classes("w-full")
+
+
+def _jobs(visit: Visit, jobs: list[dict[str, Any]]) -> None:
+    with card("Jobs, the newest first"):
+        if not jobs:
+            held("Nothing was asked for yet.")
+        for job in jobs[:_JOBS]:
+            with ui.row().classes("w-full items-center gap-3"):
+                with ui.column().classes("gap-0 grow"):
+                    ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}")
+                    error = f": {job['error']['message']}" if job["error"] else ""
+                    ui.label(f"{moment(job['created'])}, {job['stage']}{error}").classes("r-muted text-sm")
+                if job["release"]:
+                    ui.link("Release", f"/release?id={job['release']}")
+                if job["state"] in ("queued", "running"):
+                    cancel = ui.button("Cancel", on_click=lambda _, ident=job["id"]: _cancel(visit, ident))
+                    labelled(cancel, f"Cancel {job['source']}").props("flat dense no-caps")
+
+
+async def _cancel(visit: Visit, ident: str) -> None:
+    await trying(aside(lambda: visit.hub.jobs.cancel(ident)))

@@ -1,0 +1,53 @@
+"""The audit trail: who did what, for the custodian to read and to compare with a digest noted elsewhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from reticent.service.access import ClosedRoute
+from reticent.service.routes.common import CUSTODIAN, TheHub, aside, errors
+
+router = APIRouter(prefix="/trail", tags=["audit trail"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+
+
+class Entry(BaseModel):
+    """One act; `previous` is the digest of the entry before."""
+
+    number: int
+    time: str
+    act: str
+    on: str
+    who: str
+    name: str
+    role: str
+    previous: str
+    digest: str
+
+
+class Head(BaseModel):
+    """Where the trail ends; note it outside of the store to be able to show that nothing was rewritten."""
+
+    entries: int
+    digest: str
+    broken: int | None = None
+
+
+@router.get("", responses=errors())
+async def entries(
+    hub: TheHub,
+    after: Annotated[
+        int, Query(ge=-1, le=10**11, description="The last entry already read; -1 for the beginning.")
+    ] = -1,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> list[Entry]:
+    """Entries after a number, the oldest first."""
+    return [Entry(**entry) for entry in await aside(lambda: hub.trail.entries(after, limit))]
+
+
+@router.get("/head", responses=errors())
+async def head(hub: TheHub) -> Head:
+    """How many entries there are and the digest of the last, after following the chain from the beginning."""
+    return await aside(lambda: Head(**hub.trail.head(), broken=hub.trail.broken()))

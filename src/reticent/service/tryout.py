@@ -1,0 +1,233 @@
+"""Try-outs: a table under a policy, measured in a process of its own and then forgotten; nothing of it is published.
+
+A process apart keeps the feeds of this one quick, gives its memory back, and may fail without harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.errors import UnwantedError
+from reticent.policy.bundle import Bundle
+from reticent.service.problems import ServiceError, describe
+from reticent.service.uploads import read_upload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from reticent.policy import Policy
+    from reticent.release import Release
+    from reticent.report.spread import Spread
+
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
+"""Sizes of groups that the curve of risk is drawn for."""
+_LENGTH = 8
+_BARS = 12
+_ROWS = 8
+_TICK = 0.2
+"""Seconds between two looks at whether a try-out is still wanted."""
+
+
+def measure_apart(data: bytes, bundle: bytes, *, unwanted: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """The figures of a table under a policy, as plain values; the process ends when they are not wanted any more.
+
+    Args:
+        data: the table as it was sent.
+        bundle: the policy with its files.
+        unwanted: asked again and again; once it says so, the process is ended.
+
+    Raises:
+        ServiceError: the policy cannot be met, or does not fit the table.
+        UnwantedError: nobody wants them any more.
+    """
+    command = [sys.executable, "-P", "-m", "reticent.service.tryout"]
+    with tempfile.TemporaryFile() as request:  # it has no name, and is gone with us
+        request.write(len(bundle).to_bytes(_LENGTH, "big") + bundle + data)
+        request.seek(0)
+        process = subprocess.Popen(command, stdin=request, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        answer, status = _ended(process, unwanted)
+    if status or not answer:
+        raise ServiceError(500, "try", "The try-out ended early, perhaps for want of memory.", "Try fewer rows.")
+    figures: dict[str, Any] = json.loads(answer)
+    if "problem" in figures:
+        raise ServiceError(**figures["problem"])
+    return figures
+
+
+def _ended(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> tuple[bytes, int]:
+    """What a process says, and how it ends."""
+    with process:
+        while True:
+            try:
+                return process.communicate(timeout=_TICK)[0], process.returncode
+            except subprocess.TimeoutExpired:
+                if unwanted():
+                    process.kill()
+                    raise UnwantedError("The try-out was not wanted any more.") from None
+
+
+def main() -> None:
+    """The other side: a policy and a table on standard input, figures on standard output."""
+    os.nice(10)
+    request = sys.stdin.buffer.read()
+    end = _LENGTH + int.from_bytes(request[:_LENGTH], "big")
+    try:
+        with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
+            policy = Bundle.from_bytes(request[_LENGTH:end]).unpack(Path(folder))
+            figures = measure(read_upload(request[end:]), policy)
+    except Exception as error:  # noqa: BLE001 - it is told on the other side
+        status, code, message, hint = describe(error)
+        figures = {"problem": {"status": status, "code": code, "message": message, "hint": hint}}
+    sys.stdout.write(json.dumps(figures))
+
+
+def measure(table: pa.Table, policy: Policy) -> dict[str, Any]:
+    """What a release of the table would show and cost; the same measures for every method, no column weighted."""
+    from reticent.audit.attack import Evidence
+    from reticent.audit.attack.homogeneity import homogeneity
+    from reticent.audit.published import published, text_table
+    from reticent.audit.risk import assess
+    from reticent.audit.risk.assessment import initial_risk
+    from reticent.publication import table as tables
+    from reticent.report.spread import spread
+    from reticent.report.utility import utility
+
+    policy.check_columns(table.column_names)
+    # A seed of its own: a draft under the veil must not begin a house.
+    passed = tables.publish(table, policy, seed=secrets.randbits(32))
+    release, text = passed.release, text_table(table)
+    seen = published(release, "draft")
+    guess = homogeneity(Evidence((seen,), policy))
+    useful = utility([seen], text, policy, np.random.default_rng(0))
+    beside = spread(seen, text, policy)
+    losses = {name: float(one["loss"]) for name, one in useful.get("attributes", {}).items()}
+    risk = assess(seen, policy)
+    return {
+        "method": release.method,
+        "claims": dict(release.guarantee.claims),
+        "against": release.guarantee.against,
+        "not_covered": list(release.guarantee.not_covered),
+        "counts": asdict(release.counts),
+        "loss": float(np.mean(list(losses.values()))) if losses else None,
+        "guess": guess.accuracy if guess else None,
+        "risk": risk.prosecutor.to_dict(),
+        "before": initial_risk(text, policy).to_dict() if policy.quasi else None,
+        "curve": {"before": _curve(text, policy), "now": _curve(_people(release), policy)},
+        "query_error": useful.get("query_error", {}),
+        "model": useful.get("classifier", {}),
+        "columns": _columns(table, release, policy, losses),
+        "distributions": _distributions(beside, text, policy) if beside else {},
+        "around": _around(table, policy, release),
+        "shown": _shown(release),
+    }
+
+
+def _people(release: Release) -> pa.Table:
+    """The table of a release that shows persons."""
+    return release.tables.get("data", release.tables.get("qit", next(iter(release.tables.values()))))
+
+
+def _curve(table: pa.Table, policy: Policy) -> list[float]:
+    """Share of the records that are found with at least a chance of 1/1, 1/2, 1/3 and so on, as `SIZES` says."""
+    from reticent.audit.groups import numbered
+
+    names = [name for name in policy.quasi if name in table.column_names]
+    if not names or not table.num_rows:
+        return [0.0] * len(SIZES)
+    rows, size = numbered(table.select(names), names)
+    mates = np.bincount(rows, minlength=size)[rows]
+    return [round(float((mates <= limit).mean()), 4) for limit in SIZES]
+
+
+def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str, float]) -> list[dict[str, Any]]:
+    """Per column: its role, how many different values before and after, at which level, at which loss."""
+    levels = release.explain.get("attributes", {})
+    places = {name: shown for shown in release.tables.values() for name in shown.column_names}
+    return [
+        {
+            "name": name,
+            "role": column.role,
+            "before": len(table.column(name).unique()),
+            "after": len(places[name].column(name).unique()) if name in places else None,
+            "level": levels.get(name, {}).get("level"),
+            "height": levels.get(name, {}).get("height"),
+            "loss": losses.get(name),
+        }
+        for name, column in policy.columns.items()
+    ]
+
+
+def _distributions(beside: Spread, text: pa.Table, policy: Policy) -> dict[str, Any]:
+    """Shares of values before, and after as a reader would reconstruct them; numbers in bins, words by frequency."""
+    from reticent.audit.groups import codes
+
+    sizes = np.bincount(beside.group, minlength=beside.group_share.shape[0])
+    before = np.bincount(beside.sensitive, minlength=len(beside.values)) / max(1, len(beside.sensitive))
+    after = np.asarray(beside.group_share.T @ sizes) / max(1, len(beside.group))
+    out = {policy.sensitive[0]: _bars(list(beside.values), before, after)}
+    for name, column in beside.columns.items():
+        values = codes(text[name])[1]
+        size = len(values)
+        before = np.bincount(column.source, minlength=size) / max(1, len(column.source))
+        often = np.bincount(column.label, minlength=column.within.shape[0])
+        after = np.asarray(column.within.T @ often) / max(1, len(column.label))
+        out[name] = _bars(list(values), before, after)
+    return out
+
+
+def _bars(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
+    try:
+        numbers = np.array([np.nan if value is None else float(value) for value in values])
+    except ValueError:
+        return _words(values, before, after)
+    known = np.isfinite(numbers)
+    if known.sum() <= _BARS:
+        return _words(values, before, after)
+    edges = np.linspace(numbers[known].min(), numbers[known].max(), _BARS + 1)
+    bins = np.clip(np.digitize(numbers[known], edges) - 1, 0, _BARS - 1)
+    sums = [np.bincount(bins, weights=shares[known], minlength=_BARS).round(4).tolist() for shares in (before, after)]
+    return {"values": [f"{edge:.4g}" for edge in edges[:-1]], "before": sums[0], "after": sums[1]}
+
+
+def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
+    often = np.argsort(-before, kind="stable")[:_BARS]
+    first = sorted(often.tolist(), key=lambda code: str(values[code])) if len(values) <= _BARS else often.tolist()
+    words = ["missing" if values[code] is None else str(values[code]) for code in first]
+    sums = [[round(float(shares[code]), 4) for code in first] for shares in (before, after)]
+    return {"values": words, "before": sums[0], "after": sums[1]}
+
+
+def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
+    """The releases one level finer or coarser, where the method has one level per column."""
+    from reticent.service.neighbours import neighbours
+
+    levels = {
+        name: at["level"] for name, at in release.explain.get("attributes", {}).items() if at.get("level") is not None
+    }
+    if release.shape != "generalised" or set(levels) != set(policy.quasi):
+        return []
+    return [asdict(one) for one in neighbours(table, policy, levels)]
+
+
+def _shown(release: Release) -> dict[str, Any]:
+    """The first rows that would leave the house."""
+    table = _people(release)
+    rows = [[str(cell) for cell in row.values()] for row in table.slice(0, _ROWS).to_pylist()]
+    return {"names": table.column_names, "rows": rows}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""How well a simple classifier that learns from a release predicts original records: naive Bayes and its area under the curve.
+
+A generalised cell teaches every value that it covers alike, so the classifier learns values, not labels, and can be tested on
+records as they were.
+
+Cost: O(records) per attribute and class.
+Reference: T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical Learning", 2009, section 6.6.3; T. Fawcett, "An
+    introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+Differences from the paper: none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+def log_odds(masses: Sequence[NDArray[np.float64]], codes: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Per record and class, the logarithm of how well its values fit the class.
+
+    Args:
+        masses: per attribute, what the release teaches: shape (classes, values).
+        codes: per attribute, the values of the records to predict.
+    """
+    odds = np.zeros((len(codes[0]) if codes else 0, len(masses[0]) if masses else 0))
+    for mass, code in zip(masses, codes, strict=True):
+        smooth = mass + 1.0
+        odds += np.log(smooth / smooth.sum(axis=1, keepdims=True))[:, code].T
+    return odds
+
+
+def auc(odds: NDArray[np.float64], target: NDArray[np.int64]) -> float:
+    """Area under the curve of each class against all others, averaged over the classes that have both.
+
+    >>> auc(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0]]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    shifted = odds - odds.max(axis=1, keepdims=True)
+    shares = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+    areas = [_area(shares[:, at], target == at) for at in range(odds.shape[1]) if 0 < (target == at).mean() < 1]
+    return float(np.mean(areas)) if areas else 0.5
+
+
+def _area(score: NDArray[np.float64], hit: NDArray[np.bool_]) -> float:
+    """The chance that a hit scores above a miss; equal scores count half."""
+    values, place = np.unique(score, return_inverse=True)
+    counts = np.bincount(place, minlength=len(values))
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    hits = int(hit.sum())
+    return float((ranks[hit].sum() - hits * (hits + 1) / 2) / (hits * (len(hit) - hits)))

@@ -1,0 +1,78 @@
+"""A workload of count queries: how far a reader's counts lie from the truth.
+
+Each query asks how many records have values in a range of each of a few attributes. A reader who sees a generalised cell takes
+every value that it covers for equally likely.
+
+Cost: O(records) per query and attribute.
+Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Workload-aware anonymization", KDD 2006; X. Xiao, Y. Tao, "Anatomy", VLDB
+    2006, section 6 (relative error of random range-count queries).
+Differences from the paper: attributes are drawn by their weights; the divisor of the relative error is at least one record in a
+    thousand, so that nearly empty queries do not weigh more than all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from reticent.utility.query import relative_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+QUERIES = 200
+ATTRIBUTES = 2
+SHARE = 0.3
+"""Share of an attribute's values that a range covers: two such ranges hold about a tenth of the records."""
+FLOOR = 0.001
+
+
+@dataclass(frozen=True, repr=False)
+class Workload:
+    """Queries, each a mapping from attributes to their values asked for (1 where asked, by code)."""
+
+    queries: tuple[Mapping[str, NDArray[np.float64]], ...]
+
+    @classmethod
+    def random(
+        cls, places: Mapping[str, NDArray[np.int64]], weights: Sequence[float], generator: np.random.Generator
+    ) -> Self:
+        """Draws the queries.
+
+        Args:
+            places: per attribute, the codes in the order of their values.
+            weights: how often each attribute is asked for, compared with the others.
+            generator: where chance comes from.
+        """
+        names, odds = list(places), np.asarray(weights) / np.sum(weights)
+        count = min(ATTRIBUTES, int((odds > 0).sum()))
+        draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
+        return cls(tuple({names[at]: _range(places[names[at]], generator) for at in draw} for draw in draws))
+
+    def error(
+        self, truth: Mapping[str, NDArray[np.int32]], chance: Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
+    ) -> float:
+        """Mean relative error over all queries.
+
+        Args:
+            truth: the original codes of every attribute.
+            chance: for an attribute and the values asked for, how likely each published record has one of them.
+        """
+        rows = len(next(iter(truth.values())))
+        actual, estimate = np.zeros(len(self.queries)), np.zeros(len(self.queries))
+        for at, query in enumerate(self.queries):
+            actual[at] = np.prod([asked[truth[name]] for name, asked in query.items()], axis=0).sum()
+            estimate[at] = np.prod([chance(name, asked) for name, asked in query.items()], axis=0).sum()
+        return float(relative_error(actual, estimate, floor=max(1.0, FLOOR * rows)).mean())
+
+
+def _range(order: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
+    size = max(1, round(SHARE * len(order)))
+    start = int(generator.integers(0, len(order) - size + 1))
+    asked = np.zeros(len(order))
+    asked[order[start : start + size]] = 1.0
+    return asked

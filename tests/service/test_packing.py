@@ -1,0 +1,32 @@
+"""Downloads come from one file on disk, packed once; only the last few stay."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+from reticent.service import packing
+from reticent.service.packing import Packer
+
+
+class Release:
+    packed = 0
+
+    def to_dir(self, folder, **_):
+        Release.packed += 1
+        folder.mkdir()
+        (folder / "data.csv").write_text("a\n1\n")
+        return folder
+
+
+def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "_FILES", 2)
+    packer = Packer(tmp_path / "packed")
+    with packer.open("a", "csv", Release) as first, packer.open("a", "csv", Release) as second:
+        for name in ("b", "c", "d"):
+            packer.open(name, "csv", Release).close()
+        data = first.read()
+        assert data == second.read()
+    assert zipfile.ZipFile(io.BytesIO(data)).namelist() == ["data.csv"]
+    assert Release.packed == 4
+    assert sorted(file.name for file in (tmp_path / "packed").iterdir()) == ["c.csv.zip", "d.csv.zip"]

@@ -1,0 +1,130 @@
+"""Publishing a table asks the ledger; drafts publish nothing; what is withdrawn or stopped is handed out no more."""
+
+from __future__ import annotations
+
+import pytest
+from serving import InThread, csv
+
+from reticent.datasets import feed, hospital
+from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
+from reticent.errors import PolicyError
+from reticent.service.demo import ndjson, renamed
+from reticent.service.pages import drafts
+from reticent.service.pages.plan import Plan, parse_spec, spec_text
+from reticent.service.pages.publish import ask_ledger
+from reticent.service.routes.tables import keep
+from reticent.service.tryout import measure
+from reticent.service.uploads import read_upload
+
+CSV = {"Content-Type": "text/csv"}
+PRIVACY = {"suppression": 0.05, "l": 2}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    server = InThread(tmp_path_factory.mktemp("asks"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def plan(running):
+    table = renamed(hospital.generate(300, 1), "A").drop_columns(["birth_date", "admission_date", "ward"])
+    return Plan.of(running.hub, keep(running.hub, csv(table), "a.csv")["id"])
+
+
+def publish(running, plan, k, *, despite=False):
+    policy = running.hub.accept(plan.bundle(privacy=PRIVACY | {"k": k}, table={"method": "mondrian"}))
+    request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None, "despite": despite}
+    job = running.hub.jobs.begin("table", "a.csv", request)
+    return running.hub.jobs.wait(job["id"])
+
+
+def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
+    hub = running.hub
+    drafts.begin(hub, plan, drafts.strengths(plan, ["mondrian"], [3], PRIVACY))
+    (draft,) = drafts.of_table(hub, plan.table["id"])
+    job = next(job for job in hub.jobs.documents.all() if job["kind"] == "try")
+    assert hub.jobs.wait(job["id"])["state"] == "done"
+    (draft,) = drafts.of_table(hub, plan.table["id"])
+    assert draft["figures"]["counts"]["rows_in"] == 300
+    assert set(drafts.measures(draft["figures"])) == set(drafts.MEASURES)
+    assert hub.releases.all() == []
+    assert ask_ledger(hub, draft).elsewhere == 0
+
+    first = publish(running, plan, 3)
+    assert first["state"] == "done", first
+    assert publish(running, plan, 3)["release"] == first["release"]  # the same table and policy: the same release
+    assert ask_ledger(hub, draft).elsewhere == 300
+    second = publish(running, plan, 5)
+    assert (second["state"], second["error"]["code"]) == ("failed", "guarantee")
+    assert "300 of 300 persons" in second["error"]["message"]
+    assert len(hub.releases.all()) == 1
+    despite = publish(running, plan, 5, despite=True)
+    assert despite["state"] == "done"
+    words = hub.releases.get(despite["release"])["guarantee"]["not_covered"]
+    assert any("other publications of the same store" in word for word in words)
+
+
+def test_what_is_withdrawn_is_not_handed_out(running, plan):
+    ident = publish(running, plan, 3)["release"]
+    with running.client() as client:
+        assert client.get(f"/releases/{ident}/download").status_code == 200
+        assert client.post(f"/releases/{ident}/withdraw").json()["withdrawn"]
+        assert client.get(f"/releases/{ident}/download").status_code == 410
+
+
+def test_loss_weighs_no_column(running, plan):
+    """A draft that favours a column is compared by the same measure as all others."""
+    table = read_upload(running.hub.tables.blob(plan.table["id"]))
+    quasi = [name for name, role in plan.roles.items() if role == "quasi"]
+    weights = dict.fromkeys(quasi, 1.0) | {"sex": 50.0}
+    for section in ({"method": "optimal"}, {"method": "optimal", "weights": weights}):
+        policy = running.hub.shelf.policy(plan.bundle(privacy=PRIVACY | {"k": 3}, table=section))
+        figures = measure(table, policy)
+        losses = [one["loss"] for one in figures["columns"] if one["loss"] is not None]
+        assert figures["loss"] == pytest.approx(sum(losses) / len(quasi))
+
+
+def test_added_persons_are_counted_once(running, plan):
+    (first, *_) = sorted(running.hub.releases.all(), key=lambda doc: doc["created"])
+    assert (first["persons"], first["added"]) == (300, 300)
+
+
+def test_a_stopped_stream_takes_nothing_until_it_goes_on(running):
+    files = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
+    body = {"name": "s", "policy": policy_yaml("feed"), "files": files}
+    batch = ndjson(next(feed.batches(40, 7, 40)))
+    with running.client() as client:
+        client.post("/streams", json=body).raise_for_status()
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": "one"}
+        assert client.post("/streams/s/records", content=batch, headers=headers).status_code == 200
+        stream = running.hub.stream("s")
+        assert client.post("/streams/s/stop").json()["stopped"]
+        refused = client.post("/streams/s/records", content=batch, headers=headers | {"Idempotency-Key": "two"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "stopped")
+        assert client.post("/streams/s/records", content=batch, headers=headers).status_code == 200  # sent again
+        stream.drop()
+        assert stream.publication
+        assert stream.stopped  # the store remembers
+        assert not client.post("/streams/s/go-on").json()["stopped"]
+        assert stream.trend
+
+
+@pytest.mark.parametrize(
+    "text", ["North: Aberdeen, Elgin\nSouth: Dover", "Isle: North, South\nNorth: Elgin\nSouth: Dover"]
+)
+def test_a_tree_is_read_as_it_was_written(text):
+    spec = parse_spec("tree", text)
+    assert parse_spec(*spec_text(spec)) == spec
+
+
+def test_a_policy_that_does_not_fit_is_not_taken(running, plan):
+    before = plan.yaml()
+    with pytest.raises(PolicyError):
+        plan.take(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
+    assert plan.yaml() == before
+    again = Plan(plan.table, {}, why=dict(plan.why))
+    again.take(running.hub, before, {})
+    assert again.yaml() == before

@@ -1,0 +1,13 @@
+"""The demo shows the commands, and of what they say no more than fits."""
+
+from reticent.cli.demo_steps import _run
+
+
+def test_a_step_shows_its_command_and_some_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _run("datasets", "hospital", "-n", 50, "--seed", 1, "-o", "h.csv")
+    assert capsys.readouterr().err.splitlines() == ["$ reticent datasets hospital -n 50 --seed 1 -o h.csv"]
+    _run("policy", "check", "h.policy.yaml", first=2, last=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert max(map(len, lines)) <= 118

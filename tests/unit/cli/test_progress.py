@@ -1,0 +1,47 @@
+"""Progress: lines without a terminal, one changing line with it, nothing when it is quiet; no clock decides these tests."""
+
+import threading
+
+import pytest
+
+from reticent.cli import progress
+
+
+class Watch:
+    def __init__(self, *told):
+        self.progress = told
+
+
+def test_lines_come_while_the_work_goes_on(monkeypatch):
+    told, second = [], threading.Event()
+
+    def say(text):
+        told.append(text)
+        if len(told) == 2:
+            second.set()
+
+    monkeypatch.setattr(progress, "say", say)
+    with progress.working("Searching", progress.told_by(Watch(1200, 0.31, 0.2)), every=0.001):
+        assert second.wait(60)
+    count = len(told)
+    assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, none below 0.2000, ")
+    assert len(told) == count
+
+
+def test_quick_work_says_nothing(monkeypatch):
+    told = []
+    monkeypatch.setattr(progress, "say", told.append)
+    with progress.working("Reading", every=60):
+        pass
+    assert told == []
+
+
+def test_what_is_not_known_is_not_said():
+    assert progress.told_by(Watch(0, float("inf"), 0.0))() == ""
+
+
+def test_the_work_may_fail(monkeypatch):
+    monkeypatch.setattr(progress, "say", lambda _: None)
+    with pytest.raises(ValueError, match="x"), progress.working("Searching", every=60):
+        raise ValueError("x")
+    assert not any(thread.name == "progress" for thread in threading.enumerate())

@@ -1,0 +1,70 @@
+"""What happened to a table, in words: they follow from the published cells, and name no value."""
+
+import pyarrow as pa
+import pytest
+
+import reticent
+from reticent.policy import Policy
+from reticent.release.damage import damage_in_words, damages
+
+ROWS = 60
+TABLE = pa.table(
+    {
+        "sex": ["F", "M"] * (ROWS // 2),
+        "age": [str(20 + i % 40) for i in range(ROWS)],
+        "town": [f"CANARY{i}" for i in range(ROWS)],
+        "lab": ["1", "2", "3"] * (ROWS // 3),
+        "ill": ["flu", "cold", "gout", "asthma"] * (ROWS // 4),
+    }
+)
+
+
+def policy(method="local", **privacy):
+    columns = {"sex": "quasi", "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}}, "town": "quasi"}
+    return Policy(
+        columns=columns | {"lab": "plain", "ill": "sensitive"}, privacy=privacy or {"k": 5}, table={"method": method}
+    )
+
+
+def told(method="local", table=TABLE, **privacy):
+    rules = policy(method, **privacy)
+    release = reticent.anonymize(table, rules, seed=1)
+    columns = damages(release, table, rules)
+    return {one.column: one for one in columns}, damage_in_words(release, columns, rules)
+
+
+@pytest.mark.parametrize("method", ["local", "optimal", "mondrian"])
+def test_every_cell_is_exact_coarser_or_hidden(method):
+    columns, words = told(method)
+    for one in columns.values():
+        assert one.exact + one.coarser + one.hidden == pytest.approx(1)
+    assert "CANARY" not in " ".join(words)
+
+
+def test_the_states_of_columns():
+    columns, words = told()
+    assert (columns["sex"].state, columns["age"].state, columns["town"].state) == ("kept", "coarser", "wiped")
+    text = "\n".join(words)
+    assert "Wiped, every record shows *: town." in text
+    assert "As they were: sex and 1 plain." in text
+    assert "No record was left out." in text
+    assert "'town' costs most" in text
+    assert "coarser" in next(line for line in words if line.strip().startswith("age"))
+
+
+def test_missing_cells_are_exact_and_a_star_is_not():
+    table = TABLE.set_column(1, "age", pa.array([None, "30"] * (ROWS // 2)))
+    columns, _ = told("local", table)
+    assert columns["age"].exact == 1
+
+
+def test_who_was_left_out_and_why():
+    odd = pa.concat_tables([TABLE.slice(0, ROWS - 1), TABLE.slice(ROWS - 1).set_column(0, "sex", pa.array(["X"]))])
+    rules = policy("optimal", k=5, suppression=0.05)
+    release = reticent.anonymize(odd, rules, seed=1)
+    words = damage_in_words(release, damages(release, odd, rules), rules)
+    assert any("1 of 60 records were left out (1.7%): 1 fitted in no class" in line for line in words)
+
+
+def test_releases_that_keep_quasi_identifiers_have_no_damage():
+    assert told("anatomy", l=2)[0] == {}
