@@ -1,6 +1,7 @@
 """Fuzzing led by coverage, for a bounded number of inputs, where atheris can be installed."""
 
 import importlib.util
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,10 @@ SEEDS = {
 def test_no_input_of_many_breaks_it(target, tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "seed").write_bytes(SEEDS[target])
-    bounds = ["1500", "-max_len=400", "-seed=1", "-timeout=60", "-verbosity=0", f"-artifact_prefix={tmp_path}/"]
+    # A process begins with the peak of memory of the one that started it, here a test worker; what is bounded is the rest.
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    limit = f"-rss_limit_mb={inherited + 2048}"
+    bounds = ["1500", limit, "-max_len=400", "-seed=1", "-timeout=60", "-verbosity=0", f"-artifact_prefix={tmp_path}/"]
     command = [sys.executable, str(SCRIPT), target, *bounds, str(tmp_path / "corpus")]
     try:
         done = _run(command, tmp_path)

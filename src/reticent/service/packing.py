@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO
 
+from reticent.disk import make_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,7 +35,7 @@ class Packer:
         with self._turn:
             file = self._folder / f"{name}.{file_format}.zip"
             if not file.exists():
-                self._folder.mkdir(mode=0o700, exist_ok=True)
+                make_folder(self._folder, exist_ok=True)
                 self._pack(load(), file, file_format)
                 self._forget()
             os.utime(file)
