@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
@@ -28,7 +29,8 @@ def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str |
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Day, month, quarter, year, decade: the levels the policy names, in that order."""
-    days = [_day(value) for value in domain]
+    local = strptime_format(spec.written) if spec.written else None
+    days = [_day(value, local) for value in domain]
     show: dict[str, Callable[[dt.date], str]] = {
         "day": lambda d: d.isoformat(),
         "month": lambda d: f"{d:%Y-%m}",
@@ -40,11 +42,25 @@ def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
     return [[None if day is None else show[level](day) for day in days] for level in order]
 
 
-def _day(value: Any) -> dt.date | None:
+def strptime_format(written: str) -> str | None:
+    """What `strptime` calls a way of writing dates; None where it is not one of those that policies may name.
+
+    >>> strptime_format("DD.MM.YYYY"), strptime_format("YY.MM.DD")
+    ('%d.%m.%Y', None)
+    """
+    if not re.fullmatch(r"(DD([./-])MM\2|MM([./-])DD\3)YYYY", written):
+        return None
+    return written.replace("DD", "%d").replace("MM", "%m").replace("YYYY", "%Y")
+
+
+def _day(value: Any, local: str | None) -> dt.date | None:
     if isinstance(value, dt.datetime):
         return value.date()
     if isinstance(value, dt.date):
         return value
+    if local is not None and value is not None:
+        with contextlib.suppress(ValueError):  # a label of the hierarchy is written with its year in front
+            return dt.datetime.strptime(str(value).strip().split(" ")[0], local).date()  # noqa: DTZ007 - a day has no zone
     try:
         return dt.datetime.fromisoformat(str(value)).date() if value is not None else None
     except ValueError:

@@ -87,7 +87,7 @@ _PATTERNS = {
     "atc": re.compile(r"^[A-DGHJL-NPRSV]\d{2}[A-Z]{2}\d{2}$"),
     "loinc": re.compile(r"^\d{1,5}-\d$"),
     "number": re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
-    "local date": re.compile(r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d$"),
+    "local date": re.compile(r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d( \d{1,2}:\d\d(:\d\d)?)?$"),
     "whole": re.compile(r"^\d+$"),
 }
 

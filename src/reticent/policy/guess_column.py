@@ -21,7 +21,7 @@ from reticent.policy.column_patterns import (
     VISIT_NAMES,
     looks_like,
 )
-from reticent.policy.guess_hierarchy import band_tree, date_levels, number_levels
+from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,7 +122,7 @@ def _direct(c: ColumnFacts) -> Sign | None:
         ("ssn", "social security numbers"),
         ("phone", "telephone numbers"),
     ):
-        if c.distinct and c.share(sign) > 0.8:
+        if c.distinct and c.share(sign) > 0.8 and not c.share("local date") > 0.8:
             return Sign("person", f"the values look like {word}")
     what = _named(c, IDENTIFYING_NAMES)
     again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
@@ -133,7 +133,12 @@ def _date(c: ColumnFacts) -> Sign | None:
     if c.distinct > 1 and c.share("date") == 1:
         return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
     if c.distinct > 1 and c.share("local date") > 0.95:
-        return Sign("person", "dates written this way cannot be generalised: write 1980-12-31 to release them")
+        local = local_date_levels(c.counts) if c.share("local date") == 1 else None
+        if local is not None:
+            return Sign("known", f"dates ({local['written']}) of a person's life are known to others", local)
+        return Sign(
+            "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
+        )
     return None
 
 
@@ -239,6 +244,6 @@ def _named(c: ColumnFacts, names: dict[str, str]) -> str:
 
 
 _RULES = (
-    *(_constant, _direct, _date, _band, _count, _code, _postcode, _illness),
+    *(_constant, _direct, _date, _band, _count, _postcode, _code, _illness),
     *(_unique, _text, _by_name, _unknown),
 )

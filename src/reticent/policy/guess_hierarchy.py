@@ -20,6 +20,7 @@ _ABOVE = re.compile(rf"(?:>=?|over|above)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|and 
 _MOST_BANDS = 40
 _LIVES = 25
 """Years from which on dates are those of births, not of one clinic's records."""
+_MONTHS = 12
 
 Levels = list[float] | list[list[float]]
 
@@ -95,6 +96,21 @@ def date_levels(counts: Mapping[str, int]) -> dict[str, Any]:
     day = ["day"] if any(len(value.strip()) > len("1950-01-31") for value in counts) else []
     decade = ["decade"] if max(years) - min(years) >= _LIVES else []
     return {"dates": [*day, "month", "quarter", "year", *decade]}
+
+
+def local_date_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
+    """The same for dates that begin with the day or the month; None where the data leave open which of them it is.
+
+    >>> local_date_levels({"31.12.1950": 1, "1.2.1999": 1})
+    {'dates': ['month', 'quarter', 'year', 'decade'], 'written': 'DD.MM.YYYY'}
+    """
+    days = [(*re.split(r"[./-]", day), time) for day, _, time in (value.strip().partition(" ") for value in counts)]
+    day_first, month_first = (any(int(day[at]) > _MONTHS for day in days) for at in (0, 1))
+    marks = {mark for value in counts for mark in re.findall(r"[./-]", value)}
+    if day_first == month_first or len(marks) != 1:
+        return None
+    years = {f"{year}-01-01 {time}".strip(): 1 for _, _, year, time in days}
+    return {**date_levels(years), "written": marks.pop().join([*(("DD", "MM") if day_first else ("MM", "DD")), "YYYY"])}
 
 
 def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from reticent.policy.codes import strptime_format
 from reticent.policy.section import Section, unknown
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")
@@ -28,6 +29,9 @@ class HierarchySpec(Section):
     top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
     prefix: int | tuple[int, ...] | None = None
     dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
+    written: str | None = Field(
+        default=None, description="dates: how they stand in the data where not as YYYY-MM-DD, such as DD.MM.YYYY"
+    )
     file: str | None = None
     icd9: bool | None = None
     icd10: bool | None = None
@@ -67,6 +71,10 @@ class HierarchySpec(Section):
             raise PydanticCustomError("prefix", "prefix must be the length of the code, at least 1, such as 5.")
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
             raise PydanticCustomError("bounds", "bottom must lie below top.")
+        if self.written is not None and (self.dates is None or strptime_format(self.written) is None):
+            raise PydanticCustomError(
+                "written", "written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -."
+            )
 
     @property
     def kind(self) -> str:

@@ -13,6 +13,7 @@ from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, one_sensitive, settings_of
 from reticent.policy.guess_hierarchy import band_tree, nice, number_levels
+from reticent.policy.hierarchy import ladder
 
 N = 200
 
@@ -127,8 +128,7 @@ def test_reasons_quote_no_value():
 def test_a_column_called_patient_is_never_released():
     found = columns(patient=[f"p{i % 7}" for i in range(N)], admitted=[f"{i % 28 + 1:02d}.03.2024" for i in range(N)])
     assert found["patient"].role == "identifier"
-    assert found["admitted"].role == "identifier"
-    assert "1980-12-31" in found["admitted"].why
+    assert (found["admitted"].role, found["admitted"].hierarchy["written"]) == ("quasi", "DD.MM.YYYY")
 
 
 def test_nice_numbers():
@@ -265,3 +265,25 @@ def test_columns_with_types_are_guessed_as_text_is():
     assert found["seen"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
     assert found["sodium"].role == "plain"
     assert guess_missing(table) == ("-9",)
+
+
+def test_dates_that_begin_with_the_day_are_read_as_such_and_a_postal_code_is_no_icd9_code(tmp_path):
+    births = [f"{1 + i % 28:02}/{1 + i % 12:02}/{1930 + i % 80}" for i in range(400)]
+    codes = [f"{10000 + 37 * i}" for i in range(400)]
+    table = pa.table({"DOB": births, "PostCode": codes, "Dx": ["J45.0", "I10"] * 200})
+    guess = Policy.guess(table)
+    assert guess.columns["PostCode"].role == "quasi"
+    hierarchy = guess.columns["DOB"].hierarchy
+    assert (guess.columns["DOB"].role, hierarchy.written) == ("quasi", "DD/MM/YYYY")
+    steps = ladder(hierarchy, pa.array(["31/12/1980", "01/02/1981"]), column="DOB")
+    labels = [
+        [names.to_pylist()[node] for node in codes] for codes, names in zip(steps.tables, steps.labels, strict=True)
+    ]
+    assert ["1980-12", "1981-02"] in labels
+    assert ["1980s", "1980s"] in labels
+
+
+def test_dates_that_leave_open_what_is_the_month_stay_inside():
+    found = columns(born=[f"{1 + i % 12:02}.{1 + i % 11:02}.1980" for i in range(N)])
+    assert found["born"].role == "identifier"
+    assert "1980-12-31" in found["born"].why
