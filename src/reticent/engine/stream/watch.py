@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.veiling import MOST_UNSEEN
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Watch:
     def _look(self) -> None:
         seed = hashlib.blake2b(str(self._looks).encode(), key=self._key, digest_size=32).digest()
         # One record moves the count by one: noise of scale 1 / epsilon.
-        up, down = np.random.default_rng(list(seed)).geometric(1 - np.exp(-self._epsilon), 2).tolist()
-        self._eta = round(min(max((self._lost + up - down) / self._until, 0.0), 1.0), 6)
+        noise = int(two_sided(seed, 1, self._epsilon)[0])
+        self._eta = round(min(max((self._lost + noise) / self._until, 0.0), 1.0), 6)
         if self._eta > MOST_UNSEEN:
             LOG.warning("the stream drifts: %.1f %% of the values are not offered by the prior", 100 * self._eta)
         self._looks += 1

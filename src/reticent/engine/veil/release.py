@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.table.encoded_table import claims
+from reticent.engine.veil.prior.noise import two_sided
 from reticent.release import Guarantee
 
 if TYPE_CHECKING:
@@ -147,8 +148,6 @@ def eta(house: House, seen: Seen, key: bytes, epsilon: float) -> list[float]:
     rows = len(house.strata)
     lost = np.bincount(seen.rows[~seen.offered], minlength=rows)
     size = np.bincount(seen.rows, minlength=rows)
-    noise = np.random.default_rng(list(key))
-    p = 1 - np.exp(-epsilon / 2)
-    noisy = lost + noise.geometric(p, rows) - noise.geometric(p, rows)
+    noisy = lost + two_sided(key, rows, epsilon / 2)
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]

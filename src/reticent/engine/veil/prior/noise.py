@@ -8,10 +8,14 @@ Not covered: a person with several records; which values and strata the table ha
 Cost: two draws per count.
 
 Reference: A. Ghosh, T. Roughgarden and M. Sundararajan, Universally utility-maximizing privacy mechanisms, STOC 2009.
+
+Differences from the paper: draws are cut off where they have a probability of 2^-64, and their bounds are rounded to 53 bits.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +41,25 @@ def noised(counts: npt.NDArray[np.int64], epsilon: float | None, rng: np.random.
     """
     if epsilon is None:
         return counts.copy()
-    stop = -np.expm1(-1 / scale(epsilon))
-    # A difference of two geometric numbers falls off by exp(-1 / scale) per step on both sides.
-    return np.asarray(counts + rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape))
+    # The generator of numpy can be computed from enough of its numbers; of these only a hash is ever used.
+    return counts + two_sided(rng.bytes(32), counts.size, 1 / scale(epsilon)).reshape(counts.shape)
+
+
+def two_sided(key: bytes, size: int, rate: float) -> npt.NDArray[np.int64]:
+    """Whole numbers around 0 whose probability falls by exp(-rate) per step on both sides, from a secret key.
+
+    Whoever knows all other records sees the noise itself, so it comes from a cryptographic stream: what is seen of it tells
+    nothing of the rest.
+
+    Example:
+        >>> two_sided(b"a key", 4, 0.5).tolist() == two_sided(b"a key", 4, 0.5).tolist()
+        True
+    """
+    stream = hashlib.shake_256(b"two-sided geometric" + key).digest(16 * size)
+    uniform = (np.frombuffer(stream, dtype="<u8").astype(np.float64) + 1.0) * math.ldexp(1.0, -64)
+    # The difference of two geometric numbers, each the number of steps that a uniform one reaches down.
+    up, down = np.floor(-np.log(np.minimum(uniform, 1.0)) / rate).astype(np.int64).reshape(2, size)
+    return np.asarray(up - down)
 
 
 def floor(epsilon: float | None) -> float:
