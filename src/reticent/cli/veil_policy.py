@@ -34,6 +34,8 @@ EPSILON = 1.0
 _MOST_L = 10
 # Persons per candidate below which a prior says too little, and per candidate and row for a column to be asked.
 _EACH, _PER_ROW = 80, 100
+_VALUES = 3
+"""Values per candidate, at least."""
 
 
 def usual_method(kind: str) -> str | None:
@@ -115,8 +117,8 @@ def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:
 
 
 def possible_l(persons: int, values: int) -> int:
-    """The largest l up to ten that so many persons and values carry."""
-    l = min(_MOST_L, persons // _EACH, values)
+    """The largest l up to ten that so many persons and values carry: where most sets offer most values, nothing can be counted."""
+    l = min(_MOST_L, persons // _EACH, max(min(values, 2), values // _VALUES))
     if l < 2:
         raise DataError(
             f"{persons:,} persons with {values} values are too few for a prior.",

@@ -25,6 +25,8 @@ ALONE = 0.02
 def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
     """Levels of the quasi-identifiers: the column with the most nodes goes up first, until few combinations are unique.
 
+    Where somebody lives says less of an illness than age and sex do, so codes of places are the first to become `*`.
+
     Args:
         table: a sample of the data.
         policy: roles and hierarchies.
@@ -33,12 +35,18 @@ def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
     levels = dict.fromkeys(steps, 0)
     while _alone([steps[name][level] for name, level in levels.items()], table.num_rows) > ALONE:
         # A column is left out, by `*`, only where all others are as coarse as they can be.
-        ways = ([name for name, level in levels.items() if level + short < len(steps[name])] for short in (2, 1))
+        ways = [[name for name, level in levels.items() if level + short < len(steps[name])] for short in (2, 1)]
+        ways.insert(1, [name for name in ways[1] if _is_place(policy, name)])
         rising = next(filter(None, ways), None)
         if rising is None:
             break
         levels[max(rising, key=lambda name: int(steps[name][levels[name]].max(initial=0)))] += 1
     return levels
+
+
+def _is_place(policy: Policy, name: str) -> bool:
+    hierarchy = policy.columns[name].hierarchy
+    return hierarchy is not None and hierarchy.kind == "prefix"
 
 
 def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:

@@ -10,6 +10,7 @@ import pytest
 from wide_tables import admissions, encounters
 
 from reticent.cli import main
+from reticent.cli.veil_policy import possible_l
 from reticent.datasets.adt import write_adt
 from reticent.datasets.files import write_feed, write_hospital
 from reticent.policy import Policy
@@ -182,3 +183,8 @@ def test_a_wide_table_is_released_by_its_first_policy(folder, capsys, make):
     assert "Of the released records" in err
     assert "As they were" in err
     assert run("verify", "out", "-p", "p.yaml", "--original", "wide.csv") == 0
+
+
+def test_a_veil_over_few_values_offers_few_of_them():
+    assert [possible_l(10_000, values) for values in (2, 5, 15, 29, 30, 500)] == [2, 2, 5, 9, 10, 10]
+    assert possible_l(400, 500) == 5
