@@ -134,12 +134,12 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
     seconds = time.perf_counter() - start
     done: dict[str, Any] = change.to_dict()
     say(f"{done['inserted']:,} inserted, {done['updated']:,} updated, {done['deleted']:,} deleted in {seconds:.1f} s.")
-    say(
-        f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
-        f"records relocated: {done['relocated']:,}; held back: {done['held']:,} of {records:,}."
-    )
-    if records and done["held"] == records:
-        say("  All of them wait for the first publication, which settles the design.")
+    if done["touched"] or done["dissolved"]:  # methods with classes
+        say(
+            f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
+            f"records relocated: {done['relocated']:,}."
+        )
+    say(f"  {records:,} records in all, {done['held']:,} of them held back.")
     if json:
         rows = done["inserted"] + done["updated"] + done["deleted"]
         counts = {"rows_in": rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
