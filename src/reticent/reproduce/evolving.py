@@ -50,7 +50,7 @@ class Scale:
     """Sizes in records (Table 7 of the paper), and how far the slow methods are taken."""
 
     sizes: tuple[int, ...] = (10_000, 28_000, 57_000, 144_000, 288_000, 577_000)
-    slow: int = 57_000
+    slow: int = 144_000
     red_by_one: int = 10_000
     l: int = 10
 
