@@ -24,7 +24,7 @@ AXES = {
     ("7", "loss"): ("7b", "Information loss", "l", "information loss"),
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
 }
-_NOT_CURVES = {"x", "average error", "standard error"}
+_NOT_CURVES = {"x", "average error", "average error of the mean", "correlation", "standard error"}
 _STYLES: dict[str, Any] = {
     "limit": ":",
     "empirical": "--",
