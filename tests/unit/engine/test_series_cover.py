@@ -8,6 +8,7 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.series.grouping import NO_PLACE, Grouping
 from reticent.policy import Policy
+from reticent.release.wording import claims_in_words
 
 COLUMNS = {"who": "identifier", "age": "quasi", "zip": {"role": "quasi", "hierarchy": {"prefix": 3}}}
 
@@ -75,3 +76,10 @@ def test_the_nearest_record_that_differs_most_lends_its_place():
         np.zeros(4, dtype=np.uint8),
     )
     assert grouping.hidden(where).donor.tolist() == [0, 3, 1, 2, 3]
+
+
+def test_a_series_without_a_limit_says_so():
+    """`max_risk: 1` is the paper's: that no value is more likely than 1 would be no promise."""
+    _, engine = series()
+    sentences = claims_in_words(publish(engine, FIRST).guarantee.claims)
+    assert "no limit is kept for how likely a value of a person becomes, given all releases" in sentences
