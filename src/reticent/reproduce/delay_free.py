@@ -67,7 +67,7 @@ EDUCATION = (
 )
 """Adult's degrees from the lowest on: Table 1 calls education continuous."""
 TREES = ("workclass", "marital-status", "native-country")
-"""Adult's categories with a taxonomy tree of more than a root, which CASTLE generalises by; DF leaves them as they are."""
+"""Adult's categories with a taxonomy tree of more than a root, which CASTLE generalises by where its file is there; DF leaves them as they are."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ def demographic(folder: Path, rows: int) -> Stream:
         "D2": Query(sales, every, female),
         "D3": Query(sales, every, female | divorced),
     }
-    trees = {name: _tree(folder / f"adult_hierarchy_{name}.csv") for name in TREES}
+    files = {name: folder / f"adult_hierarchy_{name}.csv" for name in TREES}
+    trees = {name: _tree(path) for name, path in files.items() if path.is_file()}
     return Stream("adult", table, adult.STREAM_QUASI, adult.STREAM_SENSITIVE, dict(past), queries, fixed=5, trees=trees)
 
 

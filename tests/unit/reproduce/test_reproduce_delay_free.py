@@ -2,7 +2,7 @@
 
 import pytest
 
-from reticent.reproduce.delay_free import FIGURES, GENERATIONS, Study, medical
+from reticent.reproduce.delay_free import EDUCATION, FIGURES, GENERATIONS, Study, demographic, medical
 from reticent.reproduce.delay_free_plots import draw
 
 
@@ -38,3 +38,28 @@ def test_late_validation_lowers_the_uncertainty(figures):
 def test_a_plot_is_drawn(figures, tmp_path):
     draw({"8 nps": figures["8 nps"]}, tmp_path)
     assert (tmp_path / "figure-8-nps.png").stat().st_size > 10_000
+
+
+LINE = "39, {workclass}, 77516, {education}, {number}, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, <=50K\n"
+
+
+def test_adult_is_read_as_table_1_says(tmp_path):
+    """Education is continuous, by Adult's own numbers; categories have a tree where its file is there, and `?` a node of its own."""
+    lines = [
+        LINE.format(workclass=work, education=name, number=number)
+        for number, name in enumerate(EDUCATION, 1)
+        for work in ("Private", "?")
+    ]
+    (tmp_path / "adult.data").write_text("".join(lines))
+    (tmp_path / "adult_hierarchy_workclass.csv").write_text("Private;Non-Government;*\nState-gov;Government;*\n")
+    stream = demographic(tmp_path, len(lines))
+    numbers = [int(line.split(", ")[4]) for line in lines]
+    assert stream.table.column("education").to_pylist() == numbers
+    assert set(stream.trees) == {"workclass"}
+    columns = stream.policy(tmp_path, k=2, method="castle", l=2).columns
+    assert columns["workclass"].hierarchy.tree == {
+        "unknown": ["?"],
+        "Non-Government": ["Private"],
+        "Government": ["State-gov"],
+    }
+    assert columns["native-country"].hierarchy is None
