@@ -16,10 +16,10 @@ mpl.use("Agg")
 AXES = {
     ("3 and 4", "time"): ("3", "Time per tuple", "quasi-identifiers", "milliseconds"),
     ("3 and 4", "loss"): ("4", "Information loss", "quasi-identifiers", "information loss"),
-    ("3 and 4", "cells"): ("4, equation (5)", "Loss of the quasi-identifiers", "quasi-identifiers", "information loss"),
+    ("3 and 4", "cells"): ("4, equation 5", "Loss of the quasi-identifiers", "quasi-identifiers", "information loss"),
     ("5 and 6", "time"): ("5", "Time per tuple", "records", "milliseconds"),
     ("5 and 6", "loss"): ("6", "Information loss", "records", "information loss"),
-    ("5 and 6", "cells"): ("6, equation (5)", "Loss of the quasi-identifiers", "records", "information loss"),
+    ("5 and 6", "cells"): ("6, equation 5", "Loss of the quasi-identifiers", "records", "information loss"),
     ("7", "time"): ("7a", "Time per tuple", "l", "milliseconds"),
     ("7", "loss"): ("7b", "Information loss", "l", "information loss"),
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
