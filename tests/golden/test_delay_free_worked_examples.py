@@ -1,8 +1,11 @@
-"""Kim, Sung, Chung: Examples 1 and 2, and the two continuations of section 4.1 (late validation)."""
+"""Kim, Sung, Chung: Examples 1 and 2, the counts of section 3.3, and the two continuations of section 4.1 (late validation)."""
+
+import json
 
 import pyarrow as pa
 import pytest
 
+from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.policy import Policy
@@ -37,6 +40,20 @@ def test_example_1_and_2(stream):
     ]
     assert stream.metrics["information_loss"] == pytest.approx(1 / 6)
     assert stream.metrics["sau"] == sau(slots=2, tuples=1) == 0.5
+
+
+@pytest.mark.parametrize(("counts", "holds"), [((1, 1), True), ((2, 1), False), ((2, 2), True)])
+def test_counts_of_two_to_one_are_not_2_diverse(stream, tmp_path, counts, holds):
+    """Section 3.3: with 2:1 the first diagnosis has a probability of 2/3; Definition 3 asks for at most 1/2."""
+    candidates = [["Diag.A", counts[0]], ["Diag.B", counts[1]]]
+    lines = [
+        {"type": "group", "group": "1", "candidates": candidates},
+        {"type": "tuple", "group": "1", "seq": 0, "qi": {"age": 24, "sex": "male"}, "plain": {}},
+    ]
+    path = tmp_path / "out.ndjson"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    verdict = verify(path, stream.policy)
+    assert [finding.claim for finding in verdict.refuted] == ([] if holds else ["no candidate above 1/l of its group"])
 
 
 def test_the_second_tuple_validates_the_counterfeit(stream):

@@ -97,6 +97,41 @@ def test_the_attack_on_tables_iii_and_iv_finds_what_the_paper_says(updates):
     np.testing.assert_allclose(risk.own, 1.0)
 
 
+def test_examples_2_and_3_julias_risk_in_each_release(updates):
+    def risk(history):
+        return risk_of(history, updates, history.last(hashes(["Julia"])))
+
+    first = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
+    assert risk(first).own.tolist() == [0.5]
+    both = publish(first, updates, plain(TABLE_IV, SECOND), SECOND)
+    assert (risk(both).own.tolist(), risk(both).disclosed.tolist()) == ([1.0], [1])
+    # With the value that is excluded as her first one, only the second release counts.
+    other = tuple("dyspepsia" if name == "Julia" else ill for name, ill in zip(NAMES, FIRST, strict=True))
+    first = publish(History(), updates, plain(TABLE_III, FIRST), other)
+    np.testing.assert_allclose(risk(publish(first, updates, plain(TABLE_IV, SECOND), SECOND)).own, 0.5)
+
+
+def test_table_v_is_2_distinct_with_the_counterfeits_of_table_vi(updates):
+    sets = {code: frozenset(updates.matrix[[code]].indices.tolist()) for code in range(len(updates))}
+    before = {name: values for members, values in plain(TABLE_III, FIRST) for name in members}
+    for members, values in TABLE_V:
+        assert len(values) == len(set(values)) == 2
+        now = [updates.codes[value] for value in values]
+        assert all(matched([sets[updates.codes[value]] for value in before[name]], now) for name in members)
+    counterfeits = {number: len(values) - len(members) for number, (members, values) in enumerate(TABLE_V, 1)}
+    assert counterfeits == {1: 0, 2: 0, 3: 1, 4: 1}
+
+
+def test_m_invariance_cannot_publish_whose_value_left_the_set(updates):
+    """Section I-A.2 says it of Julia, whose {dyspepsia, pneumonia} does not cover lung cancer; it holds of Harry and Ben as well."""
+    history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
+    still = Updates(updates.values, sparse.eye_array(len(updates), format="csr"))
+    values = np.array([updates.codes[v] for v in SECOND], dtype=np.int32)
+    order = Order(2, np.arange(len(updates), dtype=np.int32), bytes(32), still=True)
+    found = grouped(history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order)
+    assert [name for name, held in zip(NAMES, found.held, strict=True) if held] == ["Julia", "Harry", "Ben"]
+
+
 def test_table_v_resists(updates):
     history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
     history = publish(history, updates, TABLE_V, SECOND)

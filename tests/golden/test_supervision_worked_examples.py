@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from reticent.api import anonymize
+from reticent.api import anonymize, audit
 from reticent.audit.groups import histograms, numbered
 from reticent.engine.table.utility_tree import utility_tree
 from reticent.policy import Policy
@@ -49,6 +49,17 @@ def test_local_recoding_makes_table_1_of_such_records():
     shown = release.tables["data"].select([*QUASI, "disease"]).to_pylist()
     expected = pa.table(TABLE_1).to_pylist()
     assert sorted(shown, key=repr) == sorted(expected, key=repr)
+
+
+def test_the_attacks_of_section_2_find_what_the_paper_says_of_table_1():
+    """Homogeneity: the second class has gastric ulcer. Similarity: whoever stands in the first has a stomach disease."""
+    tree = {"stomach": sorted(set(RAW["disease"])), "lung": ["Flu", "Pneumonia"]}
+    columns = POLICY["columns"] | {"disease": {"role": "sensitive", "hierarchy": {"tree": tree}}}
+    policy = Policy.from_dict(POLICY | {"columns": columns})
+    release = anonymize(pa.table(RAW), policy, seed=1)
+    found = {outcome.attack: outcome for outcome in audit(release, policy, original=pa.table(RAW), seed=1).outcomes}
+    assert found["homogeneity"].sure == 3
+    assert found["similarity"].sure == 6
 
 
 def test_l_diversity_refuses_the_second_class():

@@ -84,6 +84,8 @@ def _other(name: str, value: Any) -> str:
             "a reader who knows nothing but the design prior comes to believe no value of any person with more than "
             f"probability {shown}"
         )
+    if name == "max_risk" and value == 1:
+        return "no limit is kept for how likely a value of a person becomes, given all releases"
     if name == "population_uniqueness" and isinstance(value, dict):
         people = f"{value.get('population'):,}" if isinstance(value.get("population"), int) else "the"
         return f"of {people} people whom the table is a sample of, a share of {value.get('share')} at most stands alone, by estimate"

@@ -16,13 +16,15 @@ mpl.use("Agg")
 AXES = {
     ("3 and 4", "time"): ("3", "Time per tuple", "quasi-identifiers", "milliseconds"),
     ("3 and 4", "loss"): ("4", "Information loss", "quasi-identifiers", "information loss"),
+    ("3 and 4", "cells"): ("4, equation 5", "Loss of the quasi-identifiers", "quasi-identifiers", "information loss"),
     ("5 and 6", "time"): ("5", "Time per tuple", "records", "milliseconds"),
     ("5 and 6", "loss"): ("6", "Information loss", "records", "information loss"),
+    ("5 and 6", "cells"): ("6, equation 5", "Loss of the quasi-identifiers", "records", "information loss"),
     ("7", "time"): ("7a", "Time per tuple", "l", "milliseconds"),
     ("7", "loss"): ("7b", "Information loss", "l", "information loss"),
     ("8", "sau"): ("8", "Sensitive attribute uncertainty", "records", "SAU"),
 }
-_NOT_CURVES = {"x", "average error", "standard error"}
+_NOT_CURVES = {"x", "average error", "average error of the mean", "correlation", "standard error"}
 _STYLES: dict[str, Any] = {
     "limit": ":",
     "empirical": "--",
@@ -30,7 +32,7 @@ _STYLES: dict[str, Any] = {
     "literal, empirical": (0, (5, 1, 1, 1, 1, 1)),
     "without": (0, (1, 4)),
 }
-_MANY = 12
+_MANY = 4
 
 
 def draw(figures: dict[str, Any], out: Path) -> None:
@@ -40,11 +42,15 @@ def draw(figures: dict[str, Any], out: Path) -> None:
         for part, curves in parts.items():
             number, words, x_name, y_name = AXES.get((title, part), ("9-10", f"Query {part}", "window", "records"))
             name = f"{number}-{part}" if title == "9 and 10" else number
-            picture = Figure(figsize=(9.0, 4.6) if len(curves) > _MANY else (6.4, 4.0), layout="constrained")
+            picture = Figure(figsize=(9.0, 4.6) if _many(curves) else (6.4, 4.0), layout="constrained")
             _plot(picture.subplots(), curves, log=number in ("3", "5"))
             axes = picture.axes[0]
             axes.set(title=f"Figure {number}: {words} ({stream})", xlabel=x_name, ylabel=y_name)
             picture.savefig(out / f"figure-{re.sub(r'[^a-zA-Z0-9-]+', '-', name)}-{stream}.png", dpi=110)
+
+
+def _many(curves: dict[str, Any]) -> bool:
+    return len(set(curves) - _NOT_CURVES) > _MANY
 
 
 def _plot(axes: Any, curves: dict[str, Any], *, log: bool) -> None:
@@ -63,7 +69,7 @@ def _plot(axes: Any, curves: dict[str, Any], *, log: bool) -> None:
     if log:
         axes.set_yscale("log")
     axes.grid(visible=True, alpha=0.3)
-    if len(curves) > _MANY:  # beside the curves, which they would hide
+    if _many(curves):  # beside the curves, which they would hide
         axes.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.01, 0.5))
     else:
         axes.legend(fontsize=6, ncols=2)

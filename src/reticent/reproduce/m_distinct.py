@@ -226,7 +226,7 @@ def figure_8b(study: Study) -> Curve:
 
 
 def figure_9(study: Study) -> Curve:
-    """Seconds for the second release, by diameter (m = 4) and by m."""
+    """Processor seconds for the second release, by diameter (m = 4) and by m."""
     out: Curve = {"d": _floats(study.scale.ds), "m": _floats(study.scale.ms)}
     out["by d"] = [_second(study, 4, d) for d in study.scale.ds]
     out["by m"] = [_second(study, m, study.scale.setting.diameter) for m in study.scale.ms]
@@ -234,13 +234,18 @@ def figure_9(study: Study) -> Curve:
 
 
 def _second(study: Study, m: int, d: int) -> float:
+    """The least of three runs, in processor time: the machine has other work, and the paper's program had one thread."""
     setting = replace(study.scale.setting, diameter=d, releases=2)
     series = Series("m-distinct", m, diameter(d))
     first, second = snapshots(setting, study.pool)
     series.publish(first)
-    start = time.perf_counter()
-    series.publish(second)
-    return time.perf_counter() - start
+    seconds = []
+    for _ in range(3):
+        again = replace(series)  # a history is never changed, only followed by another
+        start = time.process_time()
+        again.publish(second)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 FIGURES: dict[str, Callable[[Study], Curve]] = {

@@ -29,7 +29,7 @@ TITLES = {
     "7": ("Counterfeits of m-Distinct", "release", "per group"),
     "8a": ("Counterfeits of m-Distinct", "diameter d", "per group"),
     "8b": ("Counterfeits of m-Distinct", "m", "per group"),
-    "9": ("Cost of the second release", "d, or m", "seconds"),
+    "9": ("Cost of the second release", "d, or m", "processor seconds"),
 }
 
 

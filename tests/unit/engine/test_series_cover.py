@@ -8,6 +8,7 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.series.grouping import NO_PLACE, Grouping
 from reticent.policy import Policy
+from reticent.release.wording import claims_in_words
 
 COLUMNS = {"who": "identifier", "age": "quasi", "zip": {"role": "quasi", "hierarchy": {"prefix": 3}}}
 
@@ -75,3 +76,41 @@ def test_the_nearest_record_that_differs_most_lends_its_place():
         np.zeros(4, dtype=np.uint8),
     )
     assert grouping.hidden(where).donor.tolist() == [0, 3, 1, 2, 3]
+
+
+def test_a_series_without_a_limit_says_so():
+    """`max_risk: 1` is the paper's: that no value is more likely than 1 would be no promise."""
+    _, engine = series()
+    sentences = claims_in_words(publish(engine, FIRST).guarantee.claims)
+    assert "no limit is kept for how likely a value of a person becomes, given all releases" in sentences
+
+
+ONE_WAY = """\
+flu;flu
+flu;pneumonia
+pneumonia;pneumonia
+dyspepsia;dyspepsia
+"""
+
+
+def test_what_is_left_of_two_groups_shares_one_without_counterfeits(tmp_path):
+    """Flu may become pneumonia: {flu, dyspepsia} and {dyspepsia, pneumonia} meet in the second (Algorithm 2, lines 7 to 12)."""
+    (tmp_path / "updates.csv").write_text(ONE_WAY)
+    ill = {"role": "sensitive", "updates": {"file": "updates.csv"}}
+    settings = {"method": "m-distinct", "m": 2, "max_risk": 1.0, "spread": False}
+    rules = {"version": 1, "person": "who", "columns": COLUMNS | {"ill": ill}, "series": settings}
+    policy = Policy.from_dict(rules, base=tmp_path)
+    engine = publisher(policy, "series", "m-distinct", rng=Rng.from_seed(1))
+    rows = [("a", 20, "101", "flu"), ("b", 30, "102", "dyspepsia"), ("c", 40, "201", "dyspepsia")]
+    first = publish(engine, people(*rows, ("d", 50, "202", "pneumonia")))
+    shown = first.tables["data"].to_pylist()
+    groups = {}
+    for row in shown:
+        groups.setdefault(row["group"], set()).add(row["ill"])
+    assert sorted(map(sorted, groups.values())) == [["dyspepsia", "flu"], ["dyspepsia", "pneumonia"]]
+    # Whoever of b and c does not stand with a; a's illness has progressed.
+    (ages,) = {row["age"] for row in shown if "pneumonia" in groups[row["group"]]}
+    stays = rows[1] if ages.startswith("[30") else rows[2]
+    second = publish(engine, people(("a", 21, "101", "pneumonia"), stays))
+    assert (second.counts.published, second.counts.held, second.metrics["counterfeits"]) == (2, 0, 0)
+    assert verify([first, second], policy).holds

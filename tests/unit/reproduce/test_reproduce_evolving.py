@@ -2,7 +2,9 @@
 
 import json
 
-from reticent.reproduce.evolving import FIGURES, run
+import numpy as np
+
+from reticent.reproduce.evolving import FIGURES, Census, run
 
 
 def test_a_quick_run_writes_figures_and_plots(tmp_path):
@@ -11,3 +13,9 @@ def test_a_quick_run_writes_figures_and_plots(tmp_path):
     assert set(found["figures"]) == set(FIGURES)
     assert len(list(tmp_path.glob("*.png"))) == len(FIGURES)
     assert all(curve for curves in found["figures"].values() for curve in curves.values())
+
+
+def test_no_two_tuples_of_the_census_have_the_same_quasi_identifiers():
+    data = Census(20_000, 1)
+    assert data.table.num_rows == len(data.values) == 20_000
+    assert len(np.unique(data.qi, axis=0)) == 20_000

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.supervision import critic_of
-from reticent.reproduce.supervision import MARGINS, PAPER, SETTINGS, closeness_limit, others, report, study, synthetic
-from reticent.reproduce.supervision_plots import draw
+from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, others, report, run, synthetic
 
 
 @pytest.fixture(scope="module")
-def found():
-    figures = study(synthetic(1500, 1), 120, 1, lambda _: None)
-    return {"paper": PAPER, "margins": MARGINS, "data": {"synthetic census": figures}}
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETICENT_DATA", str(folder))  # no Adult, whoever has it
+        return run(folder, quick=True) | {"folder": folder}
 
 
 def test_every_release_of_the_papers_tables_is_scored(found):
@@ -30,10 +33,10 @@ def test_every_release_of_the_papers_tables_is_scored(found):
             )
 
 
-def test_the_report_and_the_plot_are_made(found, tmp_path):
+def test_the_report_and_the_plot_are_made(found):
     assert any("gain of supervision" in line for line in report(found))
-    draw(found, tmp_path)
-    assert (tmp_path / "supervision-synthetic-census.png").stat().st_size > 10_000
+    assert (found["folder"] / "supervision-synthetic-census.png").stat().st_size > 10_000
+    assert json.loads((found["folder"] / "supervision.json").read_text())["data"] == found["data"]
 
 
 def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity_in_its_first_rows():
