@@ -12,17 +12,22 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
-setup: $(VENV)/.core
+setup: $(VENV)/.core $(VENV)/.deps
 
-$(VENV)/.deps: pyproject.toml constraints.txt
+$(VENV)/.maturin: pyproject.toml constraints.txt
 	@scripts/toolchain python $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
+	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
+	@touch $@
+
+# What the tests, the linters and the documentation need; the demo does without.
+$(VENV)/.deps: $(VENV)/.maturin
 	$(BIN)/python -m pip install --quiet --group dev
 	$(BIN)/python -m pip install --quiet --no-deps --group peer
 	@touch $@
 
-$(VENV)/.core: $(VENV)/.deps $(CORE)
+$(VENV)/.core: $(VENV)/.maturin $(CORE)
 	@scripts/toolchain rust $(VENV)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
 	@touch $@
@@ -38,7 +43,7 @@ $(VENV)/.fuzz: $(VENV)/.deps
 	$(BIN)/python -m pip install --quiet --only-binary :all: --group fuzz || echo "atheris does not install here: fuzzing is left to hypothesis"
 	@touch $@
 
-demo: setup
+demo: $(VENV)/.core
 	$(BIN)/reticent demo
 
 test: setup $(VENV)/.spark $(VENV)/.fuzz
@@ -101,7 +106,7 @@ sbom: setup
 screenshots: setup
 	$(BIN)/python scripts/screenshots docs/images
 
-serve: setup
+serve: $(VENV)/.core
 	$(BIN)/reticent serve --demo
 
 clean:

@@ -15,15 +15,16 @@ from reticent.audit import verify as judge
 from reticent.audit.persons import Input
 from reticent.audit.published import is_wire, text_table
 from reticent.audit.risk.singling_out import singling_out
-from reticent.connectors.frames import is_frame, table_of
 from reticent.connectors.inputs import read_input
 from reticent.connectors.linked import read_tables
 from reticent.engine import publisher
 from reticent.engine.identifiers import prepare
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError, StateError
+from reticent.frames import is_frame, table_of
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_person
+from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
 from reticent.publication import evolving, linked, series, single, table
 from reticent.release import Release
@@ -169,7 +170,7 @@ def risk(
         sensitive: what nobody should learn; guessed otherwise.
         person: the column that names the same person across records; guessed otherwise.
     """
-    records = table_of(data) if is_frame(data) else read_input(os.fspath(data))
+    records = _whole(data)
     guesses = guess(records)
     named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
     for name in named:
@@ -400,23 +401,27 @@ class Series:
 
 
 def _policy(policy: Policy | Place) -> Policy:
-    return policy if isinstance(policy, Policy) else Policy.load(Path(policy))
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str | os.PathLike):
+        raise PolicyError(
+            f"The policy is of the type {type(policy).__name__}.",
+            hint="Give reticent.Policy(columns=..., privacy=...), or the path of a policy file.",
+        )
+    return Policy.load(Path(policy))
 
 
 def sources_of(releases: Published | Sequence[Published], policy: Policy) -> list[Path | Release | pa.Table]:
     """What was released by us stays where it is; a file of anybody is read as the table it holds."""
-    if isinstance(releases, str | os.PathLike | Release) or is_frame(releases):
-        return [_source(releases, policy)]
-    return [_source(source, policy) for source in releases]
+    return [_source(source, policy) for source in (releases if isinstance(releases, list | tuple) else [releases])]
 
 
 def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     if isinstance(release, Release):
         return release
-    if is_frame(release):
-        return table_of(release)
-    path = Path(release)
-    return path if path.is_dir() or is_wire(path) else read_input(os.fspath(release), policy)
+    if isinstance(release, str | os.PathLike) and ((path := Path(release)).is_dir() or is_wire(path)):
+        return path
+    return _whole(release, policy)
 
 
 def _linked(data: Any, policy: Policy, seed: int | None, *, plain: bool) -> Release:
@@ -428,14 +433,21 @@ def _linked(data: Any, policy: Policy, seed: int | None, *, plain: bool) -> Rele
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:
     if isinstance(data, Mapping):
-        return {name: table_of(part) for name, part in data.items()}, None
+        return {name: _whole(part, policy) for name, part in data.items()}, None
     return read_tables(os.fspath(data), policy)
 
 
 def _table(data: Data, policy: Policy) -> pa.Table:
     if policy.tables is not None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
-    return table_of(data) if is_frame(data) else read_input(os.fspath(data), policy)
+    return _whole(data, policy)
+
+
+def _whole(data: Data, policy: Policy | None = None) -> pa.Table:
+    """A table in memory or at a place, with what the policy calls missing taken out."""
+    if isinstance(data, str | os.PathLike):
+        return read_input(os.fspath(data), policy)
+    return without_markers(table_of(data), policy.missing if policy is not None else ())
 
 
 def _holds(store: Place) -> bool:

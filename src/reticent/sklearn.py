@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from reticent.api import anonymize
-from reticent.connectors.frames import table_of
 from reticent.errors import ConnectorError
+from reticent.frames import table_of
 from reticent.policy import Policy
 
 try:

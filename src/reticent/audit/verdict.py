@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reticent.policy.notebook import shown
+from reticent.notebook import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

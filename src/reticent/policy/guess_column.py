@@ -109,7 +109,7 @@ def sign_of(c: ColumnFacts) -> Sign:
 
 
 def _constant(c: ColumnFacts) -> Sign | None:
-    if c.distinct > 1 or (c.distinct == 1 and c.missing):
+    if c.distinct > 1 or (c.distinct == 1 and (c.missing or c.cells == 1)):
         return None
     return Sign("nobody", "empty" if not c.distinct else "the same value in every record: tells nobody apart")
 

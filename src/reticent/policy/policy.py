@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import tomllib
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +17,9 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from reticent.errors import PolicyError
+from reticent.errors import DataError, PolicyError
+from reticent.notebook import shown
 from reticent.policy.bundle import named_files
-from reticent.policy.notebook import shown
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown
 from reticent.policy.settings import (
@@ -222,13 +223,17 @@ class Policy(Section):
         >>> policy.quasi, policy.sensitive
         (('age',), ('diagnosis',))
         """
-        import pyarrow as pa
-
+        from reticent.frames import table_of
         from reticent.policy.guess import guess, settings_of
 
-        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
-        names = [name for name in table.column_names if not name.startswith("__index_level_")]
-        table = table.select(names)
+        if isinstance(frame, str | os.PathLike):
+            raise DataError(
+                "Policy.guess takes a table in memory, not a path.",
+                hint="`reticent init FILE -o policy.yaml` guesses for a file; so does Policy.guess(pandas.read_csv(FILE)).",
+            )
+        table = table_of(frame)
+        if not table.num_rows:
+            raise DataError("The table has no rows.", hint="A guess goes by the cells; give some.")
         return cls.from_dict(settings_of(table, guess(table)))
 
     @classmethod

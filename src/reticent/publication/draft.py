@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError, PolicyError
+from reticent.notebook import picture, shown
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release.damage import Damage, damages
+from reticent.svg import Bar, alone, bars
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +44,24 @@ class Draft:
     release: Release
     columns: list[Damage]
     alternatives: list[Alternative]
+
+    def __repr__(self) -> str:
+        columns = "".join(f"\n  {one.column}: {one.state}, loss {one.loss:.3f}" for one in self.columns)
+        return f"Draft({self.release!r}){columns}" + "".join(f"\n  {one.words}" for one in self.alternatives)
+
+    def _repr_html_(self) -> str:
+        head = ("column", "", "exact", "coarser", "hidden", "loss")
+        rows = [
+            (one.column, one.state, f"{one.exact:.0%}", f"{one.coarser:.0%}", f"{one.hidden:.0%}", f"{one.loss:.3f}")
+            for one in self.columns
+        ]
+        bar = [Bar(one.column, one.loss, f"{one.loss:.3f}") for one in self.columns]
+        parts = [shown(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
+        parts += [picture(alone(bars("loss by column", bar)))] if bar else []
+        parts += (
+            [shown("What would help", ("",), [(one.words,) for one in self.alternatives])] if self.alternatives else []
+        )
+        return "".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Figures only, no cell of the table."""

@@ -19,11 +19,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.errors import DataError
+from reticent.frames import table_of
 from reticent.policy import Policy
 from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
@@ -37,8 +39,6 @@ from reticent.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
 
     from reticent.publication.ports import Sink, Source, Watch
     from reticent.publication.records import Batch
@@ -177,8 +177,8 @@ class Stream:
 
     # Pushing
 
-    def push(self, batch: pa.Table | bytes | str | Path) -> bytes:
-        """Releases a table, NDJSON in bytes, or a file of CSV or NDJSON lines; the lines are stored when it returns.
+    def push(self, batch: pa.Table | bytes | str | Path | Any) -> bytes:
+        """Releases a table or a frame, NDJSON in bytes, or a file of CSV or NDJSON lines; the lines are stored when it returns.
 
         What cannot be read is a dead letter of the store.
         """
@@ -186,7 +186,9 @@ class Stream:
         refuse_unread(self._store, self._name, self.position.out)
         if isinstance(batch, str | Path):
             return b"".join(map(self._push, self._file(Path(batch))))
-        return self._push(reader.ndjson(batch) if isinstance(batch, bytes) else reader.table(batch))
+        if isinstance(batch, bytes):
+            return self._push(reader.ndjson(batch))
+        return self._push(reader.table(batch if isinstance(batch, pa.Table) else table_of(batch)))
 
     def _push(self, batch: Batch) -> bytes:
         if not batch.total:

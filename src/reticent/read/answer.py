@@ -7,6 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reticent.notebook import picture
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -71,7 +73,8 @@ class Answer:
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._cells())
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<p><b>{escape(self.question)}</b></p>{table}{notes}"
+        plot = picture(self._drawing()) if 1 < len(self) <= _ROWS else ""
+        return f"<p><b>{escape(self.question)}</b></p>{table}{plot}{notes}"
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()
@@ -80,12 +83,15 @@ class Answer:
 
     def plot(self, file: str | Path) -> Path:
         """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
+        path = Path(file)
+        path.write_text(self._drawing(), encoding="utf-8")
+        return path
+
+    def _drawing(self) -> str:
         from reticent.read.plot import dots, line
 
-        path = Path(file)
         draw = line if "change" in self.table.column_names else dots
-        path.write_text(draw(self.question, self.table.to_pylist()), encoding="utf-8")
-        return path
+        return draw(self.question, self.table.to_pylist())
 
 
 def _shown(name: str, cell: Any, digits: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reticent.errors import PolicyError
+from reticent.frames import pandas_of, polars_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -85,7 +85,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what is claimed, where the rows went, and the first rows as the world sees them."""
-        from reticent.policy.notebook import shown
+        from reticent.notebook import shown
         from reticent.release.wording import claims_in_words
 
         facts = [("claim", sentence) for sentence in claims_in_words(self.guarantee.claims)]
@@ -104,16 +104,12 @@ class Release:
         return self.tables[name or next(iter(self.tables))]
 
     def to_pandas(self, name: str | None = None) -> Any:
-        """A table of the release as a pandas frame."""
-        return self.to_arrow(name).to_pandas()
+        """A table of the release as a pandas frame; whole numbers and truth values stay what they are where cells are missing."""
+        return pandas_of(self.to_arrow(name))
 
     def to_polars(self, name: str | None = None) -> Any:
         """A table of the release as a polars frame."""
-        try:
-            import polars as pl
-        except ImportError:
-            raise PolicyError("polars is not installed.", hint="Install it: pip install polars.") from None
-        return pl.from_arrow(self.to_arrow(name))
+        return polars_of(self.to_arrow(name))
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word
         """Writes the release as a folder, wholly or not at all."""

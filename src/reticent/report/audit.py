@@ -25,8 +25,10 @@ from reticent.audit.risk.reidentification import Risk, prosecutor
 from reticent.audit.verdict import Verdict
 from reticent.audit.verify import verify
 from reticent.errors import PolicyError
+from reticent.notebook import picture, shown
 from reticent.report.utility import utility
 from reticent.report.words import rationale
+from reticent.svg import Range, alone, ranges
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -87,6 +89,24 @@ class Audit:
         """Whether a claim does not hold, by recomputation or by attack."""
         return not self.verdict.holds or any(outcome.refuted for outcome in self.outcomes)
 
+    def __repr__(self) -> str:
+        """The verdict and what each attack reached; no cell of the material."""
+        word = "refuted" if self.refuted else "not refuted"
+        attacks = "".join(f"\n  {one.attack}: {one.accuracy:.1%} right{_beside(one)}" for one in self._guesses())
+        return f"Audit({word}, {len(self.releases)} releases, {self.verdict!r}){attacks}"
+
+    def _repr_html_(self) -> str:
+        heading = "A claim is refuted." if self.refuted else "No claim is refuted."
+        rows = [(one.attack, f"{one.accuracy:.1%}{_beside(one)}", one.question) for one in self._guesses()]
+        items = [Range(one.attack, one.accuracy, *one.interval, one.claim) for one in self._guesses()]
+        parts = [shown(heading, ("attack", "guesses that are right", "what the attacker does"), rows)]
+        parts += [picture(alone(ranges("Accuracy of each attack", items)))] if items else []
+        return "".join(parts) + self.verdict._repr_html_()
+
+    def _guesses(self) -> list[Outcome]:
+        """The attacks that guess; skewness measures a distance."""
+        return [one for one in self.outcomes if one.attack != "skewness"]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for `audit.json`."""
         return {
@@ -109,6 +129,10 @@ class Audit:
             "seed": self.seed,
             "versions": {"reticent": version("reticent"), "python": platform.python_version(), "numpy": np.__version__},
         }
+
+
+def _beside(outcome: Outcome) -> str:
+    return "" if outcome.claim is None else f", {outcome.claim:.1%} conceded"
 
 
 def audit(

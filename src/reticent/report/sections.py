@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.release import wording
 from reticent.report import words
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
-from reticent.report.svg import Bar, Point, Range, bars, frontier, pairs, ranges
+from reticent.svg import Bar, Point, Range, bars, frontier, pairs, ranges
 
 if TYPE_CHECKING:
     from reticent.audit.attack import Outcome

@@ -42,7 +42,7 @@ def test_a_guess_is_a_policy_that_releases(tmp_path):
     assert Policy.from_yaml(policy.to_yaml()).hash == policy.hash
     release = reticent.anonymize(frame(), policy, seed=1)
     assert reticent.verify(release, policy).holds
-    indexed = frame().set_index("sex", drop=False)
+    indexed = frame().set_index("sex")
     assert Policy.guess(indexed).columns.keys() == policy.columns.keys()
     assert Policy.guess(pa.Table.from_pandas(frame(), preserve_index=False)) == policy
 

@@ -16,7 +16,7 @@ from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.report import Material, audit, compare, write_report
 from reticent.report.page import html
-from reticent.report.svg import Bar, Point, Range, bars, frontier, ranges
+from reticent.svg import Bar, Point, Range, bars, frontier, ranges
 
 COLUMNS = {
     "id": "identifier",

@@ -16,6 +16,8 @@ import numpy as np
 
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
+from reticent.notebook import picture, shown
+from reticent.svg import Bar, alone, bars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +71,41 @@ class SinglingOut:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        """The figures on one screen."""
+        text = [f"{self._whom()}; known to others: {', '.join(self.quasi) or 'no column'}."]
+        if not self.quasi or not self.persons:
+            return text[0]
+        text.append(f"{self.alone:.1%} stand alone, {self.small:.1%} with fewer than {SMALL} like them.")
+        text.append("Who knows ...")
+        width = max(len(step.column) for step in self.steps)
+        for number, step in enumerate(self.steps):
+            word, bar = "and " if number else "    ", "█" * round(step.alone * 30)
+            text.append(f"  {word}{step.column:<{width}}  singles out {step.alone:6.1%}  {bar}".rstrip())
+        text += [
+            f"'{name}' is plain for {share:.1%}: everybody who fits has the same." for name, share in self.told.items()
+        ]
+        return "\n".join(text)
+
+    def _repr_html_(self) -> str:
+        rows = [(step.column, f"{step.alone:.1%}", f"{step.small:.1%}") for step in self.steps]
+        heading = f"{self._whom()}: {self.alone:.1%} stand alone"
+        return shown(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL}"), rows) + picture(
+            self.drawing()
+        )
+
+    def drawing(self) -> str:
+        """A picture (SVG): one bar per column that a reader learns, the share of persons who then stand alone."""
+        items = [
+            Bar(f"{'+ ' if number else ''}{step.column}", step.alone, f"{step.alone:.1%} alone", mark=step.alone > 0)
+            for number, step in enumerate(self.steps)
+        ]
+        return alone(bars(f"{self.persons:,} persons: who stands alone", items))
+
+    def _whom(self) -> str:
+        persons = f"{self.persons:,} persons"
+        return persons if self.records == self.persons else f"{persons} with {self.records:,} records"
 
 
 def singling_out(

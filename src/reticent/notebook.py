@@ -1,7 +1,8 @@
-"""Values as notebooks show them: a heading and a small table, everything escaped."""
+"""Values as notebooks show them: a heading, a small table, a plot; everything escaped."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -12,6 +13,11 @@ def shown(heading: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> s
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<p><b>{escape(heading)}</b></p><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def picture(svg: str) -> str:
+    """A plot as an image of its own, so that its styles and its names stay inside."""
+    return f'<img width="640" alt="" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"/>'
 
 
 def _text(cell: Any) -> str:

@@ -1,0 +1,174 @@
+"""Frames of other libraries as Arrow tables: whatever speaks the Arrow interface, pandas, polars, DuckDB."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from reticent.errors import ConnectorError, DataError
+
+_WAYS = "Give a pandas or polars frame, a PyArrow table, a DuckDB relation, or the path of a file."
+# What people try, by the name of its type, and how a table is made of it.
+_MAKE = {
+    "LazyFrame": "Call collect() first.",
+    "Series": "Call to_frame() first.",
+    "dict": "Make a table of it: pyarrow.table(data).",
+    "list": "Make a table of it: pyarrow.Table.from_pylist(data).",
+    "ndarray": "Name its columns: pandas.DataFrame(data, columns=[...]).",
+    "DuckDBPyConnection": "Give what a query returns: connection.sql(...).",
+}
+_NULLABLE = {"bool": "boolean"} | {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+_SINGLE = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+)
+
+
+def is_frame(data: Any) -> bool:
+    """Whether something is a table in memory, of whatever library; a single column is none."""
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return True
+    return _is_pandas(data) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns"))
+
+
+def table_of(frame: Any) -> pa.Table:
+    """The columns of a frame; of pandas also the index, where it has a name.
+
+    Raises:
+        DataError: what a table cannot say, in words and without a cell: cells that are no single values, columns of
+            mixed types, two columns of one name, an index of pandas that holds more than numbers and has no name.
+    """
+    if not is_frame(frame):
+        kind = type(frame).__name__
+        raise DataError(f"This is no table but of the type {kind}.", hint=_MAKE.get(kind, _WAYS))
+    names, columns = _pandas_columns(frame) if _is_pandas(frame) else _arrow_columns(frame)
+    _refuse_names(names)
+    return pa.table({str(name): _plain(name, column) for name, column in zip(names, columns, strict=True)})
+
+
+def pandas_of(table: pa.Table) -> Any:
+    """The table as a pandas frame; whole numbers and truth values with missing cells get pandas' nullable types."""
+    pandas = _library("pandas")
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+            frame[name] = pandas.array(column.to_pylist(), dtype=_NULLABLE[str(column.type)])
+    return frame
+
+
+def polars_of(table: pa.Table) -> Any:
+    """The table as a polars frame."""
+    return _library("polars").from_arrow(table)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConnectorError(f"{name} is not installed.", hint=f"Install it: pip install {name}.") from None
+
+
+def _is_pandas(data: Any) -> bool:
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def _arrow_columns(frame: Any) -> tuple[list[Any], Sequence[pa.ChunkedArray]]:
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"The frame cannot be read as a table ({type(error).__name__}).",
+            hint="Give every column one type, and single values in its cells.",
+        ) from None
+    return table.column_names, table.columns
+
+
+def _pandas_columns(frame: Any) -> tuple[list[Any], list[Any]]:
+    """Column by column: what pandas says of all of them at once quotes cells."""
+    if frame.columns.nlevels > 1:
+        raise DataError(
+            f"The names of the columns have {frame.columns.nlevels} levels.",
+            hint="Join them: frame.columns = ['_'.join(map(str, names)) for names in frame.columns].",
+        )
+    levels = _index_levels(frame.index)
+    series = [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+    names = [level.name for level in levels] + list(frame.columns)
+    return names, [_pandas_column(name, column) for name, column in zip(names, series, strict=True)]
+
+
+def _index_levels(index: Any) -> list[Any]:
+    """An index with a name is a column; one without that only counts rows is left out, as `frame[condition]` leaves it."""
+    levels = [index.get_level_values(at) for at in range(index.nlevels)]
+    if index.nlevels == 1 and index.name is None and index.dtype.kind in "iu":
+        return []
+    if any(level.name is None for level in levels):
+        raise DataError(
+            "The frame has an index without a name that is more than a count of rows.",
+            hint="Name it (frame.rename_axis('patient')) to make it a column, or call reset_index(drop=True).",
+        )
+    return levels
+
+
+def _pandas_column(name: Any, column: Any) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"Column '{name}' mixes types, or has one that no table knows ({str(column.dtype).partition('[')[0]}).",
+            hint="Make it text with .astype('string'), make it numbers or dates, or leave it out.",
+        ) from None
+
+
+def _refuse_names(names: list[Any]) -> None:
+    if not names:
+        raise DataError("The frame has no columns.", hint="Give a table with a column for every role of the policy.")
+    for at, name in enumerate(names, start=1):
+        if name is None or name != name or not str(name).strip():  # noqa: PLR0124 - pandas names columns NaN
+            raise DataError(f"Column {at} has no name.", hint="Name it.")
+    twice = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if twice:
+        raise DataError(f"Several columns are called '{twice[0]}'.", hint="Rename them, or leave all but one out.")
+
+
+def _plain(name: Any, column: Any) -> Any:
+    """Types that engines know: views, large strings and categories become what they stand for."""
+    if pa.types.is_dictionary(column.type) and _is_single(column.type.value_type):
+        column = _decoded(column)
+    if not _is_single(column.type):
+        raise DataError(
+            f"Column '{name}' holds cells that are no single value ({_word(column.type)}).",
+            hint="Make it text, or leave it out.",
+        )
+    return column.cast(pa.string()) if _is_text(column.type) else column
+
+
+def _is_single(kind: pa.DataType) -> bool:
+    return _is_text(kind) or any(single(kind) for single in _SINGLE)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _decoded(column: Any) -> pa.ChunkedArray:
+    """The values that categories stand for; views of text cannot be taken from by number."""
+    kind = column.type.value_type
+    plain = pa.string() if _is_text(kind) else kind
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array([chunk.dictionary.cast(plain).take(chunk.indices) for chunk in chunks], plain)
+
+
+def _word(kind: Any) -> str:
+    """The name of a type without what is inside it."""
+    return re.split(r"[<\[]", str(kind))[0]
