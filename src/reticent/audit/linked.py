@@ -14,6 +14,7 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from reticent.audit.legal import illegal
 from reticent.audit.places import fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
+from reticent.audit.shifts import Moves
 from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 SHAPE = "linked"
 VIEW = "joined view"
 _PERSON, _VISIT = "person", "visit"
+_DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 _EXPLAIN = {"persons", "classes", "rows_in", "rows_out"}
 
 
@@ -50,7 +53,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if policy.tables is None:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
     layout = policy.tables.layout(policy.released)
-    findings = [_closed(release, layout), _told(release, layout)]
+    findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
@@ -106,6 +109,19 @@ def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
         )
     ]
     return none_of("explain tells counts only", len(odd))
+
+
+def _dated(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:
+    """Whoever knows the days of a visit finds by them what stands in any table: dates are quasi-identifiers or nothing."""
+    dated = [
+        name
+        for table, one in layout.items()
+        for name in one.columns
+        if name not in policy.quasi
+        and name in release.tables.get(table, pa.table({})).column_names
+        and any(_DAY.match(value or "") for value in codes(release.tables[table][name])[1])
+    ]
+    return none_of("no date stands outside of the quasi-identifiers", len(dated), ", ".join(dated[:3]))
 
 
 def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:
@@ -237,6 +253,12 @@ def compare(
     findings = []
     person_of: dict[str, str | None] = {}
     visit_of: dict[str, str | None] = {}
+    persons: dict[str, int] = {}
+    for table in release.tables.values():
+        for key in table[_PERSON].to_pylist():
+            persons.setdefault(key, len(persons))
+    shifted = {name: one.identifier.shift for name, one in policy.columns.items() if one.identifier}
+    moves = Moves(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in policy.tables.layout(policy.released).items():
         rows, at = release.tables[name], places[name]
         source = text_table(original[name].select([str(policy.person), *one.linked[1:], *one.columns])).take(
@@ -251,6 +273,11 @@ def compare(
         if _VISIT in one.linked:
             broken += _consistent(rows[_VISIT], source[_VISIT], visit_of)
         findings.append(none_of(f"{name}: a pseudonym stands for one person or visit", broken))
+        owners = np.array([persons[key] for key in rows[_PERSON].to_pylist()], dtype=np.int64)
+        for column in (column for column in one.columns if column in shifted):
+            moves.add(owners, source[column], rows[column])
+    if shifted:
+        findings.append(none_of("all dates of a person moved together", moves.broken))
     return Verdict(tuple(findings))
 
 
@@ -258,7 +285,7 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     for name in layout.columns:
         if policy.columns[name].identifier is not None:
-            continue  # a shifted date: the key tells, not the value
+            continue  # a shifted date: `Moves` looks at them together
         (value, values), (label, labels) = codes(source[name]), codes(rows[name])
         if name in policy.quasi:
             wrong |= ~fits(values, labels, policy, name).holds(value, label)

@@ -59,13 +59,13 @@ def _fhir(
     held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
     version = None
-    for resource, patient, visit in checked(data, frozenset(layout)):
+    for resource, (patient, visit), cells in checked(data, take):
         kind = resource["resourceType"]
         version = version or version_of(resource)
         said[f"{kind} without a patient: left out"] += patient is None
         keys = (patient,) if kind == "Patient" else (patient, visit)
         rows = held[kind]
-        rows.append((*keys, *[get(resource) for get in take[kind]]))
+        rows.append((*keys, *cells))
         if len(rows) >= _ROWS:
             batches[kind].append(_batch(rows, names[kind]))
             rows.clear()

@@ -62,7 +62,7 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
         GuaranteeError: the policy cannot be met.
     """
     refuse_demands(policy)
-    people = people_of(tables, policy)
+    people = people_of(tables, policy, rng.key("shift"))
     classes = classes_of(people, policy)
     kinds = np.empty(people.count, dtype=np.int64)
     for number, members in enumerate(classes):

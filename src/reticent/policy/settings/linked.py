@@ -195,6 +195,7 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
             raise PydanticCustomError(
                 "tables", "columns: '{name}': tables take columns as they are, or shifted.", {"name": name}
             )
+    _check_dates(policy, settings)
     _check_uncounted(policy, settings)
     shifts = {
         column.identifier.shift for column in policy.columns.values() if column.identifier and column.identifier.shift
@@ -208,6 +209,22 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
         raise PydanticCustomError("tables", "privacy: tables keep k and l: {{distinct: ...}} or {{frequency: ...}}.")
     if not policy.quasi:
         raise PydanticCustomError("tables", "tables: there is no quasi-identifier to hide anybody by.")
+
+
+def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
+    """Whoever knows the days of a visit finds everything that bears them: a date is a quasi-identifier, in whatever table."""
+    for name in (*policy.sensitive, *policy.plain):
+        column = policy.columns[name]
+        shifted = column.identifier is not None and column.identifier.shift is not None
+        climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
+        read = name in settings.paths and settings.paths[name].read_as == "date"
+        if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
+            raise PydanticCustomError(
+                "tables",
+                "columns: '{name}' is a date, and dates lead from table to table; give it the role quasi and "
+                "hierarchy: {{dates: [day, month, year]}}, or the role identifier.",
+                {"name": name},
+            )
 
 
 def _check_uncounted(policy: Policy, settings: LinkedSettings) -> None:
