@@ -45,6 +45,8 @@ SHAPE = "linked"
 VIEW = "joined view"
 _PERSON, _VISIT = "person", "visit"
 _DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
+_STANDARDS = ("tables", "fhir", "omop")
+_SYSTEM = re.compile(r"http://[a-zA-Z0-9./-]{1,60}")
 _EXPLAIN = {"persons", "classes", "rows_in", "rows_out"}
 
 
@@ -54,6 +56,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
     layout = policy.tables.layout(policy.released)
     findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
+    findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
@@ -109,6 +112,18 @@ def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
         )
     ]
     return none_of("explain tells counts only", len(odd))
+
+
+def _beside(release: Published, layout: Mapping[str, Layout]) -> Finding:
+    """The document beside the tables names a standard, the columns of the policy, and systems of codes by their address."""
+    document = release.documents.get(SHAPE, {})
+    tables, systems = document.get("tables", {}), document.get("systems", {})
+    columns = {name for one in layout.values() for name in one.columns}
+    odd = len(set(document) - {"standard", "version", "tables", "systems"})
+    odd += document.get("standard", "tables") not in _STANDARDS or document.get("version", "R4") not in ("R4", "R5")
+    odd += sum(name not in layout or not set(parts) <= columns for name, parts in tables.items())
+    odd += sum(name not in columns or not _SYSTEM.fullmatch(str(address)) for name, address in systems.items())
+    return none_of("what stands beside the tables names no cell", odd)
 
 
 def _dated(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:

@@ -15,16 +15,13 @@ import numpy as np
 from reticent.audit.groups import codes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]
 
-_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
-_MONTH = re.compile(r"(\d{4})-(\d{2})")
-_QUARTER = re.compile(r"(\d{4})-Q([1-4])")
-_YEAR = re.compile(r"(\d{4})")
-_DECADE = re.compile(r"(\d{3}0)s")
 _ANY = "*"
 
 
@@ -63,25 +60,29 @@ def _ordinal(text: str | None) -> int:
 
 def _span(text: str | None) -> tuple[int, int]:
     """The first and the last day of a label; -1 where it is none."""
-    if text is None or text == _ANY:
-        return -1, -1
-    try:
-        if match := _DAY.fullmatch(text):
-            day = dt.date(int(match[1]), int(match[2]), int(match[3])).toordinal()
-            return day, day
-        if match := _MONTH.fullmatch(text):
-            return _months(int(match[1]), int(match[2]), 1)
-        if match := _QUARTER.fullmatch(text):
-            return _months(int(match[1]), 3 * int(match[2]) - 2, 3)
-        if match := _YEAR.fullmatch(text):
-            return _months(int(match[1]), 1, 12)
-        if match := _DECADE.fullmatch(text):
-            return _months(int(match[1]), 1, 120)
-    except ValueError:
-        pass
+    for pattern, parts in _PARTS:
+        if match := pattern.fullmatch(text or ""):
+            try:
+                return parts(*map(int, match.groups()))
+            except ValueError:
+                break
     return -1, -1
+
+
+def _day(year: int, month: int, day: int) -> tuple[int, int]:
+    ordinal = dt.date(year, month, day).toordinal()
+    return ordinal, ordinal
 
 
 def _months(year: int, month: int, count: int) -> tuple[int, int]:
     after = year * 12 + month - 1 + count
     return dt.date(year, month, 1).toordinal(), dt.date(after // 12, after % 12 + 1, 1).toordinal() - 1
+
+
+_PARTS: tuple[tuple[re.Pattern[str], Callable[..., tuple[int, int]]], ...] = (
+    (re.compile(r"(\d{4})-(\d{2})-(\d{2})"), _day),
+    (re.compile(r"(\d{4})-(\d{2})"), lambda year, month: _months(year, month, 1)),
+    (re.compile(r"(\d{4})-Q([1-4])"), lambda year, quarter: _months(year, 3 * quarter - 2, 3)),
+    (re.compile(r"(\d{4})"), lambda year: _months(year, 1, 12)),
+    (re.compile(r"(\d{3}0)s"), lambda decade: _months(decade, 1, 120)),
+)

@@ -154,7 +154,7 @@ def test_courses_are_cut_to_what_a_class_has_in_common():
 def test_a_value_of_too_many_is_refused():
     data = tables()
     data["diagnoses"] = data["diagnoses"].set_column(2, "diagnosis", pa.array(["D1"] * 12))
-    with pytest.raises(GuaranteeError, match="1/2 of the 6 persons .* of diagnosis"):
+    with pytest.raises(GuaranteeError, match=r"1/2 of the 6 persons .* of diagnosis"):
         anonymize(data, Policy.from_dict(RULES | {"privacy": {"k": 2, "l": 2}}))
 
 

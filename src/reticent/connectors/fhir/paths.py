@@ -27,8 +27,8 @@ _PLAIN = re.compile(r"^[A-Za-z]+(\.[A-Za-z]+)*$")
 def getter(column: FhirColumn) -> Getter:
     """What takes a column's value out of a resource, as text."""
     if column.read_as == "days":
-        return _days(_node(column.path), _node(str(column.until)))
-    node = _node(column.path)
+        return _days(node_of(column.path), node_of(str(column.until)))
+    node = node_of(column.path)
     if column.path.endswith(".reference"):
         return lambda resource: key_of(node(resource))
     if column.read_as == "date":
@@ -62,7 +62,8 @@ def reference_to(node: Any, kind: str) -> str | None:
     return key_of(reference) or None
 
 
-def _node(path: str) -> Callable[[dict[str, Any]], Any]:
+def node_of(path: str) -> Callable[[dict[str, Any]], Any]:
+    """What takes the element at a path out of a resource, of either version."""
     _, _, rest = path.partition(".")
     if not rest:
         raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")

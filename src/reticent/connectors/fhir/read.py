@@ -167,6 +167,7 @@ NAMELESS = "{} without an id: left out"
 UNKNOWN = "{} whose patient is not in the export: the patient's columns are empty"
 UNJOINED = "{} of no encounter: left out"
 FURTHER = "further conditions of an encounter: left out"
+ALIAS = "Patient with a link to another who may be the same person: counted as a person of their own"
 TWICE = "{} with an id that came before: left out"
 
 
@@ -174,6 +175,7 @@ def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[G
     said: Counter[str] = Counter()
     for resource, (patient, visit), cells in checked(source, take):
         entity = resource["resourceType"]
+        said[ALIAS] += entity == "Patient" and "link" in resource
         if patient is None or (visit is None and entity != "Patient"):
             words = UNJOINED if patient is not None else NAMELESS if entity == "Patient" else WITHOUT
             said[words.format(entity)] += 1

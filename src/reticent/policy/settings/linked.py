@@ -69,10 +69,18 @@ _FHIR: dict[str, dict[str, Any]] = {
 _OMOP: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
     "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
-    "condition_occurrence": ("condition_concept_id", "condition_start_date", "condition_source_value"),
+    "condition_occurrence": (
+        "condition_concept_id",
+        "condition_start_date",
+        "condition_end_date",
+        "condition_source_value",
+    ),
     "drug_exposure": ("drug_concept_id", "drug_exposure_start_date", "drug_exposure_end_date", "drug_source_value"),
     "procedure_occurrence": ("procedure_concept_id", "procedure_date", "procedure_source_value"),
-    "measurement": ("measurement_concept_id", "measurement_date", "value_as_number"),
+    "measurement": (
+        *("measurement_concept_id", "measurement_date", "measurement_source_value", "value_as_number"),
+        *("value_as_concept_id", "unit_concept_id"),
+    ),
     "death": ("death_date", "cause_concept_id"),
 }
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
