@@ -56,6 +56,6 @@ class Systems:
                 seen.add(found if type(found) is str else None)
 
     def told(self) -> tuple[dict[str, str], list[str]]:
-        """The system of each column whose codes are all of one known system, and the columns of which that is not so."""
+        """The system of each column whose codes are all of one known system, and those of several or unknown ones."""
         one = {name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= SYSTEMS}
-        return one, [name for name, seen in self._seen.items() if seen and name not in one]
+        return one, [name for name, seen in self._seen.items() if seen - {None} and name not in one]
