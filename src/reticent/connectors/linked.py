@@ -58,20 +58,19 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
 def _fhir(
     data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    from reticent.connectors.fhir.paths import getter
     from reticent.connectors.fhir.read import ALIAS, checked, say
     from reticent.connectors.fhir.systems import Systems
     from reticent.connectors.fhir.versions import version_of
 
     paths, said = settings.paths, Counter[str]()
+    systems = Systems()
     take = {
-        name: [_whole_days(getter(paths[column]), paths[column], said) for column in one.columns]
+        name: [_whole_days(systems.getter(column, paths[column]), paths[column], said) for column in one.columns]
         for name, one in layout.items()
     }
     names = {name: [str(policy.person), *one.linked[1:], *one.columns] for name, one in layout.items()}
     held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
-    systems = Systems({name: paths[name] for one in layout.values() for name in one.columns})
     version = None
     for resource, (patient, visit), cells in checked(data, take):
         kind = resource["resourceType"]
@@ -79,7 +78,6 @@ def _fhir(
         said[f"{kind} without a patient: left out"] += patient is None
         said[ALIAS] += kind == "Patient" and "link" in resource
         keys = (patient,) if kind == "Patient" else (patient, visit)
-        systems.look(kind, resource)
         rows = held[kind]
         rows.append((*keys, *cells))
         if len(rows) >= _ROWS:

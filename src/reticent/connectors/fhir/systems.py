@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reticent.connectors.fhir.paths import node_of
+from reticent.connectors.fhir.paths import as_text, getter, is_plain, node_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from reticent.connectors.fhir.paths import Getter
     from reticent.policy.settings.inputs import FhirColumn
 
 ICD10 = "http://hl7.org/fhir/sid/icd-10"
@@ -35,25 +34,27 @@ _CODE = ".coding.code"
 
 
 class Systems:
-    """Looks at the system of every code that is read."""
+    """Notes the system of every code that is read, in passing."""
 
-    def __init__(self, columns: Mapping[str, FhirColumn]) -> None:
+    def __init__(self) -> None:
         self._seen: dict[str, set[Any]] = {}
-        self._take: dict[str, list[tuple[Callable[[dict[str, Any]], Any], Callable[[dict[str, Any]], Any], set[Any]]]]
-        self._take = {}
-        for name, column in columns.items():
-            if column.path.endswith(_CODE):
-                seen = self._seen[name] = set()
-                head = column.path.removesuffix("code")
-                parts = (node_of(column.path), node_of(f"{head}system"), seen)
-                self._take.setdefault(column.resource, []).append(parts)
 
-    def look(self, kind: str, resource: dict[str, Any]) -> None:
-        """Takes in the systems of one resource."""
-        for code, system, seen in self._take.get(kind, ()):
-            if len(seen) < 2 and code(resource) is not None:
-                found = system(resource)
-                seen.add(found if type(found) is str else None)
+    def getter(self, name: str, column: FhirColumn) -> Getter:
+        """What takes a column's value out of a resource; where it is the code of a coding, with a look at its system."""
+        if not column.path.endswith(_CODE) or not is_plain(column.path):
+            return getter(column)
+        seen = self._seen[name] = set()
+        coding = node_of(column.path.removesuffix(".code"), parts=True)
+
+        def take(resource: dict[str, Any]) -> str | None:
+            node = coding(resource)
+            code = node.get("code") if type(node) is dict else None
+            if code is not None:
+                system = node.get("system")
+                seen.add(system if type(system) is str else None)
+            return as_text(code)
+
+        return take
 
     def told(self) -> tuple[dict[str, str], list[str]]:
         """The system of each column whose codes are all of one known system, and those of several or unknown ones."""
