@@ -71,7 +71,7 @@ def _concept(system, code, canary):
     return {"coding": [{"system": system, "code": code, "display": canary}], "text": canary}
 
 
-def _noise(canary):
+def noise(canary):
     """What may stand on any resource and is not in any policy."""
     return {
         "meta": {
@@ -100,7 +100,7 @@ def _patient(rng, canary):
     patient = {
         "resourceType": "Patient",
         "id": me,
-        **_noise(canary),
+        **noise(canary),
         "extension": [
             {
                 "url": f"{CORE}/us-core-race",
@@ -183,7 +183,7 @@ def _visit(rng, me, canary):
         return {
             "resourceType": kind,
             "id": _id(rng),
-            **_noise(canary),
+            **noise(canary),
             "subject": subject,
             "encounter": encounter,
             **more,
@@ -193,7 +193,7 @@ def _visit(rng, me, canary):
         {
             "resourceType": "Encounter",
             "id": visit,
-            **_noise(canary),
+            **noise(canary),
             "status": "finished",
             "class": {
                 "system": "http://terminology.hl7.org/CodeSystem/v3-ActCode",
