@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from typing import Any
 _HEAD = """
 import json, sys, time
 from pathlib import Path
-from reticent import Policy, anonymize, verify
+from reticent import Policy, anonymize, audit, verify
 from reticent.connectors.linked import read_tables
 from reticent.connectors.fhir.write import write_fhir_release
 from reticent.connectors.omop import write_omop_release
@@ -38,7 +40,18 @@ release = anonymize(source, Policy.load(policy))
 told = {"rows_out": dict(release.explain["rows_out"]), "metrics": dict(release.metrics)}
 release.to_dir(Path(folder))
 """,
+    "whole": """
+write = write_omop_release if source.startswith("sqlite") else write_fhir_release
+release = anonymize(source, Policy.load(policy))
+told = {"rows_out": dict(release.explain["rows_out"])}
+release.to_dir(Path(folder))
+told |= {"written": sum(write(Path(folder), Path(folder + ".out")).values())}
+""",
     "verify": "told = {'holds': verify(source, Policy.load(policy)).holds}",
+    "attack": """
+found = next(one for one in audit(source, Policy.load(policy), seed=1).outcomes if one.attack == "linked-tables")
+told = {"persons": found.tried, "highest": found.highest, "conceded": found.claim, **found.figures}
+""",
     "write fhir": "told = {'resources': sum(write_fhir_release(Path(source), Path(folder)).values())}",
     "write omop": "told = {'rows': sum(write_omop_release(Path(source), Path(folder)).values())}",
 }
@@ -65,9 +78,11 @@ def _hospital(folder: Path, standard: str, visits: int) -> dict[str, Any]:
     steps = {
         "release": _step("release", url, policy, folder / "release"),
         "verify": _step("verify", folder / "release", policy, "-"),
+        "attack": _step("attack", folder / "release", policy, "-"),
         "write": _step(f"write {kind}", folder / "release", "-", out),
     }
-    return {"megabytes": _size(data) / 1e6, **steps, "parsed": _parsed(out, standard) if standard != "omop" else None}
+    told = _omop(out) if standard == "omop" else _parsed(out, standard)
+    return {"megabytes": _size(data) / 1e6, **steps, **told, "canaries": _canaries(data, [out, folder / "release"])}
 
 
 def _made(folder: Path, standard: str, visits: int) -> tuple[Path, str, Path]:
@@ -79,19 +94,20 @@ def _made(folder: Path, standard: str, visits: int) -> tuple[Path, str, Path]:
 
 
 def _million(folder: Path, visits: int) -> dict[str, Any]:
-    """In and out by themselves, and the release between them."""
+    """In and out by themselves, the release between them, and all of it in one process."""
     folder.mkdir()
     data, url, policy = _made(folder, "r5", visits)
     read = _step("read", url, policy, "-")
     release = _step("release", url, policy, folder / "release")
     write = _step("write fhir", folder / "release", "-", folder / "out")
-    return {"megabytes": _size(data) / 1e6, "read": read, "release": release, "write": write}
+    whole = _step("whole", url, policy, folder / "again")
+    resources = sum(text.count(b"\n") for text in map(Path.read_bytes, data.glob("*.ndjson")))
+    sizes = {"megabytes": _size(data) / 1e6, "resources": resources}
+    return {**sizes, "read": read, "release": release, "write": write, "whole": whole}
 
 
-def _parsed(out: Path, standard: str) -> dict[str, int]:
-    """What another library says of the output: counted per type, the first of each type validated."""
-    from collections import Counter
-
+def _parsed(out: Path, standard: str) -> dict[str, Any]:
+    """What another library says of the output: every resource validated, counted per type; references that lead nowhere."""
     if standard == "r4":
         from fhir.resources.R4B import get_fhir_model_class as model
 
@@ -100,13 +116,53 @@ def _parsed(out: Path, standard: str) -> dict[str, int]:
         from fhir.resources import get_fhir_model_class as model
 
         found = [json.loads(line) for file in out.iterdir() for line in file.read_text().splitlines()]
-    counts: Counter[str] = Counter()
+    valid: Counter[str] = Counter()
     for resource in found:
-        kind = resource["resourceType"]
-        counts[kind] += 1
-        if counts[kind] <= 2000:
-            model(kind).model_validate(resource)
-    return dict(counts)
+        model(resource["resourceType"]).model_validate(resource)
+        valid[resource["resourceType"]] += 1
+    ids = {f"{one['resourceType']}/{one['id']}" for one in found}
+    home = {f"Encounter/{one['id']}": one["subject"] for one in found if one["resourceType"] == "Encounter"}
+    lost = sum(one[name]["reference"] not in ids for one in found for name in ("subject", "encounter") if name in one)
+    lost += sum("encounter" in one and home.get(one["encounter"]["reference"]) != one["subject"] for one in found)
+    return {"valid": dict(valid), "named_twice": len(found) - len(ids), "lost_references": lost}
+
+
+def _omop(out: Path) -> dict[str, Any]:
+    """What another library says of the database: rows per table, columns, and rows whose key leads nowhere."""
+    from sqlalchemy import MetaData, create_engine, func, select, text
+
+    engine = create_engine(f"sqlite:///{out}")
+    model = MetaData()
+    model.reflect(engine)
+    lost = 0
+    with engine.connect() as link:
+        rows = {
+            name: link.execute(select(func.count()).select_from(table)).scalar_one()
+            for name, table in model.tables.items()
+        }
+        for table in model.tables.values():
+            for key in table.foreign_keys:
+                asked = select(func.count()).select_from(table).where(key.parent.is_not(None))
+                lost += link.execute(asked.where(key.parent.not_in(select(key.column)))).scalar_one()
+        lost += len(link.execute(text("PRAGMA foreign_key_check")).all())
+    return {"rows": rows, "lost_references": lost}
+
+
+def _canaries(data: Path, places: list[Path]) -> dict[str, int]:
+    """Words of the input that no output may hold: ids and names of all persons, notes; and how many were found."""
+    import sqlite3
+
+    if data.is_dir():
+        text = b"".join(file.read_bytes() for file in data.iterdir() if file.suffix != ".yaml")
+        words = set(re.findall(rb'"(?:id|value|text)":"([^"]{4,})"', text)) | {b"Seen", b"Done", b"<div>", b"mrn"}
+    else:
+        link = sqlite3.connect(data)
+        words = {str(cell).encode() for (cell,) in link.execute("SELECT person_source_value FROM person")}
+        link.close()
+    files = [file for place in places for file in (place.iterdir() if place.is_dir() else [place])]
+    tokens = set().union(*(re.findall(rb"[A-Za-z0-9<>_-]+(?: [A-Za-z0-9_-]+)*", file.read_bytes()) for file in files))
+    single = {part for token in tokens for part in token.split()}
+    return {"planted": len(words), "found": len(words & (tokens | single))}
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import duckdb
 import pytest
+from generated_bundles import CANARY, noise
 from typer.testing import CliRunner
 
 from reticent import Policy, anonymize, verify
@@ -16,13 +17,27 @@ from reticent.connectors.fhir.write import write_fhir_release
 from reticent.connectors.inputs import read_input
 from reticent.connectors.linked import read_tables
 from reticent.connectors.omop import write_omop_release
+from reticent.connectors.omop.model import TABLES
 from reticent.datasets.fhir import Form, write_fhir
 from reticent.datasets.omop import write_omop
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import ConnectorError, PolicyError, ReticentError
 
 VISITS = 600
 MODELS = {"R4": "fhir.resources.R4B", "R5": "fhir.resources"}
 SAMPLE = 25
+
+
+def plant(file):
+    """Puts the canary into everything that may stand on a resource and on a Bundle, and that no policy names."""
+    if file.suffix == ".ndjson":
+        lines = [noise(CANARY) | json.loads(line) for line in file.read_text().splitlines()]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return
+    bundle = json.loads(file.read_text()) | {"identifier": {"value": CANARY}, "signature": {"data": CANARY}}
+    for entry in bundle["entry"]:
+        entry["resource"] = noise(CANARY) | entry["resource"]
+        entry |= {"link": [{"url": CANARY}], "search": {"mode": CANARY}, "response": {"location": CANARY}}
+    file.write_text(json.dumps(bundle))
 
 
 @pytest.fixture(scope="module", params=["R4 bundles", "R5 lines"])
@@ -31,6 +46,8 @@ def hospital(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fhir")
     r5 = request.param.startswith("R5")
     write_fhir(folder / "in", VISITS, 3, visits=4, form=Form(bundles=not r5, r5=r5, courses=True))
+    for file in (folder / "in").glob("*json"):
+        plant(file)
     policy = Policy.load(folder / "in" / "policy.yaml")
     release = anonymize(folder / "in", policy)
     release.to_dir(folder / "release")
@@ -83,18 +100,14 @@ def test_references_lead_somewhere_and_ids_are_their_own(written):
 
 def test_nothing_of_the_export_but_the_policy_is_in_it(hospital, written):
     _, folder, policy, _ = hospital
-    text = json.dumps(written) + "".join(
-        file.read_text()
-        for file in (folder / "release").iterdir()
-        if file.suffix != ".json" or file.name == "linked.json"
-    )
+    text = json.dumps(written) + "".join(file.read_text() for file in (folder / "release").iterdir())
     canaries = set()
     for table in read_tables(str(folder / "in"), policy)[0].values():
         canaries |= set(table["patient_id"].to_pylist()[:50])
         if "visit" in table.column_names:
             canaries |= set(table["visit"].drop_null().to_pylist()[:50])
     source = "".join(file.read_text() for file in (folder / "in").iterdir() if file.suffix != ".yaml")
-    canaries |= {"Seen by", "Done by", "Family of", "mrn", "<div>", "8480-6", "RelatedPerson", "T08:30"}
+    canaries |= {CANARY, "Seen by", "Done by", "Family of", "mrn", "<div>", "8480-6", "RelatedPerson", "T08:30"}
     assert all(canary in source for canary in canaries)
     assert not [canary for canary in canaries if canary in text]
 
@@ -166,6 +179,14 @@ def test_candidates_of_a_veiled_table_are_an_extension(tmp_path):
 def omop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("omop")
     file, policy = write_omop(folder / "in.db", VISITS, 3, visits=4, further=True)
+    with closing(sqlite3.connect(file)) as base:
+        for table in ("person", "visit_occurrence", "condition_occurrence", "drug_exposure", "location", "death"):
+            for column in ("provider_name", "stop_reason", "address_1", "sig"):
+                base.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT DEFAULT '{CANARY}'")
+        base.execute("UPDATE person SET person_source_value = ? || person_id", (CANARY,))
+        base.execute("CREATE TABLE note (note_id INTEGER, person_id INTEGER, note_text TEXT)")
+        base.execute("INSERT INTO note SELECT person_id, person_id, ? FROM person", (CANARY,))
+        base.commit()
     rules = Policy.load(policy)
     release = anonymize(f"sqlite:///{file}", rules)
     release.to_dir(folder / "release")
@@ -203,7 +224,82 @@ def test_omop_out_has_its_keys_and_its_source(omop, name):
     assert {table: t.num_rows for table, t in again.items()} == {
         table: t.num_rows for table, t in release.tables.items()
     }
-    with closing(sqlite3.connect(folder / "in.db")) as source:
-        canaries = [row[0] for row in source.execute("SELECT person_source_value FROM person")]
-    content = (folder / name).read_bytes()
-    assert not [canary for canary in canaries if canary.encode() in content]
+    assert not [file.name for file in (folder / "release").iterdir() if CANARY.encode() in file.read_bytes()]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_omop_out_is_the_model_for_others(omop, tmp_path, scheme):
+    """SQLAlchemy reads tables, columns and keys; no cell is a canary, and no published date is finer than its label."""
+    from sqlalchemy import create_engine, inspect
+
+    folder, _, release = omop
+    file = tmp_path / ("out.duckdb" if scheme == "duckdb" else "out.db")
+    write_omop_release(folder / "release", file)
+    if scheme == "duckdb":
+        with closing(duckdb.connect(str(file), read_only=True)) as link:
+            tables = {name: [] for (name,) in link.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+            for name in tables:
+                tables[name] = [row[0] for row in link.execute(f"DESCRIBE {name}").fetchall()]
+            cells = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+    else:
+        engine = create_engine(f"sqlite:///{file}")
+        look = inspect(engine)
+        tables = {name: [column["name"] for column in look.get_columns(name)] for name in look.get_table_names()}
+        homes = {key["referred_table"] for key in look.get_foreign_keys("condition_occurrence")}
+        assert homes == {"person", "visit_occurrence"}
+        assert look.get_pk_constraint("person")["constrained_columns"] == ["person_id"]
+        with closing(sqlite3.connect(file)) as link:
+            cells = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+        engine.dispose()
+    assert set(tables) == {*release.tables, "location", "cdm_source"}
+    for name, columns in tables.items():
+        assert tuple(columns[: len(TABLES[name])]) == TABLES[name]
+        assert all(column.endswith("_label") for column in columns[len(TABLES[name]) :])
+    text = repr(cells)
+    assert CANARY not in text
+    assert len(cells["person"]) == release.tables["person"].num_rows
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("DROP TABLE person", "refused"),
+        ("DROP TABLE drug_exposure", "refused"),
+        ("ALTER TABLE visit_occurrence DROP COLUMN person_id", "refused"),
+        ("ALTER TABLE condition_occurrence RENAME COLUMN condition_source_value TO x", "refused"),
+        ("DELETE FROM person", "no rows"),
+        ("DELETE FROM visit_occurrence", "no rows"),
+        ("UPDATE drug_exposure SET drug_source_value = x'00ff'", "bytes"),
+        ("UPDATE visit_occurrence SET visit_start_date = 'canary-77'", "no dates"),
+        ("UPDATE person SET person_id = -person_id", "nobody|together|fewer|persons"),
+    ],
+)
+def test_a_damaged_database_is_refused_and_nothing_is_released(omop, tmp_path, change, words):
+    folder, rules, _ = omop
+    file = tmp_path / "bad.db"
+    file.write_bytes((folder / "in.db").read_bytes())
+    with closing(sqlite3.connect(file)) as link:
+        link.execute(change)
+        link.commit()
+    if "-person_id" in change:  # everybody's rows are of nobody: persons alone are left
+        release = anonymize(f"sqlite:///{file}", rules)
+        assert sum(table.num_rows for name, table in release.tables.items() if name != "person") == 0
+        return
+    with pytest.raises(ReticentError, match=words) as error:
+        anonymize(f"sqlite:///{file}", rules)
+    assert "canary" not in str(error.value)
+
+
+def test_rows_of_nobody_are_counted_and_said(omop, tmp_path, caplog):
+    folder, rules, _ = omop
+    file = tmp_path / "odd.db"
+    file.write_bytes((folder / "in.db").read_bytes())
+    with closing(sqlite3.connect(file)) as link:
+        link.execute("UPDATE visit_occurrence SET person_id = NULL WHERE visit_occurrence_id IN (1, 2)")
+        link.execute("UPDATE visit_occurrence SET person_id = 999999 WHERE visit_occurrence_id = 3")
+        link.commit()
+    release = anonymize(f"sqlite:///{file}", rules)
+    assert "visit_occurrence: without a person, left out: 3 rows" in caplog.text
+    assert verify(release, rules).holds
+    with pytest.raises(PolicyError, match="names one table"):
+        anonymize(f"sqlite:///{file}?table=person", rules)

@@ -14,6 +14,7 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from reticent.audit.legal import illegal
 from reticent.audit.places import fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
+from reticent.audit.shifts import Moves
 from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 SHAPE = "linked"
 VIEW = "joined view"
 _PERSON, _VISIT = "person", "visit"
+_DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
+_STANDARDS = ("tables", "fhir", "omop")
+_SYSTEM = re.compile(r"http://[a-zA-Z0-9./-]{1,60}")
 _EXPLAIN = {"persons", "classes", "rows_in", "rows_out"}
 
 
@@ -50,7 +55,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if policy.tables is None:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
     layout = policy.tables.layout(policy.released)
-    findings = [_closed(release, layout), _told(release, layout)]
+    findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
+    findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
@@ -108,6 +114,31 @@ def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
     return none_of("explain tells counts only", len(odd))
 
 
+def _beside(release: Published, layout: Mapping[str, Layout]) -> Finding:
+    """The document beside the tables names a standard, the columns of the policy, and systems of codes by their address."""
+    document = release.documents.get(SHAPE, {})
+    tables, systems = document.get("tables", {}), document.get("systems", {})
+    columns = {name for one in layout.values() for name in one.columns}
+    odd = len(set(document) - {"standard", "version", "tables", "systems"})
+    odd += document.get("standard", "tables") not in _STANDARDS or document.get("version", "R4") not in ("R4", "R5")
+    odd += sum(name not in layout or not set(parts) <= columns for name, parts in tables.items())
+    odd += sum(name not in columns or not _SYSTEM.fullmatch(str(address)) for name, address in systems.items())
+    return none_of("what stands beside the tables names no cell", odd)
+
+
+def _dated(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:
+    """Whoever knows the days of a visit finds by them what stands in any table: dates are quasi-identifiers or nothing."""
+    dated = [
+        name
+        for table, one in layout.items()
+        for name in one.columns
+        if name not in policy.quasi
+        and name in release.tables.get(table, pa.table({})).column_names
+        and any(_DAY.match(value or "") for value in codes(release.tables[table][name])[1])
+    ]
+    return none_of("no date stands outside of the quasi-identifiers", len(dated), ", ".join(dated[:3]))
+
+
 def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:
     """Every person and visit that a table names is there once, and a visit belongs to one person everywhere."""
     findings = []
@@ -115,19 +146,31 @@ def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) ->
     visits = next((tables[name] for name, one in layout.items() if one.of_visits), None)
     for name, table in (("persons", people), ("visits", visits)):
         if table is not None:
-            keys = table[_PERSON if name == "persons" else _VISIT].to_pylist()
-            findings.append(none_of(f"{name} are named once", len(keys) - len(set(keys)) + keys.count(None)))
-    known = None if people is None else set(people[_PERSON].to_pylist())
-    home = None if visits is None else dict(zip(visits[_VISIT].to_pylist(), visits[_PERSON].to_pylist(), strict=True))
+            keys = table[_PERSON if name == "persons" else _VISIT]
+            again = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
+            findings.append(none_of(f"{name} are named once", again))
     lost = strangers = 0
     for table in tables.values():
-        owners = table[_PERSON].to_pylist()
-        lost += sum(owner is None or (known is not None and owner not in known) for owner in owners)
-        if home is not None and _VISIT in table.column_names:
-            pairs = zip(table[_VISIT].to_pylist(), owners, strict=True)
-            strangers += sum(visit is not None and home.get(visit) != owner for visit, owner in pairs)
+        owners = table[_PERSON]
+        lost += owners.null_count
+        if people is not None:
+            lost += _count(pc.invert(pc.is_in(owners.drop_null(), value_set=people[_PERSON])))
+        if visits is not None and _VISIT in table.column_names:
+            home = visits[_PERSON].take(pc.index_in(table[_VISIT], value_set=visits[_VISIT].combine_chunks()))
+            alike = pc.fill_null(pc.equal(home, owners), fill_value=False)
+            strangers += _count(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
     findings.append(none_of("every person that a row names is in the table of persons", lost))
     return [*findings, none_of("every visit that a row names is one of its person", strangers)]
+
+
+def _count(flags: pa.ChunkedArray) -> int:
+    return int(pc.sum(flags).as_py() or 0)
+
+
+def _owners(table: pa.Table, persons: Mapping[str, int]) -> Numbers:
+    """The number of each row's person."""
+    named = pa.array(list(persons), pa.string())
+    return np.asarray(pc.index_in(table[_PERSON], value_set=named).to_numpy()).astype(np.int64)
 
 
 def joined_view(
@@ -182,7 +225,7 @@ def shares(
     code, values = codes(table[name])
     spelling: dict[str, int] = {}
     one = np.array([spelling.setdefault(same(value) or "", len(spelling)) for value in values], dtype=np.int64)
-    owner = np.array([persons[key] for key in table[_PERSON].to_pylist()], dtype=np.int64)
+    owner = _owners(table, persons)
     width = max(1, len(spelling))
     pairs = np.unique(owner * width + (one[code] if len(code) else code))
     views, holders = np.unique(kinds[pairs // width] * width + pairs % width, return_counts=True)
@@ -235,8 +278,11 @@ def compare(
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     assert policy.tables is not None  # noqa: S101 - the release was judged before
     findings = []
-    person_of: dict[str, str | None] = {}
-    visit_of: dict[str, str | None] = {}
+    names: dict[str, list[pa.Table]] = {_PERSON: [], _VISIT: []}
+    everybody = pa.chunked_array([chunk for table in release.tables.values() for chunk in table[_PERSON].chunks])
+    persons = {key: number for number, key in enumerate(pc.unique(everybody).to_pylist())}
+    shifted = {name: one.identifier.shift for name, one in policy.columns.items() if one.identifier}
+    moves = Moves(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in policy.tables.layout(policy.released).items():
         rows, at = release.tables[name], places[name]
         source = text_table(original[name].select([str(policy.person), *one.linked[1:], *one.columns])).take(
@@ -247,10 +293,17 @@ def compare(
         if wrong:
             continue
         findings.append(none_of(f"{name}: cells hold what they stand for", _untrue(source, rows, policy, one)))
-        broken = _consistent(rows[_PERSON], source[str(policy.person)], person_of)
+        names[_PERSON].append(_pairs(rows[_PERSON], source[str(policy.person)]))
         if _VISIT in one.linked:
-            broken += _consistent(rows[_VISIT], source[_VISIT], visit_of)
-        findings.append(none_of(f"{name}: a pseudonym stands for one person or visit", broken))
+            names[_VISIT].append(_pairs(rows[_VISIT], source[_VISIT]))
+        owners = _owners(rows, persons)
+        for column in (column for column in one.columns if column in shifted):
+            moves.add(owners, source[column], rows[column])
+    findings += [
+        none_of(f"a pseudonym stands for one {what}", _inconsistent(parts)) for what, parts in names.items() if parts
+    ]
+    if shifted:
+        findings.append(none_of("all dates of a person moved together", moves.broken))
     return Verdict(tuple(findings))
 
 
@@ -258,7 +311,7 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     for name in layout.columns:
         if policy.columns[name].identifier is not None:
-            continue  # a shifted date: the key tells, not the value
+            continue  # a shifted date: `Moves` looks at them together
         (value, values), (label, labels) = codes(source[name]), codes(rows[name])
         if name in policy.quasi:
             wrong |= ~fits(values, labels, policy, name).holds(value, label)
@@ -268,13 +321,14 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
     return int(wrong.sum())
 
 
-def _consistent(names: pa.ChunkedArray, keys: pa.ChunkedArray, known: dict[str, str | None]) -> int:
-    """How many pseudonyms stand for another key than before; both ways."""
-    broken = 0
-    pairs = set(zip(names.to_pylist(), keys.to_pylist(), strict=True))
-    for name, key in pairs:
-        if name is not None and known.setdefault(f"n{name}", key) != key:
-            broken += 1
-        if name is not None and known.setdefault(f"k{key}", name) != name:
-            broken += 1
-    return broken
+def _pairs(names: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Table:
+    """Every pseudonym with every key that it stands for, once."""
+    pairs = pa.table({"name": names, "key": keys}).filter(pc.is_valid(names))
+    return pairs.group_by(["name", "key"], use_threads=False).aggregate([])
+
+
+def _inconsistent(parts: list[pa.Table]) -> int:
+    """How many pseudonyms stand for several keys or none, and keys for several pseudonyms."""
+    pairs = pa.concat_tables(parts).group_by(["name", "key"], use_threads=False).aggregate([])
+    known = [pc.count_distinct(pairs[name], mode="only_valid").as_py() for name in ("name", "key")]
+    return sum(pairs.num_rows - count for count in known)

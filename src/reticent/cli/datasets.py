@@ -165,7 +165,7 @@ def adt(
     seed: Seed = None,
     outbreak: Break = False,
     disease: Disease = None,
-    courses: Annotated[bool, typer.Option("--courses", help="A second diagnosis in every third message.")] = False,
+    courses: Annotated[bool, typer.Option("--courses", help="Second diagnoses, next of kin, deaths.")] = False,
     json: Json = False,
 ) -> None:
     """Admissions as HL7 v2 ADT messages."""

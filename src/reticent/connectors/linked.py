@@ -5,6 +5,8 @@ Only the keys and the columns of the policy are read; whatever else a resource o
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,9 +19,12 @@ from reticent.errors import DataError, PolicyError
 from reticent.policy.settings.linked import VISIT
 
 if TYPE_CHECKING:
+    from reticent.connectors.fhir.paths import Getter
     from reticent.policy import Policy
+    from reticent.policy.settings.inputs import FhirColumn
     from reticent.policy.settings.linked import Layout, LinkedSettings
 
+LOG = logging.getLogger(__name__)
 _FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".ndjson")
 _ROWS = 16_384
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -42,6 +47,10 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
         "tables": {name: list(one.columns) for name, one in layout.items()},
     }
     if is_sql(data):
+        from reticent.connectors.sql import parse
+
+        if parse(data).query is not None:
+            raise PolicyError("The URL names one table.", hint="Name the database alone; the policy names its tables.")
         return {name: _query(data, policy, settings, one) for name, one in layout.items()}, standard
     return {name: _file(data, policy, one) for name, one in layout.items()}, standard
 
@@ -49,23 +58,28 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
 def _fhir(
     data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    from reticent.connectors.fhir.paths import getter
-    from reticent.connectors.fhir.read import checked, say
+    from reticent.connectors.fhir.read import ALIAS, checked, say
+    from reticent.connectors.fhir.systems import Systems
     from reticent.connectors.fhir.versions import version_of
 
     paths, said = settings.paths, Counter[str]()
-    take = {name: [getter(paths[column]) for column in one.columns] for name, one in layout.items()}
+    systems = Systems()
+    take = {
+        name: [_whole_days(systems.getter(column, paths[column]), paths[column], said) for column in one.columns]
+        for name, one in layout.items()
+    }
     names = {name: [str(policy.person), *one.linked[1:], *one.columns] for name, one in layout.items()}
     held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
     version = None
-    for resource, patient, visit in checked(data, frozenset(layout)):
+    for resource, (patient, visit), cells in checked(data, take):
         kind = resource["resourceType"]
         version = version or version_of(resource)
         said[f"{kind} without a patient: left out"] += patient is None
+        said[ALIAS] += kind == "Patient" and "link" in resource
         keys = (patient,) if kind == "Patient" else (patient, visit)
         rows = held[kind]
-        rows.append((*keys, *[get(resource) for get in take[kind]]))
+        rows.append((*keys, *cells))
         if len(rows) >= _ROWS:
             batches[kind].append(_batch(rows, names[kind]))
             rows.clear()
@@ -75,7 +89,35 @@ def _fhir(
         if not tables[needed].num_rows:
             raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
     columns = {kind: {name: paths[name].place for name in one.columns} for kind, one in layout.items()}
-    return tables, {"standard": "fhir", "version": version or "R4", "tables": columns}
+    told, untold = systems.told()
+    for name in untold:
+        LOG.warning("The codes of '%s' are of several systems, or of none that is known: it is not told.", name)
+    return tables, {"standard": "fhir", "version": version or "R4", "tables": columns, "systems": told}
+
+
+def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
+    """FHIR writes dates as far as they are known; a month or a year alone can be neither shifted nor ordered, and is left empty."""
+    if column.read_as != "date":
+        return get
+    known: dict[str, bool] = {}
+
+    def take(resource: dict[str, Any]) -> str | None:
+        cell = get(resource)
+        if cell is None or known.get(cell):
+            return cell
+        if known.setdefault(cell, _is_day(cell)):
+            return cell
+        said[f"{column.path} without a whole date: left empty"] += 1
+        return None
+
+    return take
+
+
+def _is_day(cell: str) -> bool:
+    try:
+        return dt.date.fromisoformat(cell).isoformat() == cell
+    except ValueError:
+        return False
 
 
 def _batch(rows: list[tuple[str | None, ...]], names: list[str]) -> pa.RecordBatch:
@@ -85,7 +127,7 @@ def _batch(rows: list[tuple[str | None, ...]], names: list[str]) -> pa.RecordBat
 
 def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
     """A table of a database; the location of persons stands in a table of its own."""
-    from reticent.connectors.sql import read_sql
+    from reticent.connectors.sql import NoRowsError, read_sql
 
     names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
     if not all(map(_NAME.match, names)):
@@ -102,7 +144,7 @@ def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) 
         query += f" LEFT JOIN {schema}location l ON l.location_id = t.location_id"
     try:
         return read_sql(data, query)
-    except DataError:
+    except NoRowsError:
         if layout.of_persons or layout.of_visits:
             raise
         return pa.table({name.rpartition(" AS ")[2]: pa.array([], pa.string()) for name in columns})

@@ -34,8 +34,14 @@ JOINT = " | "
 """Stands between the parts of a combined value."""
 
 
-def prepare(table: pa.Table, policy: Policy) -> pa.Table:
-    """The table as engines may see it: markers read as missing, columns combined, identifiers replaced, dates shifted."""
+def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.Table:
+    """The table as engines may see it: markers read as missing, columns combined, identifiers replaced, dates shifted.
+
+    Args:
+        table: as it was read.
+        policy: says what becomes of which column.
+        secret: of a shift without a key file; where it is not given, one of this process.
+    """
     table = without_markers(table, policy.missing)
     for name, column in policy.columns.items():
         if column.combine is not None:
@@ -48,7 +54,7 @@ def prepare(table: pa.Table, policy: Policy) -> pa.Table:
         if identifier.pseudonym is not None:
             changed = _pseudonyms(table.column(name), Keys.load(policy.path(identifier.pseudonym)))
         else:
-            changed = _shifted(table, policy, name)
+            changed = _shifted(table, policy, name, secret)
         table = table.set_column(at, name, changed)
     return table
 
@@ -145,12 +151,12 @@ def _pseudonyms(column: pa.ChunkedArray, keys: Keys) -> pa.Array:
     return words.take(cells.indices)
 
 
-def _shifted(table: pa.Table, policy: Policy, name: str) -> pa.Array:
+def _shifted(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -> pa.Array:
     identifier = policy.columns[name].identifier
     assert identifier is not None  # noqa: S101 - the caller looked
     assert identifier.shift is not None  # noqa: S101
     assert policy.person is not None  # noqa: S101 - the policy was checked
-    secret = Keys.load(policy.path(identifier.key)).secret if identifier.key else _session_secret(policy)
+    secret = Keys.load(policy.path(identifier.key)).secret if identifier.key else secret or _session_secret(policy)
     if policy.person not in table.column_names:
         raise DataError(f"The data has no column '{policy.person}', so no date can be shifted.")
     people = table.column(policy.person).cast(pa.string()).combine_chunks().dictionary_encode()

@@ -102,11 +102,10 @@ def _role(origin: str | None, name: str, policy: Policy) -> str:
 
 def _cells(column: pa.ChunkedArray, spec: Column | None, policy: Policy) -> dict[str, Any]:
     hierarchy = spec.hierarchy if spec is not None else None
-    labels = _labels(column)
     entry: dict[str, Any] = {"type": type_name(column, coded=_coded(hierarchy)), "missing": column.null_count}
     if hierarchy is not None:
         entry["hierarchy"] = hierarchy.kind
-        entry["nodes"] = _nodes(labels, hierarchy, policy)
+        entry["nodes"] = _nodes(_labels(column), hierarchy, policy)
     if spec is not None and spec.level:
         entry["level"] = spec.level
     return entry

@@ -2,12 +2,16 @@
 
 import gzip
 import json
+import re
 
 import pytest
+from typer.testing import CliRunner
 
+from reticent import Policy, anonymize
+from reticent.cli import app
 from reticent.connectors.fhir import bundle, is_fhir, read_fhir
 from reticent.connectors.inputs import read_input
-from reticent.errors import DataError
+from reticent.errors import DataError, GuaranteeError
 from reticent.policy.settings import FhirSettings
 
 ENCOUNTERS = FhirSettings(mapping="encounters")
@@ -253,3 +257,53 @@ def test_an_entry_without_end_is_refused_before_it_fills_the_memory(tmp_path, mo
     long = GOOD[:-2] + ', {"resource": {"a": "' + "x" * (1 << 20)
     with pytest.raises(DataError, match="larger than"):
         read_fhir(write(tmp_path / "b.json", long), ENCOUNTERS)
+
+
+LINKED = {
+    "version": 1,
+    "person": "pid",
+    "tables": {
+        "mapping": "fhir",
+        "columns": {"drug": "MedicationRequest.medicationCodeableConcept.coding.code"},
+    },
+    "columns": {"pid": "identifier", "sex": "quasi", "encounter_class": "quasi", "diagnosis": "plain", "drug": "plain"},
+    "privacy": {"k": 2},
+}
+
+NOWHERE = ("empty", "no entries", "only patients", "only deletions", "only withdrawn", "nobody's encounters")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_nothing_is_released_of_a_hostile_export(tmp_path, size, name):
+    folder, out = tmp_path / "export", tmp_path / "out"
+    folder.mkdir()
+    write(folder / f"Jane_{CANARY}.json", REFUSED[name])
+    write(folder / "a.json", bundle_of(*people(3)) if name.startswith("mixed") else bundle_of())
+    write(tmp_path / "policy.json", LINKED)
+    ran = CliRunner().invoke(app, ["anonymize", str(folder), "-p", str(tmp_path / "policy.json"), "-o", str(out)])
+    assert isinstance(ran.exception, DataError | GuaranteeError)
+    assert name in NOWHERE or re.search(r"export, file 1 of 2(, entry \d+)?: ", str(ran.exception))
+    assert not out.exists()
+    assert not [word for word in (CANARY, "Jane", "p1") if word in ran.output + str(ran.exception)]
+
+
+SAID = {  # where linked tables say otherwise what the rows of encounters say
+    "unknown patient": "Encounter: without a person, left out: 1",
+    "patient without id": "1 Patient without a patient",
+    "patient twice": "Patient: with a key that came before, left out: 1",
+    "encounter twice": "Encounter: with a key that came before, left out: 1",
+    "condition of no encounter": None,  # kept: a condition of a person need not be one of a visit
+    "circle": None,
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_linked_tables_count_and_say_it_too(tmp_path, size, caplog, name):
+    strange, words = COUNTED[name]
+    content = bundle_of(*people(2), kind="searchset", link=[{"relation": "next", "url": CANARY}])
+    content["entry"] += [{"resource": resource} for resource in strange]
+    release = anonymize(write(tmp_path / "b.json", content), Policy.from_dict(LINKED))
+    words = SAID.get(name, words)
+    assert words is None or words in caplog.text
+    assert CANARY not in caplog.text
+    assert release.tables["Patient"].num_rows == release.tables["Encounter"].num_rows == 2

@@ -51,6 +51,9 @@ def test_second_diagnoses_come_back(policy, tmp_path):
     rows = feed.generate(30, 3).to_pylist()
     second = sum(rows[i]["diagnosis"] != rows[(i + 1) % 30]["diagnosis"] for i in range(2, 30, 3))
     assert batch.total == 30 + second > 35
+    data = (tmp_path / "adt.hl7").read_bytes()
+    assert b"\rNK1|" in data  # families and deaths are there, and no records
+    assert b"ADT^A03" in data
 
 
 def test_cut_anywhere_gives_the_same_messages(policy):

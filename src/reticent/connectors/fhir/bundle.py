@@ -56,10 +56,7 @@ def resources_of(name: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]
         yield name, content
         return
     _check_bundle(name, content)
-    entries = content.get("entry", [])
-    if type(entries) is not list:
-        raise DataError(f"{name}: the entries of the Bundle are no list.", hint="Export the Bundle again.")
-    for number, entry in enumerate(entries, 1):
+    for number, entry in enumerate(content.get("entry", []), 1):
         yield from _of_entry(f"{name}, entry {number}", entry)
 
 
@@ -86,6 +83,8 @@ def _check_bundle(name: str, content: dict[str, Any]) -> None:
             f"{name}: a Bundle of another type than {', '.join(_TYPES)}.",
             hint="Export the resources as a collection; a history or an answer is no export.",
         )
+    if type(content.get("entry", [])) is not list:
+        raise DataError(f"{name}: the entries of the Bundle are no list.", hint="Export the Bundle again.")
     links = content.get("link")
     if type(links) is list and any(type(link) is dict and link.get("relation") == "next" for link in links):
         LOG.warning("%s is one page of a search; the other pages are not in it.", name)

@@ -26,7 +26,6 @@ CANDIDATES, GENERALISED, GUARANTEE = (
 ABSENT = "http://hl7.org/fhir/StructureDefinition/data-absent-reason"
 _REASONS = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 _ACT = "http://terminology.hl7.org/CodeSystem/v3-ActCode"
-ICD10 = "http://hl7.org/fhir/sid/icd-10"
 _DATE = re.compile(r"^\d{4}(-\d{2}(-\d{2})?)?$")
 _RANGE = re.compile(r"^\[(-?[\d.]+), (-?[\d.]+)\)$")
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
@@ -84,8 +83,8 @@ def _concept_of(cell: Cell, system: str | None) -> dict[str, Any]:
         return absent("unknown")
     if cell == ANY:
         return absent("masked")
-    # A block or chapter of ICD-10 holds a dash or a blank, which no code does.
-    if system == ICD10 and re.search(r"[-\s]", cell):
+    # A block or chapter of ICD-10 holds a dash or a blank, which no code of it does.
+    if cell.endswith(ANY) or ("icd-10" in (system or "") and re.search(r"[-\s]", cell)):
         return {"extension": [{"url": GENERALISED, "valueString": cell}], "text": cell}
     return {"coding": [_coding(cell, system)]}
 

@@ -27,13 +27,13 @@ _PLAIN = re.compile(r"^[A-Za-z]+(\.[A-Za-z]+)*$")
 def getter(column: FhirColumn) -> Getter:
     """What takes a column's value out of a resource, as text."""
     if column.read_as == "days":
-        return _days(_node(column.path), _node(str(column.until)))
-    node = _node(column.path)
+        return _days(node_of(column.path), node_of(str(column.until)))
+    node = node_of(column.path)
     if column.path.endswith(".reference"):
         return lambda resource: key_of(node(resource))
     if column.read_as == "date":
-        return lambda resource: (_text(node(resource)) or "")[:10] or None
-    return lambda resource: _text(node(resource))
+        return lambda resource: (as_text(node(resource)) or "")[:10] or None
+    return lambda resource: as_text(node(resource))
 
 
 def key_of(reference: Any) -> str | None:
@@ -62,11 +62,17 @@ def reference_to(node: Any, kind: str) -> str | None:
     return key_of(reference) or None
 
 
-def _node(path: str) -> Callable[[dict[str, Any]], Any]:
+def is_plain(path: str) -> bool:
+    """Whether a path is names with dots."""
+    return _PLAIN.match(path) is not None
+
+
+def node_of(path: str, *, parts: bool = False) -> Callable[[dict[str, Any]], Any]:
+    """What takes the element at a path out of a resource, of either version; with `parts` it may have parts of its own."""
     _, _, rest = path.partition(".")
     if not rest:
         raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")
-    if not _PLAIN.match(path):
+    if not is_plain(path):
         return _fhirpath(path)
     earlier, later = (_walk(tuple(version.split(".")[1:])) for version in (path, later_path(path)))
     if later_path(path) == path:
@@ -74,7 +80,7 @@ def _node(path: str) -> Callable[[dict[str, Any]], Any]:
 
     def either(resource: dict[str, Any]) -> Any:
         value = earlier(resource)
-        return later(resource) if value is None or type(value) in (dict, list) else value
+        return later(resource) if value is None or (not parts and type(value) in (dict, list)) else value
 
     return either
 
@@ -117,7 +123,8 @@ def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
     return take
 
 
-def _text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
+    """A value as the text of a cell; refuses an element with parts."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, dict | list):

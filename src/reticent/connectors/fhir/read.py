@@ -24,8 +24,9 @@ from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from reticent.connectors.fhir.paths import Getter
     from reticent.policy.settings.inputs import FhirSettings
 
 # Bytes of NDJSON per part: the text cells kept of them are a small share of this.
@@ -125,15 +126,25 @@ def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
     return patient, reference_to(resource.get("encounter", resource.get("context")), "Encounter")
 
 
-def checked(source: str | Path, kinds: frozenset[str]) -> Iterator[tuple[dict[str, Any], str | None, str | None]]:
-    """The resources of these types with their patient and encounter; refuses mixed versions and ids that are none."""
+def checked(
+    source: str | Path, take: Mapping[str, list[Getter]]
+) -> Iterator[tuple[dict[str, Any], tuple[str | None, str | None], list[str | None]]]:
+    """The resources of these types with their patient and encounter, and what is read of each.
+
+    Args:
+        source: of the export.
+        take: per type what takes the values out of a resource.
+
+    Raises:
+        DataError: versions are mixed, an id is none, or a value has parts; by the place in the export.
+    """
     versions: Counter[str] = Counter()
     for place, resource in export(source):
         kind = resource["resourceType"]
-        if kind not in kinds:
+        if kind not in take:
             continue
         try:
-            patient, visit = keys_of(resource)
+            keys = keys_of(resource)
         except ValueError:
             raise DataError(f"{place}: a {kind} has an id that is no text.", hint="Export it again.") from None
         version = version_of(resource)
@@ -144,7 +155,11 @@ def checked(source: str | Path, kinds: frozenset[str]) -> Iterator[tuple[dict[st
                     f"{place}: a {kind} is written as {version}, what came before it as {'R5' if version == 'R4' else 'R4'}.",
                     hint="Export all resources in one version of FHIR.",
                 )
-        yield resource, patient, visit
+        try:
+            cells = [get(resource) for get in take[kind]]
+        except DataError as error:
+            raise DataError(f"{place}: a {kind}. {error}", hint=error.hint) from None
+        yield resource, keys, cells
 
 
 WITHOUT = "{} without a patient: left out"
@@ -152,19 +167,21 @@ NAMELESS = "{} without an id: left out"
 UNKNOWN = "{} whose patient is not in the export: the patient's columns are empty"
 UNJOINED = "{} of no encounter: left out"
 FURTHER = "further conditions of an encounter: left out"
+ALIAS = "Patient with a link to another who may be the same person: counted as a person of their own"
 TWICE = "{} with an id that came before: left out"
 
 
-def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Any]], parts: int) -> Counter[str]:
+def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Getter]], parts: int) -> Counter[str]:
     said: Counter[str] = Counter()
-    for resource, patient, visit in checked(source, frozenset(spills)):
+    for resource, (patient, visit), cells in checked(source, take):
         entity = resource["resourceType"]
+        said[ALIAS] += entity == "Patient" and "link" in resource
         if patient is None or (visit is None and entity != "Patient"):
             words = UNJOINED if patient is not None else NAMELESS if entity == "Patient" else WITHOUT
             said[words.format(entity)] += 1
             continue
         part = zlib.crc32((patient or "").encode()) % parts if parts > 1 else 0
-        spills[entity].add(part, (patient, visit, *[get(resource) for get in take[entity]]))
+        spills[entity].add(part, (patient, visit, *cells))
     return said
 
 

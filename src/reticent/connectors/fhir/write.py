@@ -16,9 +16,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
-from reticent.connectors.fhir.elements import ICD10, setter
+from reticent.connectors.fhir.elements import setter
 from reticent.connectors.fhir.flat import flat_tables
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
+from reticent.connectors.fhir.systems import ICD10
 from reticent.disk import make_folder, open_new, sync
 from reticent.errors import ConnectorError, PolicyError
 from reticent.release.folder import read, refuse_taken
@@ -73,7 +74,8 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
                 LOG.warning("%s is left out: nothing says how to write it.", kind)
                 continue
             counts[kind] = 0
-            for block in _resources(kind, paths, tables[kind], codebook, version):
+            systems = _systems(kind, codebook) | layout.get("systems", {})
+            for block in _resources(kind, paths, tables[kind], systems, version):
                 write(kind, block)
                 counts[kind] += len(block)
         for resource in (provenance(manifest, codebook, counts), *definitions(version)):
@@ -81,15 +83,19 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
     return {kind: count for kind, count in counts.items() if count}
 
 
-def _resources(
-    kind: str, paths: Mapping[str, str], table: pa.Table, codebook: Mapping[str, Any], version: str
-) -> Iterator[list[tuple[str, bytes]]]:
-    """The resources of one table by id, some thousands at a time."""
-    systems = {
+def _systems(kind: str, codebook: Mapping[str, Any]) -> dict[str, str]:
+    """The systems that the hierarchies of a table's columns tell."""
+    return {
         entry.get("stands_for", entry["name"]): ICD10
         for entry in codebook["columns"]
         if entry["table"] in (kind, "data") and entry.get("hierarchy") == "icd10"
     }
+
+
+def _resources(
+    kind: str, paths: Mapping[str, str], table: pa.Table, systems: Mapping[str, str], version: str
+) -> Iterator[list[tuple[str, bytes]]]:
+    """The resources of one table by id, some thousands at a time."""
     puts: dict[str, Put] = {}
     for name, path in paths.items():
         put = setter(path, version, systems.get(name))

@@ -4,8 +4,8 @@ A source is a URL, `postgresql://host/database`, `sqlite:///file.db`, `duckdb://
 URL as `?query=SELECT ...` or `?table=name`. Reading happens in a read-only session.
 """
 
-from reticent.connectors.sql.read import read_sql, read_sql_batches
+from reticent.connectors.sql.read import NoRowsError, read_sql, read_sql_batches
 from reticent.connectors.sql.url import SqlSource, is_sql, parse
 from reticent.connectors.sql.write import write_release
 
-__all__ = ["SqlSource", "is_sql", "parse", "read_sql", "read_sql_batches", "write_release"]
+__all__ = ["NoRowsError", "SqlSource", "is_sql", "parse", "read_sql", "read_sql_batches", "write_release"]

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
 
+class NoRowsError(DataError):
+    """A query has an answer without rows."""
+
+
 def read_sql(source: str, query: str | None = None) -> pa.Table:
     """The whole answer as one table; see `read_sql_batches`."""
     batches = list(read_sql_batches(source, query))
@@ -38,7 +42,8 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
     Raises:
         PolicyError: there is no query.
         ConnectorError: the database cannot be reached, or refuses the query.
-        DataError: the answer has no rows, or a column without a name.
+        NoRowsError: the answer has no rows.
+        DataError: it has a column without a name, or of bytes.
     """
     base = parse(source)
     statement = base.query or query
@@ -58,7 +63,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
             rows += batch.num_rows
             yield batch
     if not rows:
-        raise DataError("The query gives no rows.", hint="Check it on the database itself.")
+        raise NoRowsError("The query gives no rows.", hint="Check it on the database itself.")
 
 
 @contextmanager

@@ -45,11 +45,16 @@ def classes_of(people: People, policy: Policy) -> list[Numbers]:
     """
     test = _Test(people, policy)
     everybody = np.arange(people.count)
-    if not test.holds(everybody):
+    if len(everybody) < test.k:
         raise GuaranteeError(
-            f"{people.count:,} persons together do not meet the policy: there are too few of them, or a sensitive value that more "
-            f"than 1/{test.l} of them have; nothing was published.",
-            hint="Ask for less, or give the column with that value the role identifier.",
+            f"There are {people.count:,} persons, fewer than {test.k}; nothing was published.",
+            hint="Ask for less, or release more persons together.",
+        )
+    if common := test.common(everybody):
+        raise GuaranteeError(
+            f"More than 1/{test.l} of the {people.count:,} persons have one and the same value (or none) of {', '.join(common)}: "
+            "no class can hide it; nothing was published.",
+            hint="Ask for a smaller l, leave the rows with that value out, or give the column the role identifier.",
         )
     attributes = _attributes(people)
     classes, open_ = [], [everybody]
@@ -155,6 +160,10 @@ class _Test:
         if len(members) < self.k:
             return False
         return all(self._diverse(rows, name, members) for rows, names in self._tables for name in names)
+
+    def common(self, members: Numbers) -> list[str]:
+        """The columns of which a value is that of more than 1/l of these persons."""
+        return [name for rows, names in self._tables for name in names if not self._diverse(rows, name, members)]
 
     def _diverse(self, rows: Rows, name: str, members: Numbers) -> bool:
         places = rows.shared(members, int(self._courses[members].min()))

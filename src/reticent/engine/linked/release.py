@@ -62,7 +62,7 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
         GuaranteeError: the policy cannot be met.
     """
     refuse_demands(policy)
-    people = people_of(tables, policy)
+    people = people_of(tables, policy, rng.key("shift"))
     classes = classes_of(people, policy)
     kinds = np.empty(people.count, dtype=np.int64)
     for number, members in enumerate(classes):
@@ -79,12 +79,20 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
     return Linked(_release(people, policy, len(classes), out, shares, rng), places, people.left_out)
 
 
-def _pseudonyms(letter: str, count: int, rng: Rng) -> pa.Array:
+@dataclass(frozen=True, repr=False)
+class Pseudonyms:
+    """A name for each person or visit, and its place among all names."""
+
+    ranks: Numbers
+    names: pa.Array
+
+
+def _pseudonyms(letter: str, count: int, rng: Rng) -> Pseudonyms:
     """Names in an order that nobody can compute without the key."""
     ranks = np.empty(count, dtype=np.int64)
     ranks[np.argsort(_noise(rng, f"pseudonym {letter}", count), kind="stable")] = np.arange(count)
     width = len(str(max(1, count)))
-    return pa.array([f"{letter}{rank + 1:0{width}d}" for rank in ranks.tolist()], pa.string())
+    return Pseudonyms(ranks, pa.array([f"{letter}{rank + 1:0{width}d}" for rank in ranks.tolist()], pa.string()))
 
 
 def _noise(rng: Rng, purpose: str, count: int) -> npt.NDArray[np.uint64]:
@@ -104,27 +112,23 @@ def _shown(rows: Rows, people: People, classes: list[Numbers], kinds: Numbers) -
 
 
 def _published(
-    rows: Rows, group: Numbers, shown: Numbers, names: Mapping[str, pa.Array], rng: Rng
+    rows: Rows, group: Numbers, shown: Numbers, names: Mapping[str, Pseudonyms], rng: Rng
 ) -> tuple[pa.Table, Numbers, list[float]]:
     """The published rows of a table, where they come from, and how much each cell has lost."""
     noise = _noise(rng, f"rows {rows.layout.name}", len(shown))
     # By pseudonyms, then by chance: the order of rows tells nothing of their slots.
-    person, visit = _ranks(names[PERSON])[rows.person[shown]], rows.visit[shown]
-    visits = np.where(visit >= 0, _ranks(names[VISIT])[visit] if len(names[VISIT]) else 0, -1)
+    person, visit = names[PERSON].ranks[rows.person[shown]], rows.visit[shown]
+    visits = np.where(visit >= 0, names[VISIT].ranks[visit] if len(names[VISIT].ranks) else 0, -1)
     shown = shown[np.lexsort((noise, visits, person))]
-    columns: dict[str, Any] = {PERSON: names[PERSON].take(pa.array(rows.person[shown]))}
+    columns: dict[str, Any] = {PERSON: names[PERSON].names.take(pa.array(rows.person[shown]))}
     if VISIT in rows.layout.linked:
         visit = rows.visit[shown]
-        columns[VISIT] = names[VISIT].take(pa.array(np.where(visit >= 0, visit, 0), mask=visit < 0))
+        columns[VISIT] = names[VISIT].names.take(pa.array(np.where(visit >= 0, visit, 0), mask=visit < 0))
     losses: list[float] = []
     for name, column in rows.columns.items():
         columns[name], loss = _cells(column, group[shown], shown)
         losses += loss
     return pa.table(columns), rows.origin[shown], losses
-
-
-def _ranks(names: pa.Array) -> Numbers:
-    return np.array([int(name[1:]) for name in names.to_pylist()], dtype=np.int64)
 
 
 def _cells(column: Column, group: Numbers, shown: Numbers) -> tuple[pa.Array, list[float]]:
@@ -135,8 +139,7 @@ def _cells(column: Column, group: Numbers, shown: Numbers) -> tuple[pa.Array, li
     _, group = np.unique(group, return_inverse=True)
     group = group.reshape(-1)
     level = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-    labels = np.empty(len(codes), dtype=object)
-    lost = 0.0
+    label, before, lost = np.zeros(len(codes), dtype=np.int64), 0, 0.0
     for height, (table, names, leaves) in enumerate(
         zip(column.rungs.tables, column.rungs.labels, column.rungs.leaves, strict=True)
     ):
@@ -147,9 +150,11 @@ def _cells(column: Column, group: Numbers, shown: Numbers) -> tuple[pa.Array, li
         np.maximum.at(high, group, nodes)
         level[(level < 0) & (low == high)] = height
         here = np.flatnonzero(level[group] == height)
-        labels[here] = np.array(names.cast(pa.string()).to_pylist(), dtype=object)[nodes[here]]
+        label[here] = before + nodes[here]
+        before += len(names)
         lost += float(((leaves[nodes[here]] - 1) / max(1, column.rungs.size - 1)).sum())
-    return pa.array(labels, pa.string()), [lost / max(1, len(codes))]
+    labels = pa.concat_arrays([names.cast(pa.string()) for names in column.rungs.labels])
+    return labels.take(pa.array(label)), [lost / max(1, len(codes))]
 
 
 def _uncounted(policy: Policy) -> tuple[str, ...]:

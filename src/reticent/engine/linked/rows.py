@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
+_DAY = r"^\s*\d{4}-\d{2}-\d{2}"
 _MOST_ROWS = 1 << 20
 """Of one person in one table; slots are numbered within this."""
 
@@ -101,8 +102,13 @@ class People:
         return np.zeros(self.count, dtype=np.int64) if visits is None else np.diff(visits.start)
 
 
-def people_of(tables: Mapping[str, pa.Table], policy: Policy) -> People:
+def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> People:
     """The persons of linked tables; see the module.
+
+    Args:
+        tables: by name.
+        policy: with a `tables` section.
+        secret: of the shifts of dates that have no key file; one for all tables, and for this release alone.
 
     Raises:
         DataError: a table is missing, lacks a column, or nobody is in them.
@@ -115,7 +121,7 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy) -> People:
         raise DataError(
             f"There is no table '{absent[0]}'.", hint="Give every table that the policy's columns stand in."
         )
-    tables = {name: _checked(tables[name], one, policy) for name, one in layout.items()}
+    tables = {name: _checked(tables[name], one, policy, secret) for name, one in layout.items()}
     persons, visits = _keys(tables, layout, policy.person)
     left: Counter[str] = Counter()
     order = None
@@ -134,7 +140,7 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy) -> People:
     return People(len(persons), len(visits), out, sizes, dict(+left))
 
 
-def _checked(table: pa.Table, layout: Layout, policy: Policy) -> pa.Table:
+def _checked(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> pa.Table:
     needed = [str(policy.person), *([VISIT] if VISIT in layout.linked else ()), *layout.columns]
     for name in needed:
         if name not in table.column_names:
@@ -144,7 +150,7 @@ def _checked(table: pa.Table, layout: Layout, policy: Policy) -> pa.Table:
     table = without_markers(table.select(needed), policy.missing)
     # A row without a person is left out below; until then it must not stop the shift of the others.
     person = pc.fill_null(table.column(needed[0]).cast(pa.string()), "")
-    return spelled(prepare(table.set_column(0, needed[0], person), policy), policy)
+    return spelled(prepare(table.set_column(0, needed[0], person), policy, secret), policy)
 
 
 def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: str) -> tuple[pa.Array, pa.Array]:
@@ -284,9 +290,23 @@ def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
         whole = whole.combine_chunks() if whole.num_chunks != 1 else whole.chunk(0)
     codes = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if name not in policy.quasi:
+        _refuse_dates(whole.dictionary, name)
         return Column(codes, whole.dictionary)
     rungs = ladder(policy.columns[name].hierarchy, whole.dictionary, column=name, base=policy.base)
     return Column(codes, whole.dictionary, rungs, _ranks(rungs))
+
+
+def _refuse_dates(values: pa.Array, name: str) -> None:
+    """Refuses dates that would be published as they are: whoever knows a visit finds its rows by them, in any table."""
+    kind = values.type
+    days = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        days = bool(pc.any(pc.match_substring_regex(values, _DAY)).as_py())
+    if days:
+        raise PolicyError(
+            f"columns.{name} holds dates, which lead from table to table.",
+            hint="Give it the role quasi and a hierarchy {dates: [day, month, year]}, or the role identifier.",
+        )
 
 
 def _ranks(rungs: Ladder) -> Numbers:
@@ -319,7 +339,6 @@ def _text_ranks(values: list[object]) -> Numbers:
 
 def refuse_demands(policy: Policy) -> None:
     """Refuses a policy that asks for nothing, or for what linked tables do not keep."""
-    refuse_overall(policy)
     refuse_overall(policy)
     if policy.privacy.k is None and policy.privacy.l is None:
         raise PolicyError("The policy asks for nothing that linked tables keep.", hint="Write k or l in privacy.")

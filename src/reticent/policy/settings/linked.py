@@ -69,10 +69,18 @@ _FHIR: dict[str, dict[str, Any]] = {
 _OMOP: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
     "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
-    "condition_occurrence": ("condition_concept_id", "condition_start_date", "condition_source_value"),
+    "condition_occurrence": (
+        "condition_concept_id",
+        "condition_start_date",
+        "condition_end_date",
+        "condition_source_value",
+    ),
     "drug_exposure": ("drug_concept_id", "drug_exposure_start_date", "drug_exposure_end_date", "drug_source_value"),
     "procedure_occurrence": ("procedure_concept_id", "procedure_date", "procedure_source_value"),
-    "measurement": ("measurement_concept_id", "measurement_date", "value_as_number"),
+    "measurement": (
+        *("measurement_concept_id", "measurement_date", "measurement_source_value", "value_as_number"),
+        *("value_as_concept_id", "unit_concept_id"),
+    ),
     "death": ("death_date", "cause_concept_id"),
 }
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -195,6 +203,7 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
             raise PydanticCustomError(
                 "tables", "columns: '{name}': tables take columns as they are, or shifted.", {"name": name}
             )
+    _check_dates(policy, settings)
     _check_uncounted(policy, settings)
     shifts = {
         column.identifier.shift for column in policy.columns.values() if column.identifier and column.identifier.shift
@@ -208,6 +217,22 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
         raise PydanticCustomError("tables", "privacy: tables keep k and l: {{distinct: ...}} or {{frequency: ...}}.")
     if not policy.quasi:
         raise PydanticCustomError("tables", "tables: there is no quasi-identifier to hide anybody by.")
+
+
+def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
+    """Whoever knows the days of a visit finds everything that bears them: a date is a quasi-identifier, in whatever table."""
+    for name in (*policy.sensitive, *policy.plain):
+        column = policy.columns[name]
+        shifted = column.identifier is not None and column.identifier.shift is not None
+        climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
+        read = name in settings.paths and settings.paths[name].read_as == "date"
+        if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
+            raise PydanticCustomError(
+                "tables",
+                "columns: '{name}' is a date, and dates lead from table to table; give it the role quasi and "
+                "hierarchy: {{dates: [day, month, year]}}, or the role identifier.",
+                {"name": name},
+            )
 
 
 def _check_uncounted(policy: Policy, settings: LinkedSettings) -> None:

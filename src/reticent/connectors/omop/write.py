@@ -1,0 +1,186 @@
+"""A release of OMOP tables as OMOP tables: a new SQLite or DuckDB file in the common data model 5.4, with its cdm_source.
+
+Concepts that were made coarser or masked are concept 0, as the model says of what is not known. Of a coarser date or number
+the first day or the lower end is written, and what was published stands in a column of the same name with `_label`, behind those
+of the model; what is masked is null. Keys are the pseudonyms of the release as numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reticent.connectors.files import atomic_path
+from reticent.connectors.omop.model import TABLES, UNKNOWN, definition
+from reticent.errors import ConnectorError, PolicyError
+from reticent.release.folder import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    Place = tuple[str | None, str | None]
+
+_ROWS = 20_000
+_VERSION_CONCEPT = 756265
+_PARTIAL = re.compile(r"^(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?$")
+_QUARTER = re.compile(r"^(\d{4})-Q([1-4])$")
+_DECADE = re.compile(r"^(\d{4})s$")
+_FIRST = re.compile(r"^\[?(-?\d+(?:\.\d+)?)")
+ANY = "*"
+
+
+def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
+    """Writes a release of linked OMOP tables into a new database: DuckDB where its name ends in .duckdb, otherwise SQLite.
+
+    Returns:
+        How many rows each table has.
+
+    Raises:
+        PolicyError: the release was not made from OMOP.
+        ConnectorError: the file exists, or cannot be written.
+    """
+    manifest, tables, documents = read(folder)
+    if documents.get("linked", {}).get("standard") != "omop":
+        raise PolicyError(
+            f"{folder} was not made from OMOP.", hint="Release a database under a policy with tables: omop."
+        )
+    if target.exists():
+        raise ConnectorError(f"{target} exists.", hint="Name a new file.")
+    with atomic_path(target) as draft, closing(_connect(draft, target)) as link:
+        places = _places(tables["person"])
+        counts = {"location": _fill(link, "location", {"location_id": list(places.values())} | _split(places))}
+        for name in (name for name in TABLES if name in tables):  # what others refer to comes first
+            counts[name] = _fill(link, name, _columns(name, tables[name], places))
+        _fill(link, "cdm_source", {name: [cell] for name, cell in _about(manifest, documents["codebook"]).items()})
+        link.commit()
+    return {name: count for name, count in counts.items() if count or name in tables}
+
+
+def _connect(draft: Path, target: Path) -> Any:
+    if target.suffix.lower() != ".duckdb":
+        import sqlite3
+
+        base = sqlite3.connect(draft)
+        base.execute("PRAGMA foreign_keys = ON")
+        return base
+    try:
+        import duckdb
+    except ImportError:
+        raise ConnectorError("DuckDB needs a driver.", hint="Install it: pip install 'reticent[duckdb]'.") from None
+    draft.unlink()  # it makes its own file
+    link = duckdb.connect(draft)
+    link.execute("BEGIN")
+    return link
+
+
+def _places(persons: pa.Table) -> dict[Place, int]:
+    """The published combinations of state and code, each with its number."""
+    if not {"state", "zip"} & set(persons.column_names):
+        return {}
+    return {place: number for number, place in enumerate(dict.fromkeys(_place_of(persons)), 1)}
+
+
+def _split(places: Iterable[Place]) -> dict[str, list[Any]]:
+    states, codes = zip(*places, strict=True) if places else ((), ())
+    return {"state": list(states), "zip": list(codes)}
+
+
+def _place_of(persons: pa.Table) -> Iterator[Place]:
+    nothing = [None] * persons.num_rows
+    columns = [persons[name].to_pylist() if name in persons.column_names else nothing for name in ("state", "zip")]
+    for state, code in zip(*columns, strict=True):
+        yield (None if state == ANY else state, None if code == ANY else code)
+
+
+def _fill(link: Any, name: str, columns: dict[str, list[Any]]) -> int:
+    """Makes a table of the model, with what is beyond it behind; what is not given stays null."""
+    extra = tuple(column for column in columns if column not in TABLES[name])
+    link.execute(f"CREATE TABLE {name} ({definition(name, extra)})")
+    rows = len(next(iter(columns.values())))
+    for start in range(0, rows, _ROWS):
+        _insert(link, name, {column: cells[start : start + _ROWS] for column, cells in columns.items()})
+    return rows
+
+
+def _insert(link: Any, name: str, columns: dict[str, list[Any]]) -> None:
+    named = f"{name} ({', '.join(columns)})"
+    if hasattr(link, "register"):  # DuckDB takes rows one by one slowly, and columns at once
+        import pyarrow as pa
+
+        link.register("block", pa.table(columns))
+        link.execute(f"INSERT INTO {named} SELECT * FROM block")  # noqa: S608 - names of the model
+        link.unregister("block")
+        return
+    marks = ", ".join("?" * len(columns))
+    link.executemany(f"INSERT INTO {named} VALUES ({marks})", list(zip(*columns.values(), strict=True)))  # noqa: S608
+
+
+def _columns(name: str, table: pa.Table, places: Mapping[Place, int]) -> dict[str, list[Any]]:
+    """The cells of every column that is filled."""
+    rows = table.num_rows
+    columns: dict[str, list[Any]] = {"person_id": [int(person[1:]) for person in table["person"].to_pylist()]}
+    if name == "person" and places:
+        columns["location_id"] = [places[place] for place in _place_of(table)]
+    if "visit" in table.column_names:
+        visits = table["visit"].to_pylist()
+        columns["visit_occurrence_id"] = [None if visit is None else int(visit[1:]) for visit in visits]
+    if name not in ("person", "visit_occurrence", "death"):
+        columns[f"{name}_id"] = list(range(1, rows + 1))
+    for column in (c for c in table.column_names if c not in ("person", "visit", "state", "zip")):
+        columns |= _written(column, table[column].to_pylist())
+    for column in UNKNOWN.get(name, ()):
+        columns.setdefault(column, [0] * rows)
+    return columns
+
+
+def _written(column: str, cells: list[str | None]) -> dict[str, list[Any]]:
+    if column.endswith("_concept_id"):
+        return {column: [int(cell) if cell is not None and cell.isdigit() else 0 for cell in cells]}
+    if column.endswith("_source_value"):
+        return {column: [None if cell == ANY else cell for cell in cells]}
+    first = _first_day if column.endswith("_date") else _lower
+    known: Mapping[str | None, Any] = {cell: first(cell) for cell in set(cells)}
+    values = [known[cell] for cell in cells]
+    labels = [None if cell is None or str(known[cell]) == cell else cell for cell in cells]
+    return {column: values, f"{column}_label": labels}
+
+
+def _first_day(cell: str | None) -> str | None:
+    """The first day that a partial date, a quarter or a decade may mean."""
+    text = cell or ""
+    if match := _PARTIAL.match(text):
+        return f"{match[1]}-{match[2] or '01'}-{match[3] or '01'}"
+    if match := _QUARTER.match(text):
+        return f"{match[1]}-{3 * int(match[2]) - 2:02d}-01"
+    match = _DECADE.match(text)
+    return f"{match[1]}-01-01" if match else None
+
+
+def _lower(cell: str | None) -> float | int | None:
+    """The lower end of a range, or the number itself."""
+    match = _FIRST.match(cell or "")
+    if match is None:
+        return None
+    return float(match[1]) if "." in match[1] else int(match[1])
+
+
+def _about(manifest: Mapping[str, Any], codebook: Mapping[str, Any]) -> dict[str, Any]:
+    day = manifest["time"][:10]
+    words = ". ".join([*codebook["guarantee"]["words"], f"Against {codebook['guarantee']['against']}"])
+    return {
+        "cdm_source_name": "Released tables",
+        "cdm_source_abbreviation": "RETICENT",
+        "cdm_holder": "see the release",
+        "source_description": f"Made coarser and under pseudonyms, dates shifted where the policy says so. {words}.",
+        "source_documentation_reference": f"policy {manifest['policy_hash']}",
+        "cdm_etl_reference": f"Reticent {manifest['versions']['reticent']}, method {manifest['method']}",
+        "source_release_date": day,
+        "cdm_release_date": day,
+        "cdm_version": "5.4",
+        "cdm_version_concept_id": _VERSION_CONCEPT,
+        "vocabulary_version": "",
+    }
