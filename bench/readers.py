@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.reading.bounds import veil_bounds
 from reticent.audit.attack.informed import figures_of, read
 from reticent.audit.attack.sights import Grouped, Sights, normal, sights
 from reticent.audit.published import published, text_table
@@ -334,8 +335,9 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
     veil = Veil(seen.values, stretches, np.array(document["orders"]), np.array(document["eta"]), noise)
     offered = (truth >= 0) & (stretches[rows, np.maximum(truth, 0)] > 0)
     asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), offered)
-    misses, total, inside, widths, silent = 0.0, 0.0, [], [], 0
+    misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
+        bounds = _bounds(veil, rows, truth, code, labels)
         for value in asked.values:
             records = Records(rows, seen.candidates, groups=code)
             try:
@@ -346,13 +348,21 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
             exact = asked.truth[name][labels, value]
             misses, total = misses + float(np.abs(answer.estimate[labels] - exact).sum()), total + float(exact.sum())
             inside += ((answer.low[labels] <= exact) & (exact <= answer.high[labels])).tolist()
-            widths += (answer.high[labels] - answer.low[labels]).tolist()
+            # The mean of a normal error is this much of its standard deviation.
+            best += float(np.sqrt(2 / np.pi * bounds[:, value]).sum())
     return {
         "error": round(misses / max(total, 1), 4),
+        "least_of_any_unbiased": round(best / max(total, 1), 4),
         "coverage": round(float(np.mean(inside)), 4),
         "questions": len(inside),
         "silent": silent,
     }
+
+
+def _bounds(veil: Veil, rows: np.ndarray, truth: np.ndarray, code: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Labels x values: the Cramer-Rao bound of each count, at the true distribution."""
+    every, regions = np.eye(len(veil.domain)), [code == label for label in labels]
+    return np.array([veil_bounds(veil, rows[region], truth[region], every) for region in regions])
 
 
 def _coarse(fields: pa.Table) -> pa.Table:

@@ -10,26 +10,38 @@ from reticent.read.estimate.veil import Veil
 
 
 def veil_bound(veil: Veil, rows: np.ndarray, values: np.ndarray, target: np.ndarray) -> float:
-    """Sum over rows of n (a' I^-1 a - a theta); the second term is the sampling of the records, which is not ours."""
-    total = 0.0
+    """The bound of one count."""
+    return float(veil_bounds(veil, rows, values, target[:, None])[0])
+
+
+def veil_bounds(veil: Veil, rows: np.ndarray, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Sum over rows of n (a' I^-1 a - a theta); the second term is the sampling of the records, which is not ours.
+
+    Args:
+        veil: what the release publishes.
+        rows: row of the prior of each record of the region.
+        values: their true values, as codes; -1 for none of the domain.
+        targets: values x counts, 1 for the values that are counted.
+    """
+    total = np.zeros(targets.shape[1])
     for row in np.unique(rows):
         mine = values[rows == row]
         known = mine[mine >= 0]
-        theta = (np.bincount(known, minlength=len(target)) + veil.shares[row]) / (len(known) + 1)
-        total += len(mine) * _excess(veil.channel(int(row)), theta, target)
+        theta = (np.bincount(known, minlength=len(targets)) + veil.shares[row]) / (len(known) + 1)
+        total += len(mine) * _excess(veil.channel(int(row)), theta, targets)
     return total
 
 
-def _excess(channel: Channel, theta: np.ndarray, target: np.ndarray) -> float:
+def _excess(channel: Channel, theta: np.ndarray, targets: np.ndarray) -> np.ndarray:
     seen, law = channel.seen, _law(channel)
-    theta, target = theta[seen] / max(theta[seen].sum(), 1e-12), target[seen]
+    theta, targets = theta[seen] / max(theta[seen].sum(), 1e-12), targets[seen]
     # Scaled by the square root of theta, so that rare values do not spoil the inversion.
     root = np.sqrt(np.maximum(theta, 1e-9))
     scaled = law * root
     information = scaled.T @ (scaled / np.maximum(law @ theta, 1e-300)[:, None])
-    wanted = root * target
+    wanted = root[:, None] * targets
     information += 1e-9 * np.eye(len(wanted))
-    return max(float(wanted @ np.linalg.solve(information, wanted) - target @ theta), 0.0)
+    return np.maximum((wanted * np.linalg.solve(information, wanted)).sum(axis=0) - theta @ targets, 0.0)
 
 
 _LAWS: dict[int, tuple[Channel, np.ndarray]] = {}
