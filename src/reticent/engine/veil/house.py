@@ -15,6 +15,7 @@ from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.steps import steps_of
+from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import read_report, read_strata
@@ -101,6 +102,7 @@ class House:
         """
         sensitive, settings = _sensitive(policy), policy.prior
         _refuse_crowds(policy, kind)
+        refuse_totals(policy, kind)
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)

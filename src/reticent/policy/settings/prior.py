@@ -21,6 +21,11 @@ class PriorSettings(Section):
     warmup: int | None = Field(
         default=None, ge=100, description="records of a stream that wait once, to make a prior; not served yet"
     )
+    totals: float | None = Field(
+        default=None,
+        gt=0,
+        description="epsilon of a noisy table of counts by row and value, published with a veiled table for better counts",
+    )
     order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
     )

@@ -28,6 +28,7 @@ import numpy as np
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
+from reticent.read.estimate.totals import Calibration, Cells, Totals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +53,7 @@ class Veil:
         orders: orders x values, permutations of the codes.
         eta: per row, share of the records whose truth is not offered.
         eta_variance: per row, variance of the noise in it.
+        totals: noisy counts by row and value, where the release carries them.
     """
 
     domain: tuple[str, ...]
@@ -59,6 +61,7 @@ class Veil:
     orders: Codes
     eta: Vector
     eta_variance: Vector
+    totals: Totals | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -166,7 +169,14 @@ def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = 
 
 
 def counts(
-    veil: Veil, records: Records, target: Vector, *, groups: int = 1, level: float = 0.95, step: Step | None = None
+    veil: Veil,
+    records: Records,
+    target: Vector,
+    *,
+    groups: int = 1,
+    level: float = 0.95,
+    step: Step | None = None,
+    whole: Cells | None = None,
 ) -> Counts:
     """How many records have a value of the target, by group.
 
@@ -177,35 +187,74 @@ def counts(
         groups: number of groups.
         level: of the interval.
         step: the published kernel, for later events.
+        whole: sums over all first sights of the release, to calibrate first sights by its totals.
     """
     sums = scores(veil, records, target, step=step)
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
     missed = _total(at, _missed(veil, target)[records.rows], groups)
-    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups) + missed
-    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
-    variance, error = _variance(at, sums.value, records.persons, groups)
+    if whole is None or veil.totals is None or records.later:
+        found = _plainly(veil, records, at, target, sums, groups)
+    else:
+        found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
+    estimate, unseen, variance = found.estimate + missed, found.unseen + missed**2, found.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = error > _EXACT * variance
+    few = found.error > _EXACT * variance
     if few.any():
-        spread = _known_spread(veil, records, at, target, variance)
-        spread = spread.at_least(variance, np.clip(estimate, 0, number))
+        spread = found.spread().at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
     return Counts(estimate, variance + unseen, low, high, number)
 
 
-def calibrated(part: Counts, whole: Counts, total: Vector, *, epsilon: float, level: float = 0.95) -> Counts:
-    """Estimates of parts, drawn toward a published noisy total of the whole they are parts of.
+@dataclass(frozen=True)
+class _Found:
+    """Estimates, their variance and how exact that is, what the unseen add, and the variance as the channel knows it."""
 
-    The noise of the total has scale 2 / epsilon, hence the variance 8 / epsilon^2.
-    """
-    pull = part.variance / (whole.variance + 8 / epsilon**2)
-    estimate = part.estimate + pull * (total - whole.estimate)
-    variance = part.variance * (1 - pull)
-    low, high = plain(estimate, variance, part.records, quantile(level))
-    return Counts(estimate, variance, low, high, part.records)
+    estimate: Vector
+    variance: Vector
+    error: Vector
+    unseen: Vector
+    spread: Callable[[], Spread]
+
+
+def _plainly(veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, groups: int) -> _Found:
+    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
+    variance, error = _variance(at, sums.value, records.persons, groups)
+    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
+    return _Found(estimate, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance))
+
+
+def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Found:
+    assert veil.totals is not None  # noqa: S101 - the caller has looked
+    offered = np.where(veil.shares > 0, target, 0.0)
+    inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
+    total = (veil.totals.counts * offered).sum(axis=1)
+    noise = veil.totals.variance * (offered**2).sum(axis=1)
+    drawn = Calibration(parts, whole, total, noise, inside, outside)
+    return _Found(
+        drawn.estimate,
+        *drawn.variance,
+        drawn.unseen(veil.eta_variance),
+        lambda: drawn.spread(veil.shares @ target),
+    )
+
+
+def cells(veil: Veil, rows: Codes, sums: Scores, at: Codes, groups: int) -> Cells:
+    """Sums by group and row of the prior, of first sights."""
+    eta, each = veil.eta[rows], sums.value * (sums.value - 1)
+    parts = [
+        np.ones(len(rows)),
+        sums.value - eta * sums.unseen,
+        each,
+        each**2,
+        _own(eta, sums.unseen),
+        sums.unseen,
+    ]
+    shape = (groups, len(veil.eta))
+    flat = at.astype(np.int64) * shape[1] + rows
+    return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
 
 def _first_scores(veil: Veil, rows: Codes, candidates: Codes, target: Vector) -> Scores:
@@ -291,10 +340,14 @@ def _missed(veil: Veil, target: Vector) -> Vector:
 def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, size: int) -> Vector:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
     eta = veil.eta[rows]
-    own = eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta)
     shape = (size, len(veil.eta))
     moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
-    return _total(groups, own, size) + moved**2 @ veil.eta_variance
+    return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.eta_variance
+
+
+def _own(eta: Vector, unseen: Vector) -> Vector:
+    """Per record: whether its truth is not offered, and what its set adds then."""
+    return np.asarray(eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta))
 
 
 def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, variance: Vector) -> Spread:
@@ -309,14 +362,20 @@ def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, v
 
 def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
-    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
-    for row in np.unique(rows):
-        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+    inside, outside = _by_row(veil, np.unique(rows), target)
     shape = (size, len(veil.eta))
     number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
     mine = number * (veil.shares @ target)
     weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     return Spread(number @ outside, weight @ (inside - outside))
+
+
+def _by_row(veil: Veil, rows: Codes, target: Vector) -> tuple[Vector, Vector]:
+    """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
+    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
+    for row in rows:
+        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+    return inside, outside
 
 
 def _within(channel: Channel, target: Vector) -> tuple[float, float]:
