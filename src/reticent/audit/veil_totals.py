@@ -26,7 +26,9 @@ _SURE = 6.0
 """Standard deviations that noise does not stray."""
 _RARE = 1e-9
 _FEW = 30
-"""Counts below which nothing is said of how much noise there is."""
+"""Counts below which the mean of the noise says nothing."""
+_BARE = 1e-7
+"""So many counts without noise are less likely than this: somebody left it out."""
 
 
 class Totals:
@@ -45,6 +47,14 @@ class Totals:
     def variance(self) -> float:
         """Of the noise."""
         return 2 * self.decay / (1 - self.decay) ** 2
+
+    def bare(self, zeros: int) -> bool:
+        """Whether more counts have no noise than chance leaves: a Chernoff bound on the tail of their number."""
+        share, none = zeros / max(1, self.counts.size), (1 - self.decay) / (1 + self.decay)
+        if share <= none:
+            return False
+        rest = (1 - share) * math.log((1 - share) / (1 - none)) if share < 1 else 0.0
+        return self.counts.size * (share * math.log(share / none) + rest) > -math.log(_BARE)
 
     @property
     def largest(self) -> float:
@@ -94,8 +104,8 @@ def compared(found: Totals, rows: NDArray[np.int64], truths: NDArray[np.int64]) 
     exact = np.bincount(rows[known] * shape[1] + truths[known], minlength=found.counts.size).reshape(shape)
     noise = np.abs(found.counts - exact)
     spread = math.sqrt(max(found.variance - found.size**2, 0) * noise.size)
-    findings = [none_of("totals count the records of the input", int((noise > found.largest).sum()))]
-    if noise.size < _FEW:
-        return findings
-    near = abs(float(noise.sum()) - found.size * noise.size) <= _SURE * spread
-    return [*findings, Finding("totals have as much noise as they state", near)]
+    near = noise.size < _FEW or abs(float(noise.sum()) - found.size * noise.size) <= _SURE * spread
+    return [
+        none_of("totals count the records of the input", int((noise > found.largest).sum())),
+        Finding("totals have as much noise as they state", near and not found.bare(int((noise == 0).sum()))),
+    ]
