@@ -302,7 +302,7 @@ def test_totals_draw_counts_toward_them_without_bias(simulate, stretched):
     """Many worlds with a wrong prior: calibrated counts stay unbiased, their intervals hold, and are narrower."""
     rng, shares = world(21, 12, 3, rows=2)
     stretches = np.array([stretched(row, 3) for row in shares])
-    orders, times, n, noise = orders_of(12, 64), 200, 240, 8.0
+    orders, times, n, noise = orders_of(12, 16), 150, 240, 8.0
     mean, held, width, plain_width = [], [], [], []
     veil = veil_of(stretches, orders)
     reality = np.roll(shares, 1, axis=1)  # the prior is wrong

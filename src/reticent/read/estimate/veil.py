@@ -28,6 +28,8 @@ import numpy as np
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
+from reticent.read.estimate.persons import Products, Step, pairs
+from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
 
 if TYPE_CHECKING:
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 
     Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
-
-Step = Callable[[int, "Vector"], "Vector"]
-"""The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
 _EXACT = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""
@@ -194,7 +193,7 @@ def counts(
     number = np.bincount(at, minlength=groups)
     missed = _total(at, _missed(veil, target)[records.rows], groups)
     if whole is None or veil.totals is None or records.later:
-        found = _plainly(veil, records, at, target, sums, groups)
+        found = _plainly(veil, records, at, target, sums, step, groups)
     else:
         found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
     estimate, unseen, variance = found.estimate + missed, found.unseen + missed**2, found.variance
@@ -219,9 +218,11 @@ class _Found:
     spread: Callable[[], Spread]
 
 
-def _plainly(veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, groups: int) -> _Found:
+def _plainly(
+    veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
+) -> _Found:
     estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
-    variance, error = _variance(at, sums.value, records.persons, groups)
+    variance, error = _variance(veil, records, at, sums.value, target, step, groups)
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
     return _Found(estimate, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance))
 
@@ -259,7 +260,7 @@ def cells(veil: Veil, rows: Codes, sums: Scores, at: Codes, groups: int) -> Cell
 
 def _first_scores(veil: Veil, rows: Codes, candidates: Codes, target: Vector) -> Scores:
     table = _table(veil, rows, lambda _: target)
-    return Scores(_sums(table, rows, candidates), (veil.shares @ target)[rows])
+    return Scores(sums_of(table, rows, candidates), (veil.shares @ target)[rows])
 
 
 def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[[int], Vector]) -> Scores:
@@ -270,7 +271,7 @@ def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[
         table[row] -= goal
         unseen[row] = veil.shares[row] @ goal
     assert records.first is not None  # noqa: S101 - `scores` has looked
-    value = _sums(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
+    value = sums_of(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
     return Scores(value, unseen[records.rows])
 
 
@@ -305,30 +306,42 @@ def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
     return table
 
 
-def _sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
-    # Column by column: a table of all lookups at once would be l times as large as the data.
-    flat, base = table.ravel(), rows.astype(np.int64) * table.shape[1]
-    out = np.zeros(len(rows))
-    for column in candidates.T:
-        out += flat[base + column]
-    return out
-
-
 def _total(groups: Codes, values: Vector, size: int) -> Vector:
     return np.bincount(groups, values, minlength=size).astype(np.float64)
 
 
-def _variance(groups: Codes, values: Vector, persons: Codes | None, size: int) -> tuple[Vector, Vector]:
-    """The variance of the sums, and how exact it is (one standard error of it).
-
-    For a person with several records H (H - 1) of her sum H is on the safe side: m^2 >= m for whole numbers m.
-    """
-    if persons is not None:
-        pairs = groups.astype(np.int64) * (int(persons.max(initial=0)) + 1) + persons
-        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-        groups, values = groups[first], _total(inverse, values, len(first))
+def _variance(
+    veil: Veil, records: Records, at: Codes, values: Vector, target: Vector, step: Step | None, size: int
+) -> tuple[Vector, Vector]:
+    """The variance of the sums, and how exact it is (one standard error of it); a person's records vary together."""
+    persons = records.persons
     each = values * (values - 1)
-    return _total(groups, each, size), np.sqrt(_total(groups, each**2, size))
+    if persons is not None:
+        keys = at.astype(np.int64) * (int(persons.max(initial=0)) + 1) + persons
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        if len(first) < len(keys):
+            squares = _total(inverse, values, len(first)) ** 2 - _total(inverse, values, len(first))
+            each = squares - 2 * _products(veil, records, keys, inverse, values, target, step)
+            at = at[first]
+    return _total(at, each, size), np.sqrt(_total(at, each**2, size))
+
+
+def _products(
+    veil: Veil, records: Records, keys: Codes, inverse: Codes, values: Vector, target: Vector, step: Step | None
+) -> Vector:
+    """Per person and group, the sum over pairs of records of the chance that both count."""
+    none = np.zeros(len(keys), dtype=np.int64)
+    events = none if records.events is None else np.asarray(records.events)
+    first = records.candidates if records.first is None else records.first
+    left, right = pairs(keys, events)
+    found = Products(veil.channel, veil.stretches.shape, target, step).of(
+        records.rows[left],
+        (values[left], records.candidates[left], first[left]),
+        records.candidates[right],
+        (events[left], events[right]),
+    )
+    return _total(inverse[left], found, int(inverse.max(initial=-1)) + 1)
 
 
 def _missed(veil: Veil, target: Vector) -> Vector:
