@@ -6,7 +6,7 @@ the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1
 
 Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
 published share eta of them is subtracted. Who among them has a value of A stays unknown: they are taken to be spread over the
-values that their row does not offer as over everybody, and the interval is widened by as much as that adds.
+values that their row does not offer as over everybody in the release, and the interval is widened by as much as that adds.
 
 Cost: one inversion per row (`channel`), then l lookups per record.
 
@@ -53,6 +53,7 @@ class Veil:
         eta: per row, share of the records whose truth is not offered.
         eta_variance: per row, variance of the noise in it.
         totals: noisy counts by row and value, where the release carries them.
+        found: shares of the values in the release itself, as `found` estimates them; of the prior if left out.
     """
 
     domain: tuple[str, ...]
@@ -61,6 +62,7 @@ class Veil:
     eta: Vector
     eta_variance: Vector
     totals: Totals | None = None
+    found: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -191,12 +193,11 @@ def counts(
     sums = scores(veil, records, target, step=step)
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
-    missed = _total(at, _missed(veil, target)[records.rows], groups)
     if whole is None or veil.totals is None or records.later:
         found = _plainly(veil, records, at, target, sums, step, groups)
     else:
         found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
-    estimate, unseen, variance = found.estimate + missed, found.unseen + missed**2, found.variance
+    estimate, unseen, variance = found.estimate, found.unseen, found.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
     few = found.error > _EXACT * variance
     if few.any():
@@ -218,13 +219,27 @@ class _Found:
     spread: Callable[[], Spread]
 
 
+def found(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
+    """Shares of the values over all first sights, as HT2 estimates them; never negative, and never quite 0."""
+    size = len(veil.domain)
+    total = np.zeros(size)
+    for row in np.unique(rows):
+        copies = np.bincount(candidates[rows == row].ravel(), minlength=size)
+        total += veil.channel(int(row)).estimates(copies)
+    total = np.maximum(total, 0) + veil.shares.mean(axis=0)
+    return np.asarray(total / total.sum())
+
+
 def _plainly(
     veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
 ) -> _Found:
     estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
-    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups)
-    return _Found(estimate, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance))
+    missed = _total(at, _missed(veil, target)[records.rows], groups)
+    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
+    return _Found(
+        estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
+    )
 
 
 def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Found:
@@ -234,10 +249,14 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Foun
     total = (veil.totals.counts * offered).sum(axis=1)
     noise = veil.totals.variance * (offered**2).sum(axis=1)
     drawn = Calibration(parts, whole, total, noise, inside, outside)
+    # Values that a row does not offer stand in the totals, too: their part of a group is that of all its row's records.
+    hidden, share = target - offered, parts.number / np.maximum(whole.number, 1)
+    missed = share * (veil.totals.counts * hidden).sum(axis=1)
+    doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.totals.variance * (hidden**2).sum(axis=1))
     return _Found(
-        drawn.estimate,
+        drawn.estimate + missed.sum(axis=1),
         *drawn.variance,
-        drawn.unseen(veil.eta_variance),
+        drawn.unseen(veil.eta_variance) + doubt,
         lambda: drawn.spread(veil.shares @ target),
     )
 
@@ -346,7 +365,8 @@ def _products(
 
 def _missed(veil: Veil, target: Vector) -> Vector:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
-    hidden = np.where(veil.shares == 0, veil.shares.mean(axis=0), 0.0)
+    known = veil.shares.mean(axis=0) if veil.found is None else veil.found
+    hidden = np.where(veil.shares == 0, known, 0.0)
     return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 

@@ -13,7 +13,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.read.draws import veiled_values
 from reticent.read.estimate.channel import ONE
 from reticent.read.estimate.totals import Totals
-from reticent.read.estimate.veil import Records, Veil, cells, counts, scores
+from reticent.read.estimate.veil import Records, Veil, cells, counts, found, scores
 from reticent.read.question import between
 from reticent.read.shape.kernel import step_of
 from reticent.read.shape.labels import codes
@@ -72,7 +72,13 @@ class Veiled:
         size = np.bincount(self._rows, minlength=len(rows))
         noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
-        return Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals)
+        veil = Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals)
+        first = self._events == 0
+        if not eta.any() or not first.any():
+            return veil
+        whole = replace(veil, found=found(veil, self._rows[first], self._sets[first]))
+        whole.borrow(veil)
+        return whole
 
     @property
     def _totals(self) -> Totals | None:
