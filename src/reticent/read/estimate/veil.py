@@ -6,7 +6,8 @@ the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1
 
 Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
 published share eta of them is subtracted. Who among them has a value of A stays unknown: they are taken to be spread over the
-values that their row does not offer as over everybody in the release, and the interval is widened by as much as that adds.
+values that their row does not offer as the prior has these over everybody, but for a value that exceeds its prior elsewhere, which is
+taken to do so here as well; and the interval is widened by as much as that adds.
 
 Cost: one inversion per row (`channel`), then l lookups per record.
 
@@ -53,7 +54,7 @@ class Veil:
         eta: per row, share of the records whose truth is not offered.
         eta_variance: per row, variance of the noise in it.
         totals: noisy counts by row and value, where the release carries them.
-        found: shares of the values in the release itself, as `found` estimates them; of the prior if left out.
+        excess: by how much values exceed their prior, as `excess` estimates it; not at all if left out.
     """
 
     domain: tuple[str, ...]
@@ -62,7 +63,7 @@ class Veil:
     eta: Vector
     eta_variance: Vector
     totals: Totals | None = None
-    found: Vector | None = None
+    excess: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -219,15 +220,16 @@ class _Found:
     spread: Callable[[], Spread]
 
 
-def found(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
-    """Shares of the values over all first sights, as HT2 estimates them; never negative, and never quite 0."""
-    size = len(veil.domain)
+def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
+    """Per value, the share of first sights by which it exceeds its prior in the rows that offer it: an outbreak; 0 within chance."""
+    size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.eta))
     total = np.zeros(size)
-    for row in np.unique(rows):
+    for row in np.flatnonzero(number):
         copies = np.bincount(candidates[rows == row].ravel(), minlength=size)
         total += veil.channel(int(row)).estimates(copies)
-    total = np.maximum(total, 0) + veil.shares.mean(axis=0)
-    return np.asarray(total / total.sum())
+    expected = number @ veil.shares
+    chance = np.sqrt(2 * candidates.shape[1] * np.maximum(total, expected))
+    return np.asarray(np.maximum(total - expected - chance, 0) / np.maximum(number @ (veil.shares > 0), 1))
 
 
 def _plainly(
@@ -365,8 +367,13 @@ def _products(
 
 def _missed(veil: Veil, target: Vector) -> Vector:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
-    known = veil.shares.mean(axis=0) if veil.found is None else veil.found
-    hidden = np.where(veil.shares == 0, known, 0.0)
+    unseen = veil.shares == 0
+    hidden = np.where(unseen, veil.shares.mean(axis=0), 0.0)
+    if (
+        veil.excess is not None
+    ):  # what is missed in every row is missed as always; what an outbreak adds is the outbreak's
+        usual = float(np.median(veil.eta)) / np.maximum(hidden.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        hidden = usual * hidden + np.where(unseen, veil.excess, 0.0)
     return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 

@@ -13,7 +13,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.read.draws import veiled_values
 from reticent.read.estimate.channel import ONE
 from reticent.read.estimate.totals import Totals
-from reticent.read.estimate.veil import Records, Veil, cells, counts, found, scores
+from reticent.read.estimate.veil import Records, Veil, cells, counts, excess, scores
 from reticent.read.question import between
 from reticent.read.shape.kernel import step_of
 from reticent.read.shape.labels import codes
@@ -76,7 +76,7 @@ class Veiled:
         first = self._events == 0
         if not eta.any() or not first.any():
             return veil
-        whole = replace(veil, found=found(veil, self._rows[first], self._sets[first]))
+        whole = replace(veil, excess=excess(veil, self._rows[first], self._sets[first]))
         whole.borrow(veil)
         return whole
 
