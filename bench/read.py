@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.reading import releases
-from bench.reading.bounds import groups_bound, veil_bound
+from bench.reading.bounds import Lives, groups_bound, lives_bound, veil_bound
 from bench.reading.queries import TELLS, Query, queries
 from bench.reading.releases import Opened
 from bench.reading.worlds import World, worlds
@@ -76,12 +76,24 @@ def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[
 def _bound(opened: Opened, world: World, query: Query, target: np.ndarray) -> float:
     shape, truth = opened.received.shape, codes(opened.truth[world.hidden], opened.received.values)
     if isinstance(shape, Veiled):
-        # Later events: as if each were a first sight of its own.
-        return veil_bound(shape.veil, shape._rows[query.region], truth[query.region], target)  # noqa: SLF001
+        return _veil_bound(shape, query.region, truth, target)
     if isinstance(shape, Grouped):
         inside, totals = (np.bincount(part, minlength=len(target)) for part in (truth[query.region], truth))
         return groups_bound(shape.groups, inside, totals, target)
     return 0.0
+
+
+def _veil_bound(shape: Veiled, region: np.ndarray, truth: np.ndarray, target: np.ndarray) -> float:
+    """By the channel alone where only first sights are asked for; else by persons, their first sets and the kernel."""
+    rows, events, first = shape._rows, shape._events, shape._first  # noqa: SLF001
+    region = region & (first >= 0)
+    if not events[region].any():
+        return veil_bound(shape.veil, rows[region], truth[region], target)
+    at = np.flatnonzero(region)
+    at = at[np.lexsort((events[at], first[at]))]
+    heads, starts = np.unique(first[at], return_index=True)
+    parts = [tuple(part.tolist()) for part in np.split(events[at], starts[1:])]
+    return lives_bound(shape.veil, shape._step, Lives(rows[heads], truth[heads], parts), target)  # noqa: SLF001
 
 
 def _shares(received: Any, query: Query, target: np.ndarray) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.reading.bounds import veil_bounds
 from reticent.audit.attack.informed import figures_of, read
 from reticent.audit.attack.sights import Grouped, Sights, normal, sights
 from reticent.audit.published import published, text_table
@@ -27,15 +28,20 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.veil.prior.file import write_prior
 from reticent.engine.veil.prior.fit import FittedPrior, fit
+from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata
-from reticent.read.estimate.veil import Records, Veil, counts
+from reticent.read.estimate.veil import Veil
+from reticent.read.question import Question
+from reticent.read.shape.veil import Veiled
+from reticent.read.where import everybody
 from reticent.release import Release
 
 TICKET = "ticket"
 _AGE = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
 _STAY = {"role": "quasi", "hierarchy": {"intervals": [[1, 3, 7, 14, 28], [7, 28]]}}
 _FEW = 0.01  # of the records: rarer values, and labels of less than five times that, are not asked for
+_EPSILONS = (1.0, 0.2)  # of noisy totals
 _FLOOD = 0.085  # of the records get the value of the outbreak
 
 
@@ -263,6 +269,11 @@ def _counts(world: World, folder: Path) -> dict[str, Any]:
         "records": table.num_rows,
         "veil": _ht2(world, world.veil(folder, table=table), table),
         "veil, in an outbreak": _ht2(world, world.veil(folder, table=flooded), flooded),
+        **{
+            f"veil, totals of epsilon {epsilon}": _ht2(world, world.veil(folder, table=table, totals=epsilon), table)
+            for epsilon in _EPSILONS
+        },
+        "veil, totals, in an outbreak": _ht2(world, world.veil(folder, table=flooded, totals=_EPSILONS[0]), flooded),
         "anatomy, shares": _shares(world, _anatomy(world, table), table),
         "naive sealed, shares": _shares(world, _naive(world, table), table),
     }
@@ -323,36 +334,41 @@ def _truth(seen: Sights, world: World, original: pa.Table) -> np.ndarray:
 
 
 def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = False) -> dict[str, float]:
-    """Weighted relative error, and coverage of the 95 % interval, of counts from the veil."""
+    """Weighted relative error, coverage of the 95 % interval, and the least error that any unbiased count could have."""
     seen, document = _seen(world, release), release.documents["veil"]
-    truth = _truth(seen, world, original)
-    rows = seen.rows
-    size = np.bincount(rows, minlength=len(document["rows"]))
-    p = 1 - np.exp(-document["eta_epsilon"] / 2)
-    noise = 2 * (1 - p) / p**2 / np.maximum(size, 1) ** 2
-    stretches = np.array(document["stretches"], dtype=np.uint64)
-    veil = Veil(seen.values, stretches, np.array(document["orders"]), np.array(document["eta"]), noise)
-    offered = (truth >= 0) & (stretches[rows, np.maximum(truth, 0)] > 0)
-    asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), offered)
-    misses, total, inside, widths, silent = 0.0, 0.0, [], [], 0
+    names = tuple(f"{world.sensitive}_{slot + 1}" for slot in range(world.l))
+    shape, truth = Veiled(release.tables["data"], document, names), _truth(seen, world, original)
+    asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), truth >= 0)
+    whole, every = everybody(len(truth)), np.eye(len(seen.values))
+    misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
+        bounds = None if "totals" in document else _bounds(shape.veil, seen.rows, truth, code, labels)
         for value in asked.values:
-            records = Records(rows, seen.candidates, groups=code)
             try:
-                answer = counts(veil, records, np.eye(len(seen.values))[value], groups=int(code.max()) + 1)
-            except Exception:  # noqa: BLE001 - a value whose copies never vary cannot be counted
+                answer = shape.counts(Question(every[value], whole, code, int(code.max()) + 1, 0.95))
+            except PolicyError:  # a value whose copies never vary cannot be counted
                 silent += 1
                 continue
             exact = asked.truth[name][labels, value]
             misses, total = misses + float(np.abs(answer.estimate[labels] - exact).sum()), total + float(exact.sum())
             inside += ((answer.low[labels] <= exact) & (exact <= answer.high[labels])).tolist()
-            widths += (answer.high[labels] - answer.low[labels]).tolist()
+            if bounds is not None:
+                # The mean of a normal error is this much of its standard deviation.
+                best += float(np.sqrt(2 / np.pi * bounds[:, value]).sum())
+    least = {} if "totals" in document else {"least_of_any_unbiased": round(best / max(total, 1), 4)}
     return {
         "error": round(misses / max(total, 1), 4),
+        **least,
         "coverage": round(float(np.mean(inside)), 4),
         "questions": len(inside),
         "silent": silent,
     }
+
+
+def _bounds(veil: Veil, rows: np.ndarray, truth: np.ndarray, code: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Labels x values: the Cramer-Rao bound of each count, at the true distribution."""
+    every, regions = np.eye(len(veil.domain)), [code == label for label in labels]
+    return np.array([veil_bounds(veil, rows[region], truth[region], every) for region in regions])
 
 
 def _coarse(fields: pa.Table) -> pa.Table:

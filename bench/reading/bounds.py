@@ -2,54 +2,130 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+
 import numpy as np
 
 from reticent.read.estimate.channel import Channel
 from reticent.read.estimate.groups import Groups
+from reticent.read.estimate.persons import Step
 from reticent.read.estimate.veil import Veil
 
 
 def veil_bound(veil: Veil, rows: np.ndarray, values: np.ndarray, target: np.ndarray) -> float:
-    """Sum over rows of n (a' I^-1 a - a theta); the second term is the sampling of the records, which is not ours."""
-    total = 0.0
+    """The bound of one count."""
+    return float(veil_bounds(veil, rows, values, target[:, None])[0])
+
+
+def veil_bounds(veil: Veil, rows: np.ndarray, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Sum over rows of n (a' I^-1 a - a theta); the second term is the sampling of the records, which is not ours.
+
+    Args:
+        veil: what the release publishes.
+        rows: row of the prior of each record of the region.
+        values: their true values, as codes; -1 for none of the domain.
+        targets: values x counts, 1 for the values that are counted.
+    """
+    total = np.zeros(targets.shape[1])
     for row in np.unique(rows):
         mine = values[rows == row]
         known = mine[mine >= 0]
-        theta = (np.bincount(known, minlength=len(target)) + veil.shares[row]) / (len(known) + 1)
-        total += len(mine) * _excess(veil.channel(int(row)), theta, target)
+        theta = (np.bincount(known, minlength=len(targets)) + veil.shares[row]) / (len(known) + 1)
+        total += len(mine) * _excess(veil.channel(int(row)), theta, targets)
     return total
 
 
-def _excess(channel: Channel, theta: np.ndarray, target: np.ndarray) -> float:
-    seen, law = channel.seen, _law(channel)
-    theta, target = theta[seen] / max(theta[seen].sum(), 1e-12), target[seen]
+def _excess(channel: Channel, theta: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    seen, (law, _) = channel.seen, _law(channel)
+    theta, targets = theta[seen] / max(theta[seen].sum(), 1e-12), targets[seen]
+    likely = np.maximum(law @ theta, 1e-300)
+    return np.maximum(_second(law, theta, likely, targets) - theta @ targets, 0.0)
+
+
+def _second(law: np.ndarray, theta: np.ndarray, likely: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The least second moment of an unbiased score of each target."""
     # Scaled by the square root of theta, so that rare values do not spoil the inversion.
     root = np.sqrt(np.maximum(theta, 1e-9))
     scaled = law * root
-    information = scaled.T @ (scaled / np.maximum(law @ theta, 1e-300)[:, None])
-    wanted = root * target
-    information += 1e-9 * np.eye(len(wanted))
-    return max(float(wanted @ np.linalg.solve(information, wanted) - target @ theta), 0.0)
+    information = scaled.T @ (scaled / likely[:, None]) + 1e-9 * np.eye(len(root))
+    wanted = root[:, None] * targets
+    return np.asarray((wanted * np.linalg.solve(information, wanted)).sum(axis=0))
 
 
-_LAWS: dict[int, tuple[Channel, np.ndarray]] = {}
+@dataclass(frozen=True)
+class Lives:
+    """Persons of a region: row of the prior, true first value (-1: none of the domain), and which of their events lie in it."""
+
+    rows: np.ndarray
+    firsts: np.ndarray
+    events: list[tuple[int, ...]]
 
 
-def _law(channel: Channel) -> np.ndarray:
-    """Probability of each set given each seen value; kept, since it is asked for again and again."""
+def lives_bound(veil: Veil, step: Step, lives: Lives, target: np.ndarray) -> float:
+    """The bound of a count over several events of linked persons, where they move as the kernel says.
+
+    Somebody who is told which candidate became which sees where each slot went. Let F be how many of a life's events count and
+    G(x) its mean from the first value x. The optimal unbiased score is (sum over slots of a(x) F + b(x)) / w, w being how
+    likely the first set is beside the prior, since slots move alike whichever is true: G is told by the first set, and F - G by
+    the slots' own ways. Recipients are not told, so their bound is not below this one.
+    """
+    total = 0.0
+    for row in np.unique(lives.rows):
+        mine = np.flatnonzero(lives.rows == row)
+        known = lives.firsts[mine][lives.firsts[mine] >= 0]
+        theta = (np.bincount(known, minlength=len(target)) + veil.shares[row]) / (len(known) + 1)
+        kinds = Counter(lives.events[person] for person in mine)
+        moments = [_moments(step, int(row), events, target) for events in kinds]
+        mean, spread = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
+        total += float(_lives_excess(veil.channel(int(row)), theta, mean, spread) @ np.array(list(kinds.values())))
+    return total
+
+
+def _moments(step: Step, row: int, events: tuple[int, ...], target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of how many of these events count, from each first value."""
+
+    def moved(goal: np.ndarray, times: int) -> np.ndarray:
+        for _ in range(times):
+            goal = step(row, goal)
+        return goal
+
+    mean = sum((moved(target, event) for event in events), np.zeros(len(target)))
+    square = mean.copy()  # of an indicator
+    for at, event in enumerate(events):
+        for later in events[at + 1 :]:
+            square += 2 * moved(target * moved(target, later - event), event)
+    return mean, square - mean**2
+
+
+def _lives_excess(channel: Channel, theta: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    seen, (law, chance) = channel.seen, _law(channel)
+    theta, mean, spread = theta[seen] / max(theta[seen].sum(), 1e-12), mean[seen], spread[seen]
+    likely = np.maximum(law @ theta, 1e-300)
+    # Sums over slots are sums over copies, and law holds chance x copies / pi.
+    beside = (chance / likely) @ law
+    decoys = (beside / np.maximum(beside, 1e-300) ** 2 * channel.pi[seen]) @ spread
+    return np.maximum(_second(law, theta, likely, mean) + decoys - theta @ (spread + mean**2), 0.0)
+
+
+_LAWS: dict[int, tuple[Channel, tuple[np.ndarray, np.ndarray]]] = {}
+
+
+def _law(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
+    """Probability of each set given each seen value, and of each set under the prior; kept, since it is asked for again and again."""
     if id(channel) not in _LAWS:
         _LAWS[id(channel)] = channel, _law_of(channel)
     return _LAWS[id(channel)][1]
 
 
-def _law_of(channel: Channel) -> np.ndarray:
+def _law_of(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
     seen = channel.seen
     sets, at = np.unique(np.sort(channel.sets, axis=1), axis=0, return_inverse=True)
     weights = np.bincount(at.reshape(-1), channel.weights)
     copies = np.zeros((len(sets), len(channel.pi)))
     for column in sets.T:
         np.add.at(copies, (np.arange(len(sets)), column), 1)
-    return (weights[:, None] * copies[:, seen]) / channel.pi[seen]
+    return (weights[:, None] * copies[:, seen]) / channel.pi[seen], weights
 
 
 def groups_bound(groups: Groups, inside: np.ndarray, totals: np.ndarray, target: np.ndarray) -> float:

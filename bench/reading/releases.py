@@ -16,6 +16,7 @@ from bench.reading.worlds import World
 from reticent import _core
 from reticent.cli import app
 from reticent.engine.veil.people import People
+from reticent.engine.veil.prior.kernel import fit_kernel
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.read.load import Parts, shape_of
@@ -73,7 +74,7 @@ def delay_free(world: World, seed: int, place: Path) -> Opened:
     present = np.isin(labels, data[world.hidden].to_pylist())
     lines = [f"{label},{count}" for label, count in zip(labels[present], counts[present], strict=True)]
     (place / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
-    rules = policy(world, stream={"method": "delay-free", "prior": {"file": "prior.csv"}}).to_dict()
+    rules = policy(world, stream={"method": "delay-free"}, prior={"file": "prior.csv"}).to_dict()
     (place / "policy.json").write_text(json.dumps(rules))
     words = [
         "stream",
@@ -101,14 +102,14 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     counts = _counts(world.past, world, labels, strata)
     stretches = _core.veil.stretches_of_counts(counts, l=world.l)
     orders = _core.veil.random_orders(len(labels), count=ORDERS, seed=bytes(32))
-    kernel, document = _kernel(len(labels))
+    kernel, document = _kernel(world, labels, counts[0] / counts[0].sum())
     house = _core.veil.Veil(key=_key(seed), l=world.l, stretches=stretches, orders=orders, kernel=kernel)
     at = {cells: row for row, cells in enumerate(strata)}
     rows = np.array([at.get(cells, 0) for cells in _rows(data, world.rows)], dtype=np.uint32)
     codes = {label: code for code, label in enumerate(labels)}
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
-    seen = People(house, world.l).take(persons, persons, rows, values)
+    seen = People(house).take(persons, persons, rows, values)
     rows, lost = seen.rows.astype(np.int64), ~seen.offered
     eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
     about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "stretches": stretches.tolist()}
@@ -140,9 +141,19 @@ def _counts(past: pa.Table, world: World, labels: list[str], strata: list[tuple[
     return np.rint(counts * 1024).astype(np.uint64)
 
 
-def _kernel(size: int) -> tuple[Any, dict[str, Any]]:
-    one = _core.veil.ONE
-    stay, within, parents = np.full(size, one * 6 // 10, np.uint64), one // 2, (np.arange(size) // 8).astype(np.uint32)
+def _kernel(world: World, labels: list[str], shares: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    """Of the past's persons, each with all transitions; one that nobody needs where nobody comes again."""
+    one, parents = _core.veil.ONE, (np.arange(len(labels)) // 8).astype(np.uint32)
+    stay, within = np.full(len(labels), 0.5), 0.5
+    if world.person is not None:
+        who = np.unique(world.past[world.person].to_pylist(), return_inverse=True)[1]
+        order = np.argsort(who, kind="stable")
+        value = np.searchsorted(np.array(labels), world.past[world.hidden].to_pylist())[order]
+        again = np.flatnonzero(np.diff(who[order]) == 0)
+        rng = np.random.default_rng(1)
+        fitted = fit_kernel(value[again], value[again + 1], parents, shares, epsilon=None, rng=rng)
+        stay, within = fitted.stay, fitted.within
+    stay, within = (stay * one).astype(np.uint64), int(within * one)
     document = {"stay": stay.tolist(), "within": within, "parents": parents.tolist()}
     return _core.veil.Kernel.shares(stay, within=within, parents=parents), document
 

@@ -21,6 +21,7 @@ from reticent.audit.generalised import check_counts, hidden, left_out, seen, unc
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
+from reticent.audit.veil_totals import totals_findings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
 
@@ -72,6 +73,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
         return Verdict(tuple(findings))
     findings += prior_findings(line, document, policy)
     findings += _records(line, data, policy, linked=linked(policy, release.kind))
+    if {"row", "event"} <= set(data.column_names):
+        findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.stretches.shape)
     findings += crowd_findings(release, data, policy)
     return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l", "k")) + hidden(release.claims))
 

@@ -28,6 +28,7 @@ from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, 
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same
+from reticent.audit.veil_totals import compared, totals_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -71,6 +72,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         none_of(_ORIGIN, int((seats < 0).sum())),
         *_offers(desk.lost(), desk.rows, release.documents[veil.SHAPE]),
     ]
+    if not (seats < 0).any():
+        findings += desk.totals(seats, release.documents[veil.SHAPE])
     crowds = _crowds(desk, seats) if not (seats < 0).any() else []
     if doubt and any(not finding.holds for finding in crowds):
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
@@ -93,6 +96,7 @@ def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: N
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
         *_offers(lost, desk.rows, release.documents[veil.SHAPE]),
+        *desk.totals(seats, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),
     ]
 
@@ -153,6 +157,11 @@ class _Desk:
     def astray(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
         """First sights under another row of the prior than that of their fields."""
         return np.asarray(self._first & (self._strata[seats] != self.rows))
+
+    def totals(self, seats: NDArray[np.int64], document: Mapping[str, Any]) -> list[Finding]:
+        """The totals beside the input, where there are some: of first sights, one of a person."""
+        found = totals_of(document, *self.line.stretches.shape)
+        return [] if found is None else compared(found, self.rows[self._first], self._truth[seats[self._first]])
 
     def lost(self) -> NDArray[np.bool_]:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""

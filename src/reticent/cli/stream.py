@@ -57,17 +57,20 @@ def stream(
 
     Killed and started again, it goes on where it was.
     """
-    from reticent.cli.output import emit
+    from reticent.cli.output import emit, say
     from reticent.connectors.stream import FORMATS, Stream, open_sink, open_source
     from reticent.connectors.stream.dead import dead_letters_to
     from reticent.connectors.stream.preflight import check_ends
     from reticent.connectors.stream.progress import Progress
+    from reticent.connectors.stream.warmup import warm_up
     from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.policy.check import check
     from reticent.store import Store
 
     rules = Policy.load(policy).with_method("stream", method)
+    for path in warm_up(rules, source, store, format, seed=seed):
+        say(f"Written to {path}: the prior of the first records, which waited for it.")
     check(rules)
     if format is not None and format not in FORMATS:
         raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")

@@ -44,11 +44,13 @@ class Sights(NamedTuple):
         persons: each once.
         shown: a hash of what the first sight showed; 0 where only later events were shown.
         moved: whether later events were.
+        alone: these persons may stand in no later publication.
     """
 
     persons: npt.NDArray[np.uint64]
     shown: npt.NDArray[np.uint64]
     moved: npt.NDArray[np.bool_]
+    alone: bool = False
 
 
 class Original(NamedTuple):

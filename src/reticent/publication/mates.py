@@ -42,7 +42,12 @@ class Mates:
         )
 
     def news(self, sights: Sights) -> bytes:
-        """What is to be recorded: persons who are new, or moved for the first time; and remembers it."""
+        """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
+
+        Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
+        """
+        if sights.alone:
+            return b""
         fresh = [(person, sight) for person, sight in self._now(sights) if self._own.get(person) != sight]
         self._own.update(fresh)
         return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""

@@ -20,6 +20,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
+from reticent.engine.veil.totals import totals_asked
 from reticent.engine.veil.veiling import Veiling
 
 if TYPE_CHECKING:
@@ -59,5 +60,7 @@ class Veil(TablePublisher):
             crowd = crowds(self.policy, self._veiling.house.levels, table.take(pa.array(places)), veiled.seen.rows)
             veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
         self._places = places[self._veiling.order(len(veiled), number=1)]
-        self._sights = None if self.policy.person is None else veiled.sights()
+        # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
+        alone = totals_asked(self.policy) is not None
+        self._sights = None if self.policy.person is None else veiled.sights()._replace(alone=alone)
         return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))

@@ -15,6 +15,7 @@ from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.steps import steps_of
+from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import read_report, read_strata
@@ -68,10 +69,10 @@ class House:
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""
         settings = policy.prior
-        if settings is not None and settings.warmup is not None:
+        if settings is not None and settings.warmup is not None and not policy.path(settings.file or "").is_file():
             raise PolicyError(
-                "prior.warmup: no stream waits for its prior yet.",
-                hint="Make it from records of before: `reticent prior PAST -p POLICY -o prior.csv`.",
+                f"prior.warmup: {settings.file} is not there yet; the first records of a stream make it.",
+                hint="Begin with `reticent stream FILE -p POLICY`, or make it: `reticent prior FILE -p POLICY -o prior.csv --released`.",
             )
         if settings is None or settings.file is None:
             raise PolicyError(
@@ -87,25 +88,14 @@ class House:
                 f"prior.by: {settings.file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
                 hint="Take `by` out of the policy, or make the prior again.",
             )
-        return cls.of_strata(policy, kind, prior, read_report(policy))
-
-    @classmethod
-    def of_strata(cls, policy: Policy, kind: str, prior: Prior, figures: dict[str, Any] | None) -> House:
-        """The house of a prior that stands in no file: that of a stream whose first records waited.
-
-        Args:
-            policy: everything else.
-            kind: of the releases.
-            prior: counts by stratum.
-            figures: what is known of it, for releases to quote.
-        """
-        sensitive, settings = _sensitive(policy), policy.prior
+        sensitive = _sensitive(policy)
         _refuse_crowds(policy, kind)
+        refuse_totals(policy, kind)
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
-        if steps is not None and settings is not None and settings.unit is not None:
+        if steps is not None and settings.unit is not None:
             # Their decoys would move alike, and where values part, what differs would be the truth.
             raise PolicyError(
                 "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
@@ -118,9 +108,9 @@ class House:
             by=prior.by,
             strata=strata,
             stretches=_core.veil.stretches_of_counts(counts, l=l),
-            orders=_orders(domain, settings.order if settings is not None else "random", counts),
+            orders=_orders(domain, settings.order, counts),
             steps=steps,
-            figures=figures,
+            figures=read_report(policy),
             policy=policy,
         )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.engine.table.encoded_table import claims
 from reticent.engine.veil.prior.noise import two_sided
+from reticent.engine.veil.totals import totals_asked
 from reticent.release import Guarantee
 
 if TYPE_CHECKING:
@@ -80,15 +81,21 @@ def _over_events(house: House, figures: dict[str, Any]) -> str:
 
 
 def _past(house: House) -> list[str]:
-    epsilon = house.epsilon
-    if epsilon is None:
-        return []
-    if (house.figures or {}).get("source") != "released":
-        return [f"persons of the past whom the prior was counted on: it cost them epsilon = {epsilon:g}"]
-    words = (
-        "a reader who knows all other records: the prior was counted on the released persons themselves, with noise of"
-    )
-    return [f"{words} epsilon = {epsilon:g}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"]
+    """What was counted on persons of the past, and on the released ones: epsilon adds up over both tables of the latter."""
+    spent, words = [], []
+    if house.epsilon is not None and (house.figures or {}).get("source") == "released":
+        spent.append(("the prior was", house.epsilon))
+    elif house.epsilon is not None:
+        words = [f"persons of the past whom the prior was counted on: it cost them epsilon = {house.epsilon:g}"]
+    if (asked := totals_asked(house.policy)) is not None:
+        spent.append(("totals by row and value were", asked))
+    if not spent:
+        return words
+    names = " and ".join(what for what, _ in spent)
+    epsilon = sum(each for _, each in spent)
+    where = f"a reader who knows all other records: {names} counted on the released persons themselves, with noise of"
+    bound = "so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
+    return [*words, f"{where} epsilon = {epsilon:g}, {bound}"]
 
 
 def _not_offered(figures: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from reticent.engine.base import Members, Sights
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
+from reticent.engine.veil.totals import totals, totals_asked
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
 from reticent.release.ledger import person_hashes
@@ -53,13 +54,16 @@ class Veiled:
     persons: npt.NDArray[np.uint64]
     heads: npt.NDArray[np.uint64]
     """The same persons under the key of the house."""
+    values: npt.NDArray[np.int32] | None = None
+    """Their true values, for totals."""
 
     def __len__(self) -> int:
         return len(self.persons)
 
     def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
         """Records that say these facts, some of them several times: the same candidates for the same fact."""
-        return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which])
+        values = None if self.values is None else self.values[which]
+        return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which], values)
 
     def sights(self) -> Sights:
         """What is shown of each person, in whatever order of lines."""
@@ -89,7 +93,7 @@ class Veiling:
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
         listed = self._listed(table, persons)
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed, persons)
+        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed, persons, values)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""
@@ -117,6 +121,9 @@ class Veiling:
                 hint="Make the prior again from data like these, or with a coarser domain.",
             )
         shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
+        document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
+        if totals_asked(self._policy) is not None:
+            document["totals"] = self._totals(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
         order = self.order(size, number=number)
         return Release(
@@ -128,9 +135,16 @@ class Veiling:
             counts=Counts(size + held + left_out, size, held, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
-            documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
+            documents={"veil": document},
             seeded=self._rng.seeded,
         )
+
+    def _totals(self, veiled: Veiled) -> dict[str, Any]:
+        first, epsilon = veiled.seen.events == 0, totals_asked(self._policy)
+        assert epsilon is not None  # noqa: S101 - the policy asks for them
+        assert veiled.values is not None  # noqa: S101 - kinds that do not keep the values refuse totals
+        key = self._rng.key("veil totals")
+        return totals(self.house, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
 
     def _listed(self, table: pa.Table, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""

@@ -19,7 +19,12 @@ class PriorSettings(Section):
         default=None, gt=0, description="privacy loss that the prior has cost; its report says it too, and must agree"
     )
     warmup: int | None = Field(
-        default=None, ge=100, description="records of a stream that wait once, to make a prior; not served yet"
+        default=None, ge=100, description="records of a stream that wait once, to make `file` where it is not there yet"
+    )
+    totals: float | None = Field(
+        default=None,
+        gt=0,
+        description="epsilon of a noisy table of counts by row and value, published with a veiled table for better counts",
     )
     order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
@@ -30,6 +35,6 @@ class PriorSettings(Section):
 
     @model_validator(mode="after")
     def _from_somewhere(self) -> PriorSettings:
-        if self.file is not None and self.warmup is not None:
-            raise PydanticCustomError("one", "write file or warmup, not both.")
+        if self.file is None and self.warmup is not None:
+            raise PydanticCustomError("file", "write file beside warmup: where the prior of the first records is kept.")
         return self

@@ -107,6 +107,13 @@ class Channel:
         out[self.seen] = self._inverse[0] @ (root * target[self.seen]) / root
         return out
 
+    def estimates(self, copies: npt.NDArray[np.integer]) -> Vector:
+        """HT2 of every value at once, from how often each is offered; what is invisible counts as nothing."""
+        root = np.sqrt(self.pi[self.seen])
+        out = np.zeros(len(self.pi))
+        out[self.seen] = root * (self._inverse[0] @ (copies[self.seen] / root))
+        return out
+
     def squares(self, coefficients: Vector) -> Vector:
         """E[h^2 | v] of a set's sum h of coefficients, for each seen value v; 0 for the others."""
         sums = self.weights * coefficients[self.sets].sum(axis=1) ** 2

@@ -6,7 +6,8 @@ the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1
 
 Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
 published share eta of them is subtracted. Who among them has a value of A stays unknown: they are taken to be spread over the
-values that their row does not offer as over everybody, and the interval is widened by as much as that adds.
+values that their row does not offer as the prior has these over everybody, but for a value that exceeds its prior elsewhere, which is
+taken to do so here as well; and the interval is widened by as much as that adds.
 
 Cost: one inversion per row (`channel`), then l lookups per record.
 
@@ -28,15 +29,15 @@ import numpy as np
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
+from reticent.read.estimate.persons import Products, Step, pairs
+from reticent.read.estimate.persons import sums as sums_of
+from reticent.read.estimate.totals import Calibration, Cells, Totals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
-
-Step = Callable[[int, "Vector"], "Vector"]
-"""The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
 _EXACT = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""
@@ -52,6 +53,8 @@ class Veil:
         orders: orders x values, permutations of the codes.
         eta: per row, share of the records whose truth is not offered.
         eta_variance: per row, variance of the noise in it.
+        totals: noisy counts by row and value, where the release carries them.
+        excess: by how much values exceed their prior, as `excess` estimates it; not at all if left out.
     """
 
     domain: tuple[str, ...]
@@ -59,6 +62,8 @@ class Veil:
     orders: Codes
     eta: Vector
     eta_variance: Vector
+    totals: Totals | None = None
+    excess: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -166,7 +171,14 @@ def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = 
 
 
 def counts(
-    veil: Veil, records: Records, target: Vector, *, groups: int = 1, level: float = 0.95, step: Step | None = None
+    veil: Veil,
+    records: Records,
+    target: Vector,
+    *,
+    groups: int = 1,
+    level: float = 0.95,
+    step: Step | None = None,
+    whole: Cells | None = None,
 ) -> Counts:
     """How many records have a value of the target, by group.
 
@@ -177,40 +189,99 @@ def counts(
         groups: number of groups.
         level: of the interval.
         step: the published kernel, for later events.
+        whole: sums over all first sights of the release, to calibrate first sights by its totals.
     """
     sums = scores(veil, records, target, step=step)
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
-    missed = _total(at, _missed(veil, target)[records.rows], groups)
-    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups) + missed
-    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
-    variance, error = _variance(at, sums.value, records.persons, groups)
+    if whole is None or veil.totals is None or records.later:
+        found = _plainly(veil, records, at, target, sums, step, groups)
+    else:
+        found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
+    estimate, unseen, variance = found.estimate, found.unseen, found.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = error > _EXACT * variance
+    few = found.error > _EXACT * variance
     if few.any():
-        spread = _known_spread(veil, records, at, target, variance)
-        spread = spread.at_least(variance, np.clip(estimate, 0, number))
+        spread = found.spread().at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
     return Counts(estimate, variance + unseen, low, high, number)
 
 
-def calibrated(part: Counts, whole: Counts, total: Vector, *, epsilon: float, level: float = 0.95) -> Counts:
-    """Estimates of parts, drawn toward a published noisy total of the whole they are parts of.
+@dataclass(frozen=True)
+class _Found:
+    """Estimates, their variance and how exact that is, what the unseen add, and the variance as the channel knows it."""
 
-    The noise of the total has scale 2 / epsilon, hence the variance 8 / epsilon^2.
-    """
-    pull = part.variance / (whole.variance + 8 / epsilon**2)
-    estimate = part.estimate + pull * (total - whole.estimate)
-    variance = part.variance * (1 - pull)
-    low, high = plain(estimate, variance, part.records, quantile(level))
-    return Counts(estimate, variance, low, high, part.records)
+    estimate: Vector
+    variance: Vector
+    error: Vector
+    unseen: Vector
+    spread: Callable[[], Spread]
+
+
+def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
+    """Per value, the share of first sights by which it exceeds its prior in the rows that offer it: an outbreak; 0 within chance."""
+    size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.eta))
+    total = np.zeros(size)
+    for row in np.flatnonzero(number):
+        copies = np.bincount(candidates[rows == row].ravel(), minlength=size)
+        total += veil.channel(int(row)).estimates(copies)
+    expected = number @ veil.shares
+    chance = np.sqrt(2 * candidates.shape[1] * np.maximum(total, expected))
+    return np.asarray(np.maximum(total - expected - chance, 0) / np.maximum(number @ (veil.shares > 0), 1))
+
+
+def _plainly(
+    veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
+) -> _Found:
+    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
+    variance, error = _variance(veil, records, at, sums.value, target, step, groups)
+    missed = _total(at, _missed(veil, target)[records.rows], groups)
+    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
+    return _Found(
+        estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
+    )
+
+
+def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Found:
+    assert veil.totals is not None  # noqa: S101 - the caller has looked
+    offered = np.where(veil.shares > 0, target, 0.0)
+    inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
+    total = (veil.totals.counts * offered).sum(axis=1)
+    noise = veil.totals.variance * (offered**2).sum(axis=1)
+    drawn = Calibration(parts, whole, total, noise, inside, outside)
+    # Values that a row does not offer stand in the totals, too: their part of a group is that of all its row's records.
+    hidden, share = target - offered, parts.number / np.maximum(whole.number, 1)
+    missed = share * (veil.totals.counts * hidden).sum(axis=1)
+    doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.totals.variance * (hidden**2).sum(axis=1))
+    return _Found(
+        drawn.estimate + missed.sum(axis=1),
+        *drawn.variance,
+        drawn.unseen(veil.eta_variance) + doubt,
+        lambda: drawn.spread(veil.shares @ target),
+    )
+
+
+def cells(veil: Veil, rows: Codes, sums: Scores, at: Codes, groups: int) -> Cells:
+    """Sums by group and row of the prior, of first sights."""
+    eta, each = veil.eta[rows], sums.value * (sums.value - 1)
+    parts = [
+        np.ones(len(rows)),
+        sums.value - eta * sums.unseen,
+        each,
+        each**2,
+        _own(eta, sums.unseen),
+        sums.unseen,
+    ]
+    shape = (groups, len(veil.eta))
+    flat = at.astype(np.int64) * shape[1] + rows
+    return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
 
 def _first_scores(veil: Veil, rows: Codes, candidates: Codes, target: Vector) -> Scores:
     table = _table(veil, rows, lambda _: target)
-    return Scores(_sums(table, rows, candidates), (veil.shares @ target)[rows])
+    return Scores(sums_of(table, rows, candidates), (veil.shares @ target)[rows])
 
 
 def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[[int], Vector]) -> Scores:
@@ -221,7 +292,7 @@ def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[
         table[row] -= goal
         unseen[row] = veil.shares[row] @ goal
     assert records.first is not None  # noqa: S101 - `scores` has looked
-    value = _sums(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
+    value = sums_of(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
     return Scores(value, unseen[records.rows])
 
 
@@ -256,45 +327,67 @@ def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
     return table
 
 
-def _sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
-    # Column by column: a table of all lookups at once would be l times as large as the data.
-    flat, base = table.ravel(), rows.astype(np.int64) * table.shape[1]
-    out = np.zeros(len(rows))
-    for column in candidates.T:
-        out += flat[base + column]
-    return out
-
-
 def _total(groups: Codes, values: Vector, size: int) -> Vector:
     return np.bincount(groups, values, minlength=size).astype(np.float64)
 
 
-def _variance(groups: Codes, values: Vector, persons: Codes | None, size: int) -> tuple[Vector, Vector]:
-    """The variance of the sums, and how exact it is (one standard error of it).
-
-    For a person with several records H (H - 1) of her sum H is on the safe side: m^2 >= m for whole numbers m.
-    """
-    if persons is not None:
-        pairs = groups.astype(np.int64) * (int(persons.max(initial=0)) + 1) + persons
-        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-        groups, values = groups[first], _total(inverse, values, len(first))
+def _variance(
+    veil: Veil, records: Records, at: Codes, values: Vector, target: Vector, step: Step | None, size: int
+) -> tuple[Vector, Vector]:
+    """The variance of the sums, and how exact it is (one standard error of it); a person's records vary together."""
+    persons = records.persons
     each = values * (values - 1)
-    return _total(groups, each, size), np.sqrt(_total(groups, each**2, size))
+    if persons is not None:
+        keys = at.astype(np.int64) * (int(persons.max(initial=0)) + 1) + persons
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        if len(first) < len(keys):
+            squares = _total(inverse, values, len(first)) ** 2 - _total(inverse, values, len(first))
+            each = squares - 2 * _products(veil, records, keys, inverse, values, target, step)
+            at = at[first]
+    return _total(at, each, size), np.sqrt(_total(at, each**2, size))
+
+
+def _products(
+    veil: Veil, records: Records, keys: Codes, inverse: Codes, values: Vector, target: Vector, step: Step | None
+) -> Vector:
+    """Per person and group, the sum over pairs of records of the chance that both count."""
+    none = np.zeros(len(keys), dtype=np.int64)
+    events = none if records.events is None else np.asarray(records.events)
+    first = records.candidates if records.first is None else records.first
+    left, right = pairs(keys, events)
+    found = Products(veil.channel, veil.stretches.shape, target, step).of(
+        records.rows[left],
+        (values[left], records.candidates[left], first[left]),
+        records.candidates[right],
+        (events[left], events[right]),
+    )
+    return _total(inverse[left], found, int(inverse.max(initial=-1)) + 1)
 
 
 def _missed(veil: Veil, target: Vector) -> Vector:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
-    hidden = np.where(veil.shares == 0, veil.shares.mean(axis=0), 0.0)
+    unseen = veil.shares == 0
+    hidden = np.where(unseen, veil.shares.mean(axis=0), 0.0)
+    if (
+        veil.excess is not None
+    ):  # what is missed in every row is missed as always; what an outbreak adds is the outbreak's
+        usual = float(np.median(veil.eta)) / np.maximum(hidden.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        hidden = usual * hidden + np.where(unseen, veil.excess, 0.0)
     return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 
 def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, size: int) -> Vector:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
     eta = veil.eta[rows]
-    own = eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta)
     shape = (size, len(veil.eta))
     moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
-    return _total(groups, own, size) + moved**2 @ veil.eta_variance
+    return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.eta_variance
+
+
+def _own(eta: Vector, unseen: Vector) -> Vector:
+    """Per record: whether its truth is not offered, and what its set adds then."""
+    return np.asarray(eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta))
 
 
 def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, variance: Vector) -> Spread:
@@ -309,14 +402,20 @@ def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, v
 
 def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
-    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
-    for row in np.unique(rows):
-        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+    inside, outside = _by_row(veil, np.unique(rows), target)
     shape = (size, len(veil.eta))
     number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
     mine = number * (veil.shares @ target)
     weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     return Spread(number @ outside, weight @ (inside - outside))
+
+
+def _by_row(veil: Veil, rows: Codes, target: Vector) -> tuple[Vector, Vector]:
+    """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
+    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
+    for row in rows:
+        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+    return inside, outside
 
 
 def _within(channel: Channel, target: Vector) -> tuple[float, float]:

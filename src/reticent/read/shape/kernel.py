@@ -13,7 +13,7 @@ from reticent.read.estimate.channel import ONE
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from reticent.read.estimate.veil import Step
+    from reticent.read.estimate.persons import Step
 
     Vector = npt.NDArray[np.float64]
 

@@ -12,7 +12,8 @@ import numpy as np
 from reticent.errors import DataError, PolicyError
 from reticent.read.draws import veiled_values
 from reticent.read.estimate.channel import ONE
-from reticent.read.estimate.veil import Records, Veil, counts, scores
+from reticent.read.estimate.totals import Totals
+from reticent.read.estimate.veil import Records, Veil, cells, counts, excess, scores
 from reticent.read.question import between
 from reticent.read.shape.kernel import step_of
 from reticent.read.shape.labels import codes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.read.estimate.totals import Cells
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
 
@@ -70,7 +72,20 @@ class Veiled:
         size = np.bincount(self._rows, minlength=len(rows))
         noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
-        return Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0))
+        veil = Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals)
+        first = self._events == 0
+        if not eta.any() or not first.any():
+            return veil
+        whole = replace(veil, excess=excess(veil, self._rows[first], self._sets[first]))
+        whole.borrow(veil)
+        return whole
+
+    @property
+    def _totals(self) -> Totals | None:
+        stated = self.document.get("totals")
+        if not stated:
+            return None
+        return Totals(np.asarray(stated["counts"], dtype=np.float64), _noise(stated["epsilon"]))
 
     @cached_property
     def _rows(self) -> Codes:
@@ -119,16 +134,33 @@ class Veiled:
 
     def counts(self, question: Question) -> Counts:
         """HT2; where cells are coarse, between those that surely match and those that may."""
-        perhaps = self._counts(question, question.match.perhaps)
+        whole = self._whole(question.target)
+        perhaps = self._counts(question, question.match.perhaps, whole)
         if question.match.exact:
             return perhaps
         point = question.sums(question.match.share * self.scores(question.target))
-        return between(point, self._counts(question, question.match.sure), perhaps)
+        return between(point, self._counts(question, question.match.sure, whole), perhaps)
 
-    def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
+    def _counts(self, question: Question, flags: npt.NDArray[np.bool_], whole: Cells | None) -> Counts:
         at = np.flatnonzero(flags & self._used)
         records = replace(self._records(at), groups=question.groups[at])
-        return counts(self.veil, records, question.target, groups=question.size, level=question.level, step=self._step)
+        return counts(
+            self.veil,
+            records,
+            question.target,
+            groups=question.size,
+            level=question.level,
+            step=self._step,
+            whole=whole,
+        )
+
+    def _whole(self, target: Vector) -> Cells | None:
+        """All first sights, where the release says how many of them have which value."""
+        if self._totals is None:
+            return None
+        records = self._records(np.flatnonzero(self._events == 0))
+        none = np.zeros(len(records.rows), dtype=np.int64)
+        return cells(self.veil, records.rows, scores(self.veil, records, target), none, 1)
 
     def _records(self, at: Codes) -> Records:
         persons = None if self._persons is None else self._persons[at]

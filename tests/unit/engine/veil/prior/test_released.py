@@ -8,7 +8,7 @@ from reticent.engine.veil.house import House
 from reticent.engine.veil.prior.file import write_fit, write_prior
 from reticent.engine.veil.prior.fit import fit_released
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.warmup import prior_of_warmup
+from reticent.engine.veil.prior.warmup import fit_warmup
 from reticent.engine.veil.release import guarantee
 from reticent.errors import PolicyError
 from reticent.policy import Policy
@@ -34,10 +34,10 @@ def records(n=3000, seed=1):
     return pa.table({"id": ids, "sex": rng.choice(["f", "m"], n), "age": ages, "ill": rng.choice(list("abcdefgh"), n)})
 
 
-def test_a_warmup_gives_a_house_that_says_what_it_cost():
-    rules = policy(warmup=3000, by=["sex", "age"], epsilon=2)
-    prior, figures = prior_of_warmup(rules, records(), None, np.random.default_rng(1))
-    house = House.of_strata(rules, "stream", prior, figures)
+def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
+    rules = policy(tmp_path, file="prior.csv", warmup=3000, by=["sex", "age"], epsilon=2)
+    write_fit(fit_warmup(rules, records(), np.random.default_rng(1)), tmp_path / "prior.csv")
+    house = House.of(rules, "stream")
     assert house.by == ("sex", "age")
     assert {cells[1] for cells in house.strata} == {"[0, 50)", "[50, 100)", "*"}
     assert house.epsilon == 2
@@ -81,6 +81,8 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
     assert strata["f",] == {"a": 0.5, "b": 0.5}
 
 
-def test_a_policy_that_asks_to_wait_for_a_prior_is_refused_for_that_reason():
-    with pytest.raises(PolicyError, match="no stream waits"):
-        House.of(policy(warmup=1000), "stream")
+def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path):
+    with pytest.raises(PolicyError, match="is not there yet"):
+        House.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
+    with pytest.raises(PolicyError, match="write file beside warmup"):
+        policy(tmp_path, warmup=1000)

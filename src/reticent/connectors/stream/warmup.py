@@ -1,0 +1,77 @@
+"""A stream without a past: its first records wait once in their file, and are counted under a stated epsilon before any is released."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.connectors.stream.source import FileSource
+from reticent.connectors.stream.stream import FORMATS
+from reticent.engine.veil.prior.file import write_fit
+from reticent.engine.veil.prior.warmup import fit_warmup
+from reticent.errors import DataError, PolicyError, StateError
+from reticent.publication.blocks import Blocks
+from reticent.publication.records import RecordReader
+from reticent.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reticent.policy import Policy
+
+
+def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *, seed: int | None = None) -> list[Path]:
+    """Makes the prior that the policy waits for, unless it is there; says which files were written.
+
+    Args:
+        policy: names the number of records and the file of the prior.
+        source: a file that can be read again from its beginning.
+        store: of the stream that will be begun.
+        form: of the input; guessed by default.
+        seed: makes the noise repeatable, for tests only.
+
+    Raises:
+        DataError: there are fewer records than are to wait; nothing was released.
+    """
+    settings = policy.prior
+    if settings is None or settings.warmup is None or settings.file is None or policy.path(settings.file).exists():
+        return []
+    if Store.exists(store):
+        raise StateError(
+            f"The store is there, but {settings.file} is not: the stream was begun under a prior that is gone.",
+            hint="Put the file back. Counted anew it would be another prior, which the store refuses.",
+        )
+    if "://" in source or source == "-" or not Path(source).is_file():
+        raise PolicyError(
+            "prior.warmup: only a file can wait, since its first records are read twice.",
+            hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
+            "and take warmup out of the policy.",
+        )
+    waited = _first(policy, source, form, settings.warmup)
+    return write_fit(fit_warmup(policy, waited, np.random.default_rng(seed)), policy.path(settings.file))
+
+
+def _first(policy: Policy, source: str, form: str | None, number: int) -> pa.Table:
+    parts, size = [], 0
+    for table in _tables(policy, source, form):
+        parts.append(table)
+        size += table.num_rows
+        if size >= number:
+            return pa.concat_tables(parts).slice(0, number)
+    raise DataError(
+        f"{size:,} of the {number:,} records that are to wait for the prior are there; nothing was released.",
+        hint="Start again when more have come, or write a smaller warmup.",
+    )
+
+
+def _tables(policy: Policy, source: str, form: str | None) -> Iterator[pa.Table]:
+    with closing(FileSource(source)) as file:
+        reader, blocks = RecordReader(policy), None
+        while block := file.read():
+            blocks = blocks or Blocks(FORMATS[form or file.guess(block)](reader), reader)
+            for batch, _ in blocks.cut(block):
+                yield batch.table

@@ -1,0 +1,158 @@
+"""Noisy totals beside a veiled table: asked for by the policy, judged, charged, used by whoever asks, and published once."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.integration.test_veil import POLICY, people, write
+from typer.testing import CliRunner
+
+import reticent
+from reticent.audit import verify
+from reticent.audit.persons import Input
+from reticent.cli import app
+from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
+from reticent.publication import table as tables
+from reticent.release import Release
+
+TOTALS = POLICY.replace("prior: {file: prior.csv}", "prior: {file: prior.csv, totals: 1.0}")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = tmp_path_factory.mktemp("totals")
+    (place / "policy.yaml").write_text(TOTALS)
+    (place / "without.yaml").write_text(POLICY)
+    write(place / "past.csv", people(1, 3000))
+    write(place / "now.csv", people(2, 2000))
+    write(place / "more.csv", people(5, 300))
+    assert run("prior", place / "past.csv", "-p", place / "policy.yaml", "-o", place / "prior.csv").exit_code == 0
+    assert release(place, "a").exit_code == 0
+    return place
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def release(place, name, data="now.csv", policy="policy.yaml"):
+    words = ("anonymize", place / data, "-p", place / policy, "-o", place / name, "--store", place / "house.db")
+    return run(*words)
+
+
+def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
+    document = json.loads((place / "a" / "veil.json").read_bytes())
+    assert document["totals"]["epsilon"] == 1.0
+    counts = np.array(document["totals"]["counts"])
+    assert counts.shape == np.array(document["stretches"]).shape
+    assert abs(counts.sum() - 2000) < 200
+    words = " ".join(Release.from_dir(place / "a").guarantee.not_covered)
+    assert "totals by row and value were counted on the released persons themselves, with noise of epsilon = 1" in words
+    done = run("verify", place / "a", "-p", place / "policy.yaml", "--original", place / "now.csv", "--all")
+    assert done.exit_code == 0, done.output
+    assert "totals have as much noise as they state" in done.output
+
+
+def test_a_persons_epsilon_is_spent_once(place):
+    assert release(place, "again").exit_code == 0  # the very same release: no further noise
+    same = [json.loads((place / name / "veil.json").read_bytes())["totals"] for name in ("a", "again")]
+    assert same[0] == same[1]
+    write(place / "fewer.csv", people(2, 1000))
+    for policy in ("policy.yaml", "without.yaml"):
+        done = release(place, "b", data="fewer.csv", policy=policy)
+        assert isinstance(done.exception, GuaranteeError), policy
+    assert release(place, "c", data="more.csv").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["series", "evolving", "stream"])
+def test_kinds_that_publish_again_have_none(place, kind):
+    from reticent.engine.veil.house import House
+
+    with pytest.raises(PolicyError, match="cost epsilon anew"):
+        House.of(Policy.load(place / "policy.yaml"), kind)
+
+
+def test_relatives_are_not_counted_as_strangers(place):
+    policy = Policy.load(place / "policy.yaml").to_dict()
+    policy["prior"]["unit"] = "id"
+    from reticent.engine.veil.house import House
+
+    with pytest.raises(PolicyError, match="unit and totals"):
+        House.of(Policy.from_dict(policy, base=place), "table")
+
+
+@pytest.mark.parametrize(
+    ("change", "original"),
+    [
+        (lambda totals, _: totals.update(epsilon=3.0), False),
+        (lambda totals, _: totals["counts"][0].__setitem__(0, 5000), False),
+        (lambda totals, _: totals.update(truth=1), False),
+        (lambda totals, exact: totals.update(counts=exact), True),
+        (lambda totals, _: totals.update(counts=np.roll(totals["counts"], 1, axis=1).tolist()), True),
+    ],
+    ids=["dearer than the policy", "not of these records", "another key", "without noise", "of other values"],
+)
+def test_others_are_refuted(place, tmp_path, change, original):
+    policy, data = Policy.load(place / "policy.yaml"), people(2, 2000)
+    passed = tables.publish(data, policy, seed=7)
+    document = dict(passed.release.documents["veil"])
+    exact = np.zeros(np.array(document["stretches"]).shape, dtype=int)
+    rows = dict(zip(_keys(passed.release, data), passed.release.tables["data"]["row"].to_pylist(), strict=True))
+    for person, value in zip(data["id"].to_pylist(), data["ill"].to_pylist(), strict=True):
+        exact[rows[person], document["domain"].index(value)] += 1
+    document["totals"] = json.loads(json.dumps(document["totals"]))
+    assert _judged(passed.release, document, policy, data).holds
+    change(document["totals"], exact.tolist())
+    assert not _judged(passed.release, document, policy, data if original else None).holds
+
+
+def _keys(release, data):
+    """Persons in the order of the release: rows of the prior follow from sex and age band."""
+    table, keys = release.tables["data"], {}
+    for person, sex, age in zip(data["id"].to_pylist(), data["sex"].to_pylist(), data["age"].to_pylist(), strict=True):
+        keys.setdefault((sex, f"[{age // 10 * 10}, {age // 10 * 10 + 10})"), []).append(person)
+    return [keys[cells].pop() for cells in zip(table["sex"].to_pylist(), table["age"].to_pylist(), strict=True)]
+
+
+def _judged(release, document, policy, data):
+    from dataclasses import replace
+
+    changed = replace(release, documents={**release.documents, "veil": document})
+    return verify(changed, policy, original=Input(data)) if data is not None else verify(changed, policy)
+
+
+def test_whoever_asks_gets_narrower_intervals_that_hold(place):
+    truth = people(2, 2000)
+    received, blind = reticent.read(place / "a"), _without_totals(place)
+    held, narrower = [], []
+    for value in received.values:
+        for sex in ("m", "f"):
+            answer, before = (each.count(value, [f"sex={sex}"]) for each in (received, blind))
+            exact = sum(
+                v == value and s == sex for v, s in zip(truth["ill"].to_pylist(), truth["sex"].to_pylist(), strict=True)
+            )
+            held.append(answer.low <= exact <= answer.high)
+            narrower.append((answer.high - answer.low) / (before.high - before.low))
+    assert np.mean(held) > 0.7  # 14 intervals of 95 %
+    assert np.median(narrower) < 0.8
+
+
+def _without_totals(place):
+    folder = place / "blind"
+    if not folder.exists():
+        found = Release.from_dir(place / "a")
+        veil = {word: part for word, part in found.documents["veil"].items() if word != "totals"}
+        from dataclasses import replace
+
+        replace(found, documents={**found.documents, "veil": veil}).to_dir(folder)
+    return reticent.read(folder)
+
+
+def test_a_person_with_two_records_of_one_event_is_refused(place):
+    policy = Policy.load(place / "policy.yaml").to_dict()
+    policy["person"] = {"column": "id", "events": "age"}
+    data = people(2, 500)
+    with pytest.raises(PolicyError, match="several records of their first event"):
+        tables.publish(pa.concat_tables([data, data.slice(0, 1)]), Policy.from_dict(policy, base=place), seed=1)
