@@ -92,6 +92,7 @@ def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str
             outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
+            database.settle(store.engine)
         _set_aside(path)
         draft.replace(path)
         sync(path.parent)

@@ -16,11 +16,13 @@ from reticent.store.witness import Witness
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reticent.store.keys import Key
+
 # A draft older than this belongs to a process that was killed.
 _LEFT_OVER = 60.0
 
 
-def prepare(path: Path, *, create: bool) -> None:
+def prepare(path: Path, *, create: bool, key: Key | None = None) -> None:
     """Sees to it that there is a store's file, or says why not."""
     if path.is_dir():
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
@@ -36,20 +38,20 @@ def prepare(path: Path, *, create: bool) -> None:
         )
     _clean(path)
     try:
-        _make(path)
+        _make(path, key)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, key: Key | None) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
     os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     try:
         engine = database.connect(draft)
         with database.writing(engine) as connection:
-            opening.make_tables(connection)
-        engine.dispose()  # the last connection writes its log back and removes it
+            opening.make_tables(connection, key)
+        database.settle(engine)
         with contextlib.suppress(FileExistsError):  # another process was quicker: its store is as good
             os.link(draft, path)
         sync(path.parent)

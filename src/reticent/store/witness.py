@@ -53,7 +53,7 @@ class Witness:
     def note(self, head: Head, seal: Seal) -> None:
         """The store has had so many commits; failing to say so harms nobody."""
         cells = (head.store, head.generation, head.commits)
-        text = f"{head.store} {head.generation} {head.commits} {seal.digest('witness', cells).hex()}\n"
+        text = f"{head.store} {head.generation} {head.commits} {seal.lasting.digest('witness', cells).hex()}\n"
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
@@ -98,6 +98,7 @@ def _read(slot: bytes, seal: Seal | None) -> Seen | None:
     if len(parts) != 4 or not (parts[1].isdigit() and parts[2].isdigit()):
         return None
     seen = Seen(parts[0], int(parts[1]), int(parts[2]))
-    if seal is not None and seal.digest("witness", (seen.store, seen.generation, seen.commits)).hex() != parts[3]:
+    cells = (seen.store, seen.generation, seen.commits)
+    if seal is not None and seal.lasting.digest("witness", cells).hex() != parts[3]:
         return None
     return seen
