@@ -2,27 +2,32 @@
 
 A process of its own with `faults.c` loaded before libc: it forks, and must have no threads.
 
-    LD_PRELOAD=faults.so python fault_harness.py FOLDER stream|evolving errors|power COUNT SEED [hasty]
+    LD_PRELOAD=faults.so python fault_harness.py FOLDER stream|evolving|series|table FAULTS CUTS SEED [hasty]
+
+FAULTS calls fail and at as many the process is killed (0: at every one of them); the power is cut CUTS times.
 """
 
+import ast
 import ctypes
 import errno
 import json
 import os
 import random
 import shutil
+import signal
 import struct
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
-from store_scenes import EvolvingScene, StreamScene, apart, ndjson, people
+from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, apart, ndjson, people
 
-from reticent import EvolvingTable
+from reticent import EvolvingTable, Series, anonymize
 from reticent.audit import verify
 from reticent.connectors.stream import FileSource, Stream
 from reticent.engine.evolving import indexed  # noqa: F401  imported before the first fork, as all above
 from reticent.errors import ReticentError
+from reticent.policy import Policy
 from reticent.store import Store, database
 
 LIBC = ctypes.CDLL(None)
@@ -48,11 +53,36 @@ class StreamRun:
         return after.startswith(before) and after == self.expected
 
 
-class EvolvingRun:
-    """A table that changes and is published twice, each step made once however often the script is begun anew."""
+class FoldersRun:
+    """Releases in folders, each made once however often the script is begun anew."""
+
+    policy, publishers = None, ()
 
     def prepare(self, folder):
         pass
+
+    def seen(self, folder):
+        """The digests of what stands under its name: a folder is whole, or it is not there."""
+        digests = []
+        for place in sorted(folder.glob("release-*")):
+            assert verify(place, self.policy).holds, place
+            digests.append(json.loads((place / "release.json").read_text())["store"]["digest"])
+        return digests
+
+    def fits(self, before, after):
+        return after[: len(before)] == before and len(after) == len(self.expected)
+
+    def check(self, folder):
+        """Every release of the store stands in one folder, and none was made twice."""
+        with Store.open(folder / "store.db", create=False) as store:
+            entries = [entry for name in store.publishers() for entry in store.ledger(name).entries]
+        assert [entry.digest for entry in entries] == self.seen(folder)
+
+
+class EvolvingRun(FoldersRun):
+    """A table that changes and is published twice."""
+
+    policy = EvolvingScene.policy
 
     def work(self, folder):
         table = EvolvingTable(folder / "store.db", EvolvingScene.policy)
@@ -62,23 +92,32 @@ class EvolvingRun:
             if not (folder / f"release-{number}").exists():
                 table.publish(folder / f"release-{number}", again=True)
 
-    def seen(self, folder):
-        """The digests of what stands under its name: a folder is whole, or it is not there."""
-        digests = []
-        for place in sorted(folder.glob("release-*")):
-            assert verify(place, EvolvingScene.policy).holds, place
-            digests.append(json.loads((place / "release.json").read_text())["store"]["digest"])
-        return digests
 
-    def fits(self, before, after):
-        return after[: len(before)] == before and len(after) == len(self.expected)
+class SeriesRun(FoldersRun):
+    """Two releases of a series."""
 
-    def check(self, folder):
-        with Store.open(folder / "store.db", create=False) as store:
-            assert [entry.digest for entry in store.ledger("evolving").entries] == self.seen(folder)
+    policy = SeriesScene.policy
+
+    def work(self, folder):
+        series = Series(folder / "store.db", self.policy)
+        for number in (0, 1):
+            if not (folder / f"release-{number}").exists():
+                series.publish(people(0, 60 + 10 * number), folder / f"release-{number}")
 
 
-RUNS = {"stream": StreamRun, "evolving": EvolvingRun}
+class TableRun(FoldersRun):
+    """Two tables of strangers in one store."""
+
+    policy = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})
+
+    def work(self, folder):
+        for number in (0, 1):
+            if not (folder / f"release-{number}").exists():
+                release = anonymize(people(60 * number, 60), self.policy, store=folder / "store.db")
+                release.to_dir(folder / f"release-{number}")
+
+
+RUNS = {"stream": StreamRun, "evolving": EvolvingRun, "series": SeriesRun, "table": TableRun}
 
 
 def tried(run, folder):
@@ -128,24 +167,32 @@ def straight(run, folder):
     return int(calls)
 
 
-def errors(run, folder, count, rng):
-    """One call fails, or that one and all that follow; then the disk is well again."""
+FAILURES = {"errors": ((errno.EIO, 0), (errno.ENOSPC, 1)), "kills": ((0, 0),)}
+
+
+def failing(run, folder, count, rng, way):
+    """One call fails, or that one and all that follow, or the process ends there; then all is well again."""
     calls = straight(run, afresh(run, folder))
     places = sorted(rng.sample(range(calls), min(count, calls)) if count else range(calls))
-    told, bad = {"calls": calls, "tried": len(places), "done": 0, "refused": 0}, []
+    told, bad = {"calls": calls, "tried": len(places), "done": 0, "refused": 0, "killed": 0}, []
     for number, at in enumerate(places):
         place = afresh(run, folder)
-        code, on = ((errno.EIO, 0), (errno.ENOSPC, 1))[number % 2]
+        code, on = FAILURES[way][number % len(FAILURES[way])]
 
         def work(at=at, code=code, on=on, place=place):
             LIBC.fault_arm(os.fsencode(place) + b"/", ctypes.c_long(at), code, on)
             return tried(run, place)
 
-        said = loud(work)
-        word = said.partition(" ")[0]
-        after = "crash" if word == "crash" else loud(lambda place=place: ended(run, place))
-        if word not in told or after != "done" or not run.fits(run.expected[:0], run.seen(place)):
-            bad.append((at, code, on, said, after))
+        said = loud(work).replace(f"crash {signal.SIGKILL}", "killed")
+        before, word = loud(lambda place=place: repr(run.seen(place))), said.partition(" ")[0]
+        after = loud(lambda place=place: ended(run, place))
+        if (
+            word not in told
+            or before.startswith("crash")
+            or after != "done"
+            or not run.fits(ast.literal_eval(before), run.seen(place))
+        ):
+            bad.append((at, code, on, said, before[:200], after))
         else:
             told[word] += 1
     return told, bad
@@ -247,7 +294,7 @@ def power(run, folder, count, rng):
             Path(path).write_bytes(file.data)
         before = loud(lambda: repr(run.seen(place)))
         said = loud(lambda: ended(run, place))
-        if before.startswith("crash") or said != "done" or not run.fits(eval(before), run.seen(place)):  # noqa: S307 - our own words
+        if before.startswith("crash") or said != "done" or not run.fits(ast.literal_eval(before), run.seen(place)):
             bad.append((upto, ops[max(0, upto - 1)][:2], before[:200], said))
         else:
             told["done"] += 1
@@ -255,8 +302,11 @@ def power(run, folder, count, rng):
 
 
 if __name__ == "__main__":
-    place, name, way, count, seed, *bug = sys.argv[1:]
+    place, name, faults, cuts, seed, *bug = sys.argv[1:]
     if bug:  # the planted bug: commits do not wait for the disk
         database._on_sqlite = lambda raw, _: raw.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF")
-    ways = {"errors": errors, "power": power}
-    json.dump(ways[way](RUNS[name](), Path(place) / "work", int(count), random.Random(int(seed))), sys.stdout)
+    run, folder, rng = RUNS[name](), Path(place) / "work", random.Random(int(seed))
+    found = {"power": power(run, folder, int(cuts), rng)}
+    if not bug:
+        found |= {way: failing(run, folder, int(faults), rng, way) for way in FAILURES}
+    json.dump(found, sys.stdout)

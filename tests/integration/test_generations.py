@@ -12,6 +12,7 @@ import pytest
 from store_scenes import EvolvingScene, SeriesScene, StreamScene, ndjson, people
 
 from reticent import EvolvingTable, Series
+from reticent.audit import verify
 from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
 from reticent.store import Store, schema
@@ -234,7 +235,7 @@ def test_random_old_backups_regroup_nobody(tmp_path):
     """Backups of any age, restored at any time: what was published stays as it is, and the rest comes as it would have come."""
     rng = random.Random(19)
     sink, copies, fed = tmp_path / "out.ndjson", [], 0
-    for number in range(RESTORES):
+    for number in range(-(-RESTORES // 2)):
         for _ in range(rng.randrange(1, 4)):
             feed(tmp_path, fed, more := rng.randrange(1, 30))
             fed += more
@@ -247,3 +248,49 @@ def test_random_old_backups_regroup_nobody(tmp_path):
         assert sink.read_bytes() == before, number
     shown = [json.loads(line) for line in sink.read_bytes().splitlines()]
     assert [line["seq"] for line in shown if line["type"] == "tuple"] == list(range(fed))
+
+
+def changing(folder, step, release):
+    """One more release of an evolving table; its change is made once."""
+    table = EvolvingTable(folder / STORE, EvolvingScene.policy)
+    if table.status()["changes"] == step:
+        table.insert(people(40 * step, 40))
+    table.publish(release, again=True)
+
+
+def repeating(folder, step, release):
+    """One more release of a series."""
+    Series(folder / STORE, SeriesScene.policy).publish(people(0, 60 + 10 * step), release)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("publish", "policy"),
+    [(changing, EvolvingScene.policy), (repeating, SeriesScene.policy)],
+    ids=["evolving", "series"],
+)
+def test_random_old_backups_publish_no_release_twice(publish, policy, tmp_path):
+    """A backup goes on where it knows every folder, and is closed where it does not, whoever says so: the folders, or nobody."""
+    rng, copies = random.Random(19), []
+    for step in range(-(-RESTORES // 4)):
+        publish(tmp_path, step, tmp_path / f"release-{step:03}")
+        copies.append(tmp_path / f"copy_{step}.db")
+        backup(tmp_path / STORE, copies[-1])
+        folders = sorted(tmp_path.glob("release-*"))
+        old = rng.choice(copies)
+        shown = rng.choice([[], [str(folder) for folder in folders]])
+        (outcome,) = restore(old, tmp_path / STORE, shown).values()
+        assert bool(outcome.closed) == (old != copies[-1])
+        if outcome.closed:
+            with pytest.raises(StateError, match="publish the same people anew"):
+                publish(tmp_path, step + 1, tmp_path / "elsewhere" / "never")
+            restore(copies[-1], tmp_path / STORE, [str(folder) for folder in folders])
+    with Store.open(tmp_path / STORE) as store:
+        (name,) = store.publishers()
+        digests = [entry.digest for entry in store.ledger(name).entries]
+        places = [json.loads((folder / "release.json").read_text())["store"] for folder in folders]
+        assert [place["digest"] for place in places] == digests
+        assert [place["number"] for place in places] == list(range(1, len(folders) + 1))
+        if policy is SeriesScene.policy:
+            assert verify(folders, policy, ledger=store.ledger(name)).holds

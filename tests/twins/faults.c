@@ -1,10 +1,11 @@
-/* Loaded before libc (LD_PRELOAD): lets the calls that write files below a folder fail, or notes them so that a power cut at any
+/* Loaded before libc (LD_PRELOAD): lets the calls that write files below a folder fail or end the process, or notes them so that a power cut at any
    of them can be played. `fault_arm` and `fault_note` are called from Python. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static const char *of(int fd) { return fd >= 0 && fd < FDS && *names[fd] && insi
 static int fails(void) {
   long now = calls++;
   if (fail_at < 0 || now < fail_at || (now > fail_at && !fail_on)) return 0;
+  if (!fail_with) kill(getpid(), SIGKILL);
   errno = fail_with;
   return 1;
 }
