@@ -31,7 +31,9 @@ def backup(store: Place, target: Annotated[Path, typer.Argument(help="A new file
 
 @app.command("restore")
 def restore(
-    backup: Annotated[Path, typer.Argument(help="What `store backup` made.", show_default=False)],
+    backup: Annotated[
+        str, typer.Argument(help="What `store backup` made; in a server, the store itself.", show_default=False)
+    ],
     store: Place,
     published: Annotated[
         list[str] | None,

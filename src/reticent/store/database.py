@@ -42,7 +42,7 @@ _REASONS = {
 
 def connect(where: str | os.PathLike[str]) -> sa.Engine:
     """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL."""
-    url = _url(where)
+    url = _url(file_of(where) or where)
     try:
         engine = sa.create_engine(url, hide_parameters=True, connect_args=_connect_args(url))
     except ModuleNotFoundError:
@@ -56,7 +56,15 @@ def connect(where: str | os.PathLike[str]) -> sa.Engine:
 def file_of(where: str | os.PathLike[str]) -> Path | None:
     """The file of a store; None where it is in a database server."""
     url = _url(where)
-    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+    # By its own name, not by one that points at it: its log, its lock and its witness stand beside the file itself.
+    return Path(url.database or "").resolve() if url.get_backend_name() == "sqlite" else None
+
+
+def link_of(where: str | os.PathLike[str]) -> Path | None:
+    """The name by which a store's file was asked for, where that is a link to it."""
+    url = _url(where)
+    path = Path(url.database or "")
+    return path if url.get_backend_name() == "sqlite" and path.is_symlink() else None
 
 
 def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

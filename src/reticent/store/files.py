@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 _LEFT_OVER = 60.0
 
 
-def prepare(path: Path, *, create: bool, key: Key | None = None) -> None:
-    """Sees to it that there is a store's file, or says why not."""
+def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | None = None) -> None:
+    """Sees to it that there is a store's file, or says why not; `link` is the name that it was asked for by, if another."""
+    if link is not None:
+        Witness(link).refuse_replaced(f"Store {link}")
     if path.is_dir():
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
@@ -31,6 +33,7 @@ def prepare(path: Path, *, create: bool, key: Key | None = None) -> None:
             raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=DAMAGED)
         return
     Witness(path).refuse_orphan(f"Store {path}")
+    _refuse_lone_log(path)
     if not create:
         raise StateError(
             f"Store {path}: there is no such file.",
@@ -42,6 +45,16 @@ def prepare(path: Path, *, create: bool, key: Key | None = None) -> None:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None
+
+
+def _refuse_lone_log(path: Path) -> None:
+    """Refuses a log whose store is missing: a new store would take it for its own."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StateError(
+            f"Store {path} is gone; {log.name}, its log, is there.",
+            hint="Put the file back beside its log, or run `reticent store restore`: a new one would publish the same people again.",
+        )
 
 
 def _make(path: Path, key: Key | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from reticent.errors import StateError
-from reticent.store import database, schema
+from reticent.store import database, place, schema
 from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, read_seal
 from reticent.store.integrity import damaged
 from reticent.store.witness import Witness
@@ -25,7 +25,7 @@ _QUICK = 32 << 20
 
 
 def opened(
-    engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None
+    engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None, moved: bool = False
 ) -> tuple[Seal, Head, Witness | None]:
     """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
     with database.errors(engine), engine.connect() as connection:
@@ -40,6 +40,8 @@ def opened(
         seal = read_seal(connection, key)
         head = read_head(connection, seal)
     witness = None if path is None else Witness(path)
+    if witness is None and not moved:
+        place.refuse_moved(engine, seal)
     if witness is not None:
         witness.refuse_older(head, seal, f"Store {database.show(engine)}")
     return seal, head, witness

@@ -50,23 +50,26 @@ class Store:
         self._owners: dict[str, str] = {}
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str], *, create: bool = True, key: Key | None = None) -> Self:
+    def open(
+        cls, where: str | os.PathLike[str], *, create: bool = True, key: Key | None = None, moved: bool = False
+    ) -> Self:
         """Open the store at a path, a `sqlite:///` URL or a `postgresql://` URL.
 
         Args:
             where: the place.
             create: make the store when it is not there; otherwise its absence is an error.
             key: of an encrypted store; that of the environment if left out.
+            moved: it may have been brought to its database from a backup; for whoever sees to that.
 
         Raises:
             StateError: it cannot be reached, is damaged, is not a store, or is of another version.
         """
         path, key = database.file_of(where), key or Key.from_environment()
         if path is not None:
-            files.prepare(path, create=create, key=key)
+            files.prepare(path, create=create, key=key, link=database.link_of(where))
         engine = database.connect(where)
         try:
-            return cls(engine, *opening.opened(engine, path, create=create, key=key))
+            return cls(engine, *opening.opened(engine, path, create=create, key=key, moved=moved))
         except BaseException:
             engine.dispose()
             raise

@@ -84,6 +84,14 @@ class Witness:
                 hint=f"Put the right one back; if this one is to stay here, remove {self.path.name} beside it.",
             )
 
+    def refuse_replaced(self, name: str) -> None:
+        """Refuses a link where a store was."""
+        if self.said() is not None:
+            raise StateError(
+                f"{name} is a link now, and a store was here: {self.path.name} beside it says so.",
+                hint="Put the store back; if it was moved to where the link points, move its witness there, too.",
+            )
+
     def refuse_orphan(self, name: str) -> None:
         """Refuses to begin a new store where one is missing."""
         if self.said() is not None:
