@@ -1,23 +1,31 @@
 """An older copy of a store, whatever way it comes back, publishes nobody a second time."""
 
+import datetime as dt
 import json
 import os
 import random
+import secrets
 import shutil
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from store_scenes import EvolvingScene, SeriesScene, StreamScene, ndjson, people
+from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, ndjson, people
 
-from reticent import EvolvingTable, Series
+from reticent import EvolvingTable, Series, anonymize
+from reticent.audit import verify
+from reticent.cli import app
 from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
+from reticent.policy import Policy
 from reticent.store import Store, schema
 from reticent.store.backup import backup, check, restore, upgrade
 
 STORE = "store.db"
+ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})
 
 
 def stream(folder, sink):
@@ -225,6 +233,134 @@ def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
     assert summary.counts.rows_in == 3
 
 
+def test_another_name_of_a_store_has_no_witness_of_its_own(tmp_path):
+    """Through a link the same file is used, and an older copy of it is as old."""
+    table = evolving(tmp_path)
+    (tmp_path / "aside").mkdir()
+    (tmp_path / "aside" / "link.db").symlink_to(tmp_path / STORE)
+    link = EvolvingTable(tmp_path / "aside" / "link.db")
+    link.insert(people(60, 10))
+    old = (tmp_path / STORE).read_bytes()
+    table.publish()
+    (tmp_path / STORE).write_bytes(old)
+    with pytest.raises(StateError, match="older copy"):
+        link.publish()
+    assert [path.name for path in (tmp_path / "aside").iterdir()] == ["link.db"]
+
+
+def test_a_link_to_another_store_in_its_place_is_refused(tmp_path):
+    table = evolving(tmp_path)
+    (tmp_path / "other").mkdir()
+    evolving(tmp_path / "other")
+    (tmp_path / STORE).unlink()
+    (tmp_path / STORE).symlink_to(tmp_path / "other" / STORE)
+    with pytest.raises(StateError, match="is a link now"):
+        table.publish()
+
+
+def test_a_log_without_its_store_is_no_new_store(tmp_path):
+    with Store.open(tmp_path / STORE) as store:
+        store.register("feed", policy_hash="p")
+        shutil.copy(tmp_path / f"{STORE}-wal", tmp_path / "log")
+    for path in tmp_path.glob(f"{STORE}*"):
+        path.unlink()
+    (tmp_path / "log").rename(tmp_path / f"{STORE}-wal")
+    with pytest.raises(StateError, match="its log, is there") as caught:
+        evolving(tmp_path)
+    assert "store restore" in caught.value.hint
+
+
+def published(place, out, files):
+    """A table, by the command line."""
+    (files / "policy.json").write_text(json.dumps(ANATOMY.to_dict()))
+    pq.write_table(people(0, 90), files / "data.parquet")
+    words = ["anonymize", files / "data.parquet", "-p", files / "policy.json", "-o", out, "--store", place / STORE]
+    app([str(word) for word in words], standalone_mode=False)
+
+
+@pytest.mark.parametrize("kind", ["evolving", "series", "table"])
+def test_of_two_copies_in_use_one_sees_the_folder_of_the_other(kind, tmp_path):
+    """Both copies came with their witness and look like themselves; what the first published stands beside the second's folder."""
+    publish = {
+        "evolving": lambda place, out: EvolvingTable(place / STORE).publish(out, again=True),
+        "series": lambda place, out: Series(place / STORE, SeriesScene.policy).publish(people(0, 90), out),
+        "table": lambda place, out: published(place, out, tmp_path),
+    }[kind]
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    if kind == "evolving":
+        evolving(one)
+    elif kind == "series":
+        Series(one / STORE, SeriesScene.policy).publish(people(0, 80))
+    else:
+        anonymize(people(200, 80), ANATOMY, store=one / STORE)
+    shutil.copytree(one, two)
+    publish(one, tmp_path / "out" / "a")
+    (tmp_path / "out" / "a" / "release.json").stat()
+    with pytest.raises(StateError, match="this store does not know"):
+        publish(two, tmp_path / "out" / "b")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+
+
+def test_a_clock_that_is_set_back_changes_nothing(tmp_path, monkeypatch):
+    """Numbers and digests make the order; time is only told."""
+    series = Series(tmp_path / STORE, SeriesScene.policy)
+    series.publish(people(0, 80), tmp_path / "r1")
+
+    class Past(dt.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return dt.datetime(1999, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("reticent.publication.gate.dt.datetime", Past)
+    series.publish(people(0, 90), tmp_path / "r2")
+    (tmp_path / STORE).write_bytes((tmp_path / STORE).read_bytes())
+    places = [json.loads((tmp_path / f"r{n}" / "release.json").read_text())["store"] for n in (1, 2)]
+    assert places[1]["predecessor"] == places[0]["digest"]
+    with Store.open(tmp_path / STORE) as store:
+        assert [entry.time[:4] for entry in store.ledger("series").entries][1] == "1999"
+    series.publish(people(0, 95), tmp_path / "r3")
+
+
+def tool(name):
+    """A program of the server's package."""
+    debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return debian[-1] if debian else shutil.which(name)
+
+
+def dumped(postgres_url, folder):
+    """Takes a dump, and brings it to another database of the same server."""
+    import psycopg
+
+    name = f"restored_{secrets.token_hex(4)}"
+    subprocess.run([tool("pg_dump"), "--format=custom", f"--file={folder / 'dump'}", postgres_url], check=True)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    other = postgres_url.rpartition("/")[0] + f"/{name}"
+    subprocess.run([tool("pg_restore"), f"--dbname={other}", folder / "dump"], check=True)
+    return other
+
+
+def test_a_dump_of_a_server_publishes_nobody_anew(postgres_url, tmp_path):
+    table = EvolvingTable.create(postgres_url, EvolvingScene.policy)
+    table.insert(people(0, 60))
+    other = dumped(postgres_url, tmp_path)
+    table.publish(tmp_path / "release-1")
+    with pytest.raises(StateError, match="from a backup") as caught:
+        EvolvingTable(other).publish()
+    assert "store restore" in caught.value.hint
+    (outcome,) = restore(other, other, [str(tmp_path / "release-1")]).values()
+    assert outcome.closed.startswith("1 of its releases")
+    with pytest.raises(StateError, match="publish the same people anew"):
+        EvolvingTable(other).publish()
+    (outcome,) = restore(other, other, ["evolving=0"]).values()
+    assert not outcome.closed
+    assert EvolvingTable(other).publish().counts.published == 60
+    with pytest.raises(StateError, match="in a database server"):
+        restore(tmp_path / "dump", other)
+    EvolvingTable(postgres_url).insert(people(60, 10))  # where it lives it goes on
+
+
 RESTORES = int(os.environ.get("RETICENT_RESTORES", "5"))
 
 
@@ -234,7 +370,7 @@ def test_random_old_backups_regroup_nobody(tmp_path):
     """Backups of any age, restored at any time: what was published stays as it is, and the rest comes as it would have come."""
     rng = random.Random(19)
     sink, copies, fed = tmp_path / "out.ndjson", [], 0
-    for number in range(RESTORES):
+    for number in range(-(-RESTORES // 2)):
         for _ in range(rng.randrange(1, 4)):
             feed(tmp_path, fed, more := rng.randrange(1, 30))
             fed += more
@@ -247,3 +383,49 @@ def test_random_old_backups_regroup_nobody(tmp_path):
         assert sink.read_bytes() == before, number
     shown = [json.loads(line) for line in sink.read_bytes().splitlines()]
     assert [line["seq"] for line in shown if line["type"] == "tuple"] == list(range(fed))
+
+
+def changing(folder, step, release):
+    """One more release of an evolving table; its change is made once."""
+    table = EvolvingTable(folder / STORE, EvolvingScene.policy)
+    if table.status()["changes"] == step:
+        table.insert(people(40 * step, 40))
+    table.publish(release, again=True)
+
+
+def repeating(folder, step, release):
+    """One more release of a series."""
+    Series(folder / STORE, SeriesScene.policy).publish(people(0, 60 + 10 * step), release)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("publish", "policy"),
+    [(changing, EvolvingScene.policy), (repeating, SeriesScene.policy)],
+    ids=["evolving", "series"],
+)
+def test_random_old_backups_publish_no_release_twice(publish, policy, tmp_path):
+    """A backup goes on where it knows every folder, and is closed where it does not, whoever says so: the folders, or nobody."""
+    rng, copies = random.Random(19), []
+    for step in range(-(-RESTORES // 4)):
+        publish(tmp_path, step, tmp_path / f"release-{step:03}")
+        copies.append(tmp_path / f"copy_{step}.db")
+        backup(tmp_path / STORE, copies[-1])
+        folders = sorted(tmp_path.glob("release-*"))
+        old = rng.choice(copies)
+        shown = rng.choice([[], [str(folder) for folder in folders]])
+        (outcome,) = restore(old, tmp_path / STORE, shown).values()
+        assert bool(outcome.closed) == (old != copies[-1])
+        if outcome.closed:
+            with pytest.raises(StateError, match="publish the same people anew"):
+                publish(tmp_path, step + 1, tmp_path / "elsewhere" / "never")
+            restore(copies[-1], tmp_path / STORE, [str(folder) for folder in folders])
+    with Store.open(tmp_path / STORE) as store:
+        (name,) = store.publishers()
+        digests = [entry.digest for entry in store.ledger(name).entries]
+        places = [json.loads((folder / "release.json").read_text())["store"] for folder in folders]
+        assert [place["digest"] for place in places] == digests
+        assert [place["number"] for place in places] == list(range(1, len(folders) + 1))
+        if policy is SeriesScene.policy:
+            assert verify(folders, policy, ledger=store.ledger(name)).holds

@@ -9,6 +9,7 @@ from store_scenes import BASE, COLUMNS, EvolvingScene, SeriesScene, StreamScene,
 
 from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
+from reticent.connectors.shards import claim
 from reticent.connectors.stream import Stream
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -175,3 +176,26 @@ def test_two_publications_never_move_the_same_person(tmp_path):
     veiled(where, illnesses(), "series")
     with pytest.raises(GuaranteeError, match=r"[1-3] of 60"):
         veiled(where, illnesses(changed=3), "evolving")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_on_many_machines_takes_everybody(kind, tmp_path):
+    """Workers of Kafka and Spark do not show their persons to the ledger: nobody else is published beside them unnoticed."""
+    where = tmp_path / "store.db"
+    with Store.open(where) as store:
+        store.register("kafka feed workers", policy_hash=StreamScene.policy.hash)
+        assert not claim(StreamScene.policy, store, "kafka feed workers")
+        assert not claim(StreamScene.policy, store, "kafka feed workers")  # the next worker
+        assert seen_of(store)["kafka feed workers"]["everybody"]
+    with pytest.raises(GuaranteeError, match=f"80 of 80 persons {SHARED}"):
+        KINDS[kind](where, people(0, 80))
+
+
+def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
+    table(tmp_path / "store.db", people(0, 80))
+    with Store.open(tmp_path / "store.db") as store:
+        store.register("spark", policy_hash=StreamScene.policy.hash)
+        with pytest.raises(GuaranteeError, match="Other publications"):
+            claim(StreamScene.policy, store, "spark")
+        assert claim(StreamScene.policy, store, "spark", despite=True)
+        assert {name: about["elsewhere"] for name, about in seen_of(store).items()} == {"table-1": 80, "spark": 0}

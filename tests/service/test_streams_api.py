@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import secrets
 import threading
 from collections import Counter
@@ -22,6 +23,9 @@ from reticent.service.tokens import Role
 from reticent.store import rewriting
 
 ARROW = "application/vnd.apache.arrow.stream"
+
+KILLS = int(os.environ.get("RETICENT_HTTP_KILLS", "2"))
+"""`make storms` kills 60 times."""
 
 
 def arrow(table: pa.Table) -> bytes:
@@ -237,10 +241,11 @@ def test_castle_holds_and_readers_get_it(server):
     assert {record["type"] for record in shown} == {"record"}
 
 
+@pytest.mark.timeout(3600)
 def test_killed_in_the_middle_nothing_is_lost_or_doubled(tmp_path):
-    """Feeds push while the server is killed and started again, twice; every record comes out once, with its answer."""
+    """Feeds push while the server is killed and started again and again; every record comes out once, with its answer."""
     running = InProcess(tmp_path)
-    feeds, turns, size = 6, 12, 5
+    feeds, turns, size = 6, 6 * KILLS, 5
     base = feed.generate(size, 8).to_pylist()
     answers: dict[str, bytes] = {}
     done = threading.Semaphore(0)
@@ -268,8 +273,8 @@ def test_killed_in_the_middle_nothing_is_lost_or_doubled(tmp_path):
         threads = [threading.Thread(target=one_feed, args=(i,)) for i in range(feeds)]
         for thread in threads:
             thread.start()
-        for _ in range(2):
-            for _ in range(feeds * turns // 3):
+        for _ in range(KILLS):
+            for _ in range(feeds * turns // (KILLS + 1)):
                 done.acquire()
             running.kill()
             running.start()

@@ -21,8 +21,9 @@ def ledger(
     with Store.open(store, create=False) as opened:
         seen = seen_of(opened)
     for name, about in seen.items():
+        persons = "everybody" if about["everybody"] else f"{about['persons']:,} persons"
         say(
-            f"  {name}: {about['persons']:,} persons by {about['method']}, {about['first']} to {about['last']}; "
+            f"  {name}: {persons} by {about['method']}, {about['first']} to {about['last']}; "
             f"{about['elsewhere']:,} of them stand in other publications too"
         )
     if not seen:

@@ -31,7 +31,9 @@ def backup(store: Place, target: Annotated[Path, typer.Argument(help="A new file
 
 @app.command("restore")
 def restore(
-    backup: Annotated[Path, typer.Argument(help="What `store backup` made.", show_default=False)],
+    backup: Annotated[
+        str, typer.Argument(help="What `store backup` made; in a server, the store itself.", show_default=False)
+    ],
     store: Place,
     published: Annotated[
         list[str] | None,
@@ -69,6 +71,46 @@ def check(store: Place, json: Json = False) -> None:
     say(f"Sound: {sum(rows.values()):,} rows, generation {generation}.")
     if json:
         emit({"generation": generation, "rows": rows})
+
+
+@app.command("key")
+def key(file: Annotated[Path, typer.Argument(help="A new file; keep it apart from the store.")]) -> None:
+    """Make a key file for an encrypted store, readable by you alone."""
+    from reticent.cli.output import say
+    from reticent.store.keys import FILE, new_key
+
+    new_key(file)
+    say(
+        f"A fresh key is in {file}. Stores that are begun with {FILE}={file} are encrypted; without the key they are lost."
+    )
+
+
+@app.command("rekey")
+def rekey(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)],
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The key file from now on.", show_default=False, exists=True)
+    ] = None,
+    passphrase: Annotated[bool, typer.Option("--passphrase", help="Ask for a passphrase from now on.")] = False,
+    decrypt: Annotated[bool, typer.Option("--decrypt", help="Leave the store unencrypted.")] = False,
+) -> None:
+    """Encrypt a store, or write it anew under another key; nobody may use it meanwhile.
+
+    The present key is the one that RETICENT_STORE_KEY or RETICENT_STORE_PASSPHRASE names. Backups from before keep their key.
+    """
+    from reticent.cli.output import say
+    from reticent.errors import PolicyError
+    from reticent.store.keys import Key
+    from reticent.store.rekey import rekey as write_anew
+
+    if (to is not None) + passphrase + decrypt != 1:
+        raise PolicyError("Which key?", hint="Give one of --to FILE, --passphrase and --decrypt.")
+    new = Key.from_file(to) if to else None
+    if passphrase:
+        words = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        new = Key.from_passphrase(words)
+    write_anew(store, new)
+    say("The store is not encrypted now." if new is None else "The store opens with the new key only; make a backup.")
 
 
 @app.command("upgrade")

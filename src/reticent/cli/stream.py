@@ -77,7 +77,9 @@ def stream(
     if source.startswith("kafka://") or to.startswith("kafka://"):
         from reticent.cli.stream_kafka import Options, stream_kafka
 
-        stream_kafka((source, to), rules, store, Options(group, until_end, metrics), seed=seed, json=json)
+        stream_kafka(
+            (source, to), rules, store, Options(group, until_end, metrics, despite_ledger), seed=seed, json=json
+        )
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)

@@ -16,6 +16,7 @@ class Options(NamedTuple):
     group: str
     until_end: bool
     metrics: str | None
+    despite_ledger: bool = False
 
 
 def stream_kafka(
@@ -23,6 +24,7 @@ def stream_kafka(
 ) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.cli.output import emit, say
+    from reticent.publication.population import DESPITE
     from reticent.store import Store
 
     if not all(end.startswith("kafka://") for end in route):
@@ -35,10 +37,12 @@ def stream_kafka(
     except ImportError:
         raise ConnectorError("Kafka needs the extra 'kafka'.", hint="pip install 'reticent[kafka]'") from None
     with Store.open(store) as private:
-        group, until_end, metrics = settings
-        own = Settings(group=group)
+        group, until_end, metrics, despite = settings
+        own = Settings(group=group, despite_ledger=despite)
         done = run_kafka(*route, policy, private, settings=own, until_end=until_end, seed=seed, metrics=metrics)
     say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
+    if done.shared:
+        say(f"Not covered: {DESPITE}.")
     if json:
         emit(
             {

@@ -19,6 +19,7 @@ import numpy as np
 
 from reticent.engine.stream.contract import stream_class
 from reticent.errors import PolicyError, StateError
+from reticent.publication.population import Population
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,6 +55,13 @@ def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
             "would be veiled twice.",
             hint="Go back to the number it was begun with.",
         )
+
+
+def claim(policy: Policy, store: Store, name: str, *, despite: bool = False) -> bool:
+    """Takes everybody for a stream in shards, whose records the ledger does not see; whether others stand in the store, too."""
+    population = Population(store, name, policy, kind="stream", method=policy.stream.method, despite=despite)
+    population.claim_everybody()
+    return population.shared > 0
 
 
 def spread(batch: Batch, person: str | None, shards: int, key: bytes) -> npt.NDArray[np.int32]:

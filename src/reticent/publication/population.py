@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     Hashes = npt.NDArray[np.uint64]
 
 DESPITE = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
+_WAIT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
 _PLACES = 1 << 20
 _MASK = np.uint64(_PLACES - 1)
 _LAST = sa.select(sa.func.max(schema.population.c.id))
+_EVERYBODY = np.uint64(2**64 - 1)
+"""In the place of a person: a publication whose records the ledger does not see takes everybody."""
 
 
 class Population:
@@ -83,7 +86,26 @@ class Population:
 
     def elsewhere(self, persons: Hashes) -> int:
         """How many of some persons, each named once, stand in publications that do not compose with this one."""
+        if len(self._others) and self._others[-1] == _EVERYBODY:
+            return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
+
+    def claim_everybody(self) -> None:
+        """Takes all persons for this publication, for life: records on many machines are not shown to the ledger one by one.
+
+        Raises:
+            GuaranteeError: others have published from this store.
+        """
+        with self._store.lock(self._publisher, wait=_WAIT), self._store.transaction() as tx:
+            self._load()
+            if self._recorded[_EVERYBODY & _MASK] != _EVERYBODY:
+                if len(self._others) and not self._despite:
+                    raise GuaranteeError(
+                        "Other publications stand in this store, and this one does not show its persons to the ledger.",
+                        hint="Give it a store of its own, with none of the same persons in another; or --despite-ledger.",
+                    )
+                self.shared = len(self._others)
+                self.record(tx, np.array([_EVERYBODY]))
 
     def refuse_parted(self, sights: Sights | None) -> None:
         """Refuses persons of whom another publication of the house shows something else.
@@ -166,7 +188,11 @@ def seen_of(store: Store) -> dict[str, dict[str, object]]:
     whole = {name: np.unique(np.concatenate(parts)) for name, parts in persons.items()}
     return {
         name: about[name]
-        | {"persons": len(own), "elsewhere": sum(_among(own, [o for n, o in whole.items() if n != name]))}
+        | {
+            "persons": int((own != _EVERYBODY).sum()),
+            "everybody": bool(_EVERYBODY in own),
+            "elsewhere": sum(_among(own, [o for n, o in whole.items() if n != name])),
+        }
         for name, own in whole.items()
     }
 
@@ -174,5 +200,6 @@ def seen_of(store: Store) -> dict[str, dict[str, object]]:
 def _among(own: Hashes, others: list[Hashes]) -> list[bool]:
     if not others:
         return []
-    mask: list[bool] = np.isin(own, np.concatenate(others)).tolist()
+    rest, own = np.concatenate(others), own[own != _EVERYBODY]
+    mask: list[bool] = (np.isin(own, rest) | (_EVERYBODY in rest)).tolist()
     return mask

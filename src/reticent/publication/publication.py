@@ -72,7 +72,7 @@ class Publication:
     def _refuse_ahead(self, folder: str | Path | None) -> None:
         """Refuses to go on where the folder beside the new one holds what this store never released."""
         if folder is not None:
-            refuse_ahead(Path(folder), self.store, self.name)
+            refuse_ahead(Path(folder), self.store)
 
     def _hand_over(self, release: Release, number: int, folder: str | Path | None, form: str) -> Release:
         """Writes a stored release to its folder and notes that it is there."""

@@ -29,20 +29,20 @@ def stamped(release: Release, store: Store, name: str, number: int) -> Release:
     return replace(release, store=place)
 
 
-def refuse_ahead(folder: Path, store: Store, name: str) -> None:
-    """Refuses to write beside a release of the same publication that the store does not know.
+def refuse_ahead(folder: Path, store: Store) -> None:
+    """Refuses to write beside a release of this store that the store does not know, of whatever publication.
 
     Raises:
         StateError: a folder beside this one holds a release that the store never made: the store is an older copy.
     """
-    digests = {entry.number: entry.digest for entry in store.ledger(name).entries}
     for beside in sorted(folder.parent.iterdir()) if folder.parent.is_dir() else ():
         place = _place(beside)
-        if place is None or place.get("publisher") != name or not _same_store(place, store):
+        if place is None or not _same_store(place, store):
             continue
+        digests = {entry.number: entry.digest for entry in store.ledger(str(place.get("publisher"))).entries}
         if digests.get(place["number"]) != place["digest"]:
             raise StateError(
-                f"{beside} holds release {place['number']} of this publication, which this store does not know.",
+                f"{beside} holds release {place['number']} of {place['publisher']!r}, which this store does not know.",
                 hint="The store is older than its releases: `reticent store restore` goes on without publishing anybody anew.",
             )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-import sqlalchemy as sa
 
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, reaches
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def _persons(tx: Transaction, publisher: str) -> int:
     """Persons whom a publication has shown so far, as the ledger of the store counts them."""
     table = schema.population
-    parts = tx.column(sa.select(table.c.persons).where(table.c.publisher == publisher))
+    parts = [row["persons"] for row in tx.rows(table, table.c.publisher == publisher)]
     return len(np.unique(np.frombuffer(b"".join(parts), "<u8")))
 
 

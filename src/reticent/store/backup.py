@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.disk import open_private, sync
 from reticent.errors import ConnectorError, StateError
-from reticent.store import database, files, generation, restored, schema
+from reticent.store import database, files, generation, place, restored, schema
 from reticent.store.opening import check_structure
 from reticent.store.restored import Restored
 from reticent.store.store import Store
@@ -34,7 +34,7 @@ class Published:
 
     numbers: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Path] = field(default_factory=dict)
-    generations: set[str] = field(default_factory=set)
+    generations: set[int] = field(default_factory=set)
 
 
 def backup(where: str | os.PathLike[str], target: Path) -> None:
@@ -68,19 +68,23 @@ def check(store: Store) -> dict[str, int]:
     return rows
 
 
-def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str] = ()) -> dict[str, Restored]:
+def restore(
+    source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str] = ()
+) -> dict[str, Restored]:
     """Goes on from a backup in the place of a store; what lies there is set aside.
 
     Args:
-        source: the backup.
+        source: the backup; for a store in a database server the store itself, once the server has brought it back.
         where: the place of the store.
         published: what the world has seen: release folders, files of a stream's lines, or NAME=NUMBER of releases or batches.
 
     Returns:
         How each publication came out of it.
     """
-    path, witness = _file(where), Witness(_file(where))
-    if source.resolve() == path.resolve():
+    if database.file_of(where) is None:
+        return _restore_in_place(source, where, published)
+    path, witness, source = _file(where), Witness(_file(where)), Path(source)
+    if source.resolve() == path:
         raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
     seen = _seen(published)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
@@ -92,6 +96,7 @@ def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str
             outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
+            database.settle(store.engine)
         _set_aside(path)
         draft.replace(path)
         sync(path.parent)
@@ -101,6 +106,23 @@ def restore(source: Path, where: str | os.PathLike[str], published: Sequence[str
     finally:
         files.remove(draft)
         Witness(draft).path.unlink(missing_ok=True)
+    return outcomes
+
+
+def _restore_in_place(
+    source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str]
+) -> dict[str, Restored]:
+    """Goes on from what a database server has brought back."""
+    if os.fspath(source) != os.fspath(where):
+        raise StateError(
+            "This store is in a database server.",
+            hint="Bring the backup back with the means of the server; then name the database twice, as backup and as store.",
+        )
+    seen = _seen(published)
+    with Store.open(where, create=False, moved=True) as store:
+        outcomes = {name: _outcome(store, name, seen, complete=False) for name in store.publishers()}
+        _begin_again(store, outcomes, above=max(seen.generations, default=0))
+        place.note_place(store.engine, store.seal)
     return outcomes
 
 
@@ -157,15 +179,16 @@ def _seen(published: Sequence[str]) -> Published:
 def _folder(seen: Published, path: Path) -> None:
     try:
         manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
-        place = manifest["store"]
-        name, number = str(place["publisher"]), int(place["number"])
+        stamp = manifest["store"]
+        name, number = str(stamp["publisher"]), int(stamp["number"])
+        lives = int(str(stamp["generation"]).rpartition("-")[2])
     except (OSError, ValueError, KeyError, TypeError):
         raise ConnectorError(
             f"{path} does not say which store released it.",
             hint="Give NAME=NUMBER instead: how many releases there were.",
         ) from None
     seen.numbers[name] = max(number, seen.numbers.get(name, 0))
-    seen.generations.add(str(place["generation"]))
+    seen.generations.add(lives)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -204,9 +227,7 @@ def _set_aside(path: Path) -> None:
 def _file(where: str | os.PathLike[str]) -> Path:
     path = database.file_of(where)
     if path is None:
-        raise StateError(
-            "This store is in a database server.", hint="Back it up and restore it with the means of the server."
-        )
+        raise StateError("This store is in a database server.", hint="Back it up with the means of the server.")
     return path
 
 

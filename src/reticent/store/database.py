@@ -42,7 +42,7 @@ _REASONS = {
 
 def connect(where: str | os.PathLike[str]) -> sa.Engine:
     """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL."""
-    url = _url(where)
+    url = _url(file_of(where) or where)
     try:
         engine = sa.create_engine(url, hide_parameters=True, connect_args=_connect_args(url))
     except ModuleNotFoundError:
@@ -56,7 +56,15 @@ def connect(where: str | os.PathLike[str]) -> sa.Engine:
 def file_of(where: str | os.PathLike[str]) -> Path | None:
     """The file of a store; None where it is in a database server."""
     url = _url(where)
-    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+    # By its own name, not by one that points at it: its log, its lock and its witness stand beside the file itself.
+    return Path(url.database or "").resolve() if url.get_backend_name() == "sqlite" else None
+
+
+def link_of(where: str | os.PathLike[str]) -> Path | None:
+    """The name by which a store's file was asked for, where that is a link to it."""
+    url = _url(where)
+    path = Path(url.database or "")
+    return path if url.get_backend_name() == "sqlite" and path.is_symlink() else None
 
 
 def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -91,6 +99,27 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
         connection = plain.execution_options(writes=True)
         with connection.begin():
             yield connection
+
+
+def cut_log(engine: sa.Engine) -> bool:
+    """Writes the log of SQLite back and cuts it to nothing; whether nobody stood in the way. Another server has its own means."""
+    if engine.dialect.name != "sqlite":
+        return True
+    with errors(engine), engine.connect() as plain:
+        connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+        busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+    return not busy
+
+
+def settle(engine: sa.Engine) -> None:
+    """Brings everything into the one file, before it gets another name: closing alone says nothing when it cannot.
+
+    Raises:
+        StateError: the disk does not let it.
+    """
+    if not cut_log(engine):
+        raise StateError(f"Store {show(engine)}: somebody uses it.", hint="Wait for it, or stop it.")
+    engine.dispose()
 
 
 def show(engine: sa.Engine) -> str:

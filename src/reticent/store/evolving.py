@@ -72,7 +72,8 @@ def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Se
     rows: dict[int, Row] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
-            which = sa.and_(t.publisher == publisher, column.in_(ids[start : start + _MANY]))
+            some = [store.seal.name(schema.evolving_records, column.name, one) for one in ids[start : start + _MANY]]
+            which = sa.and_(t.publisher == publisher, column.in_(some))
             rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order=t.row)}
     return [rows[number] for number in sorted(rows)]
 
@@ -97,7 +98,7 @@ def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]
     t = schema.kv.c
     memories: dict[str, bytes] = {}
     for start in range(0, len(keys), _MANY):
-        some = t.key.in_(keys[start : start + _MANY])
+        some = t.key.in_([store.seal.name(schema.kv, t.key.name, key, _LIVES) for key in keys[start : start + _MANY]])
         which = sa.and_(t.publisher == publisher, t.space == _LIVES, some)
         memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order=t.key)}
     return memories

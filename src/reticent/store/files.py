@@ -16,12 +16,16 @@ from reticent.store.witness import Witness
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reticent.store.keys import Key
+
 # A draft older than this belongs to a process that was killed.
 _LEFT_OVER = 60.0
 
 
-def prepare(path: Path, *, create: bool) -> None:
-    """Sees to it that there is a store's file, or says why not."""
+def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | None = None) -> None:
+    """Sees to it that there is a store's file, or says why not; `link` is the name that it was asked for by, if another."""
+    if link is not None:
+        Witness(link).refuse_replaced(f"Store {link}")
     if path.is_dir():
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
@@ -29,6 +33,7 @@ def prepare(path: Path, *, create: bool) -> None:
             raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=DAMAGED)
         return
     Witness(path).refuse_orphan(f"Store {path}")
+    _refuse_lone_log(path)
     if not create:
         raise StateError(
             f"Store {path}: there is no such file.",
@@ -36,20 +41,30 @@ def prepare(path: Path, *, create: bool) -> None:
         )
     _clean(path)
     try:
-        _make(path)
+        _make(path, key)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"Store {path}: cannot be created: {reason}.", hint="Choose another place.") from None
 
 
-def _make(path: Path) -> None:
+def _refuse_lone_log(path: Path) -> None:
+    """Refuses a log whose store is missing: a new store would take it for its own."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StateError(
+            f"Store {path} is gone; {log.name}, its log, is there.",
+            hint="Put the file back beside its log, or run `reticent store restore`: a new one would publish the same people again.",
+        )
+
+
+def _make(path: Path, key: Key | None) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
     os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     try:
         engine = database.connect(draft)
         with database.writing(engine) as connection:
-            opening.make_tables(connection)
-        engine.dispose()  # the last connection writes its log back and removes it
+            opening.make_tables(connection, key)
+        database.settle(engine)
         with contextlib.suppress(FileExistsError):  # another process was quicker: its store is as good
             os.link(draft, path)
         sync(path.parent)

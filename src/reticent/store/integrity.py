@@ -12,17 +12,24 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
+
 from reticent.errors import DAMAGED, StateError
+from reticent.store.cipher import OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import sqlalchemy as sa
+    from reticent.store.cipher import Cipher
 
 SIZE = 16
 DIGEST = "digest"
 _FREE = (DIGEST, "id", "owner")
 """Not covered by the digest: itself, numbers that the database gives, and the mark of the present writer."""
+_NAMES = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
+"""Cells of text that an encrypted store hides, and finds again."""
+_ORDERED = ("state.a", "state.b", "trail")
+"""Spaces whose keys are numbers that are asked for in order; they stay as they are."""
 
 
 def damaged(what: str) -> StateError:
@@ -31,15 +38,24 @@ def damaged(what: str) -> StateError:
 
 
 class Seal:
-    """Makes and checks the digests of one store, under its secret."""
+    """Makes and checks the digests of one store, under its secret; hides and shows its cells where it is encrypted."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, cipher: Cipher | None = None, key: bytes | None = None) -> None:
+        self.secret, self._key = secret, key or secret
+        self._cipher = cipher
         self._columns: dict[str, tuple[str, ...]] = {}
+        self._bytes: dict[str, tuple[str, ...]] = {}
+        self.overhead = OVERHEAD if cipher else 0
+        """Bytes that a stored cell is longer than what it holds."""
+
+    @property
+    def lasting(self) -> Seal:
+        """For what outlives every change of the store's key: the ledger's hashes of persons, and the witness."""
+        return Seal(self.secret)
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
-        state = hashlib.blake2b(name.encode(), digest_size=SIZE, key=self._secret)
+        state = hashlib.blake2b(name.encode(), digest_size=SIZE, key=self._key)
         for cell in cells:
             raw = isinstance(cell, bytes | bytearray | memoryview)
             data = cell if raw else repr(cell).encode()
@@ -48,13 +64,50 @@ class Seal:
         return state.digest()
 
     def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row with its digest."""
-        return {**row, DIGEST: self.digest(table.name, [row[name] for name in self.columns(table)])}
+        """A row as the store keeps it, with its digest."""
+        stored = dict(row) if self._cipher is None else self._hidden(self._cipher, table, row)
+        return {**stored, DIGEST: self.digest(table.name, [stored[name] for name in self.columns(table)])}
 
-    def check(self, table: sa.Table, row: Mapping[Any, Any]) -> None:
-        """Refuses a row that is not as it was written; what the database made of its cells does not matter."""
+    def opened(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """A stored row as it was written, or a refusal; what the database made of its cells does not matter."""
         if self.digest(table.name, [row[name] for name in self.columns(table)]) != row[DIGEST]:
             raise damaged(f"A row of {table.name}")
+        return row if self._cipher is None else self._shown(self._cipher, table, row)
+
+    def name(self, table: sa.Table, column: str, name: str, space: str = "") -> str:
+        """How the store writes the name of a person, a record or a value, to find it by."""
+        return (
+            name
+            if self._cipher is None or space in _ORDERED
+            else self._cipher.hide_name(name, f"{table.name}.{column}")
+        )
+
+    def _hidden(self, cipher: Cipher, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+        cells = dict(row)
+        for column in self._blobs(table):
+            cells[column] = cipher.hide(bytes(row[column]), f"{table.name}.{column}")
+        for column in _NAMES.get(table.name, ()):
+            if row[column] is not None:
+                cells[column] = self.name(table, column, row[column], row.get("space", ""))
+        return cells
+
+    def _shown(self, cipher: Cipher, table: sa.Table, row: Mapping[Any, Any]) -> dict[Any, Any]:
+        cells = dict(row)
+        try:
+            for column in self._blobs(table):
+                cells[column] = cipher.show(bytes(row[column]), f"{table.name}.{column}")
+            for column in _NAMES.get(table.name, ()):
+                if row[column] is not None and row.get("space", "") not in _ORDERED:
+                    cells[column] = cipher.show_name(row[column], f"{table.name}.{column}")
+        except ValueError:
+            raise damaged(f"A row of {table.name}") from None
+        return cells
+
+    def _blobs(self, table: sa.Table) -> tuple[str, ...]:
+        if table.name not in self._bytes:
+            binary = (column.name for column in table.c if isinstance(column.type, sa.LargeBinary))
+            self._bytes[table.name] = tuple(name for name in binary if name != DIGEST)
+        return self._bytes[table.name]
 
     def columns(self, table: sa.Table) -> tuple[str, ...]:
         """The columns that the digest covers, in order."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
-from reticent.store import database, schema
-from reticent.store.generation import HEAD, SECRET, Head, head_text, read_head, read_seal
-from reticent.store.integrity import Seal, damaged
+from reticent.store import database, place, schema
+from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, read_seal
+from reticent.store.integrity import damaged
 from reticent.store.witness import Witness
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from reticent.store.integrity import Seal
+    from reticent.store.keys import Key
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963
@@ -22,20 +24,24 @@ _MAKING = 7_265_746_963
 _QUICK = 32 << 20
 
 
-def opened(engine: sa.Engine, path: Path | None, *, create: bool) -> tuple[Seal, Head, Witness | None]:
+def opened(
+    engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None, moved: bool = False
+) -> tuple[Seal, Head, Witness | None]:
     """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
     with database.errors(engine), engine.connect() as connection:
         made = _version(connection)
     if made is None:
-        _make(engine, create=create)
+        _make(engine, create=create, key=key)
     elif made != str(schema.VERSION):
         raise _other_version(engine, made)
     if path is not None and path.stat().st_size <= _QUICK:
         check_structure(engine)
     with database.errors(engine), engine.connect() as connection:
-        seal = read_seal(connection)
+        seal = read_seal(connection, key)
         head = read_head(connection, seal)
     witness = None if path is None else Witness(path)
+    if witness is None and not moved:
+        place.refuse_moved(engine, seal)
     if witness is not None:
         witness.refuse_older(head, seal, f"Store {database.show(engine)}")
     return seal, head, witness
@@ -49,15 +55,15 @@ def check_structure(engine: sa.Engine) -> None:
         raise damaged(f"Store {database.show(engine)}")
 
 
-def make_tables(connection: sa.Connection) -> None:
+def make_tables(connection: sa.Connection, key: Key | None) -> None:
     """The tables of a new store, its secret and its head."""
     schema.metadata.create_all(connection)
-    secret = secrets.token_bytes(32)
-    first = {"schema": str(schema.VERSION), SECRET: secret.hex(), HEAD: head_text(Head.fresh(), Seal(secret))}
+    seal, secret = new_seal(key)
+    first = {"schema": str(schema.VERSION), SECRET: secret, HEAD: head_text(Head.fresh(), seal)}
     connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
 
 
-def _make(engine: sa.Engine, *, create: bool) -> None:
+def _make(engine: sa.Engine, *, create: bool, key: Key | None) -> None:
     with database.writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
@@ -68,7 +74,7 @@ def _make(engine: sa.Engine, *, create: bool) -> None:
             raise _no_store(engine)
         if not create:
             raise _no_store(engine)
-        make_tables(connection)
+        make_tables(connection, key)
 
 
 def _version(connection: sa.Connection) -> str | None:

@@ -27,17 +27,7 @@ if TYPE_CHECKING:
 
 def cut_log(store: Store) -> bool:
     """Writes the log back and cuts it to nothing; whether nobody stood in the way. Another server has its own means."""
-    if store.engine.dialect.name != "sqlite":
-        return True
-    with database.errors(store.engine):
-        raw = store.engine.raw_connection()
-        try:
-            cursor = raw.cursor()
-            busy = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            cursor.close()
-        finally:
-            raw.close()
-    return not busy
+    return database.cut_log(store.engine)
 
 
 def forget_words(tx: Transaction, publisher: str, columns: Sequence[str], removed: Codes) -> bool:
@@ -50,9 +40,9 @@ def forget_words(tx: Transaction, publisher: str, columns: Sequence[str], remove
         removed: a row of codes per removed record.
     """
     table = schema.evolving_records
-    fixed = tx.column(sa.select(table.c.fixed).where(table.c.publisher == publisher))
+    rows = tx.rows(table, table.c.publisher == publisher)
     width = 4 * len(columns)
-    live = np.frombuffer(b"".join(bytes(row)[:width] for row in fixed), "<i4").reshape(-1, len(columns))
+    live = np.frombuffer(b"".join(bytes(row["fixed"])[:width] for row in rows), "<i4").reshape(-1, len(columns))
     gone = [np.setdiff1d(removed[:, at], live[:, at]) for at in range(len(columns))]
     for column, codes in zip(columns, gone, strict=True):
         if len(codes):
@@ -63,8 +53,8 @@ def forget_words(tx: Transaction, publisher: str, columns: Sequence[str], remove
 def _overwrite(tx: Transaction, publisher: str, column: str, codes: Codes) -> None:
     table = schema.evolving_words
     where = sa.and_(table.c.publisher == publisher, table.c.column == column)
-    for first, payload in tx.pairs(sa.select(table.c.first, table.c.payload).where(where)):
-        words = table_from(bytes(payload)).column("value").combine_chunks()
+    for part in tx.rows(table, where):
+        first, words = part["first"], table_from(bytes(part["payload"])).column("value").combine_chunks()
         own = [int(code) for code in codes if first <= code < first + len(words)]
         if own:
             row = {"publisher": publisher, "column": column, "first": first}

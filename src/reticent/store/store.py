@@ -15,11 +15,12 @@ from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, files, generation, lock, opening, rewriting, schema
 from reticent.store.integrity import damaged
+from reticent.store.keys import Key
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from reticent.store.generation import Head
     from reticent.store.integrity import Seal
@@ -49,22 +50,26 @@ class Store:
         self._owners: dict[str, str] = {}
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str], *, create: bool = True) -> Self:
+    def open(
+        cls, where: str | os.PathLike[str], *, create: bool = True, key: Key | None = None, moved: bool = False
+    ) -> Self:
         """Open the store at a path, a `sqlite:///` URL or a `postgresql://` URL.
 
         Args:
             where: the place.
             create: make the store when it is not there; otherwise its absence is an error.
+            key: of an encrypted store; that of the environment if left out.
+            moved: it may have been brought to its database from a backup; for whoever sees to that.
 
         Raises:
             StateError: it cannot be reached, is damaged, is not a store, or is of another version.
         """
-        path = database.file_of(where)
+        path, key = database.file_of(where), key or Key.from_environment()
         if path is not None:
-            files.prepare(path, create=create)
+            files.prepare(path, create=create, key=key, link=database.link_of(where))
         engine = database.connect(where)
         try:
-            return cls(engine, *opening.opened(engine, path, create=create))
+            return cls(engine, *opening.opened(engine, path, create=create, key=key, moved=moved))
         except BaseException:
             engine.dispose()
             raise
@@ -80,6 +85,25 @@ class Store:
         except StateError:
             return False
         return True
+
+    @classmethod
+    def encrypted(cls, where: str | os.PathLike[str]) -> bool:
+        """Whether a store that is there needs a key."""
+        path = database.file_of(where)
+        if path is not None:
+            files.prepare(path, create=False)
+        engine = database.connect(where)
+        try:
+            with database.errors(engine), engine.connect() as connection:
+                return generation.is_encrypted(connection)
+        finally:
+            engine.dispose()
+
+    def adopt(self, seal: Seal) -> None:
+        """Goes on under another key."""
+        self.seal = seal
+        if self._witness is not None:
+            self._witness.note(self.head, seal)
 
     def close(self) -> None:
         """Close all connections."""
@@ -233,9 +257,7 @@ class Store:
         table = schema.snapshots.c
         query = sa.select(schema.snapshots).where(table.publisher == publisher, table.part > last).order_by(table.part)
         rows = connection.execute(query).mappings().all()
-        for row in rows:
-            self.seal.check(schema.snapshots, row)
-        return [bytes(row["payload"]) for row in rows]
+        return [bytes(self.seal.opened(schema.snapshots, row)["payload"]) for row in rows]
 
     def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
         """The batches that no sink has confirmed, in order; one at a time, whatever their number."""
@@ -289,13 +311,11 @@ class Store:
 
     def rows(
         self, table: sa.Table, which: sa.ColumnElement[bool], *, order: sa.ColumnElement[Any]
-    ) -> list[sa.RowMapping]:
+    ) -> list[Mapping[Any, Any]]:
         """Whole rows of a table, each of them as it was written."""
         with self._reading() as connection:
             rows = connection.execute(sa.select(table).where(which).order_by(order)).mappings().all()
-        for row in rows:
-            self.seal.check(table, row)
-        return list(rows)
+        return [self.seal.opened(table, row) for row in rows]
 
     @property
     def generation(self) -> str:
@@ -305,9 +325,9 @@ class Store:
     @property
     def population_key(self) -> bytes:
         """The key of the one ledger: the same person has the same hash in every publication of this store."""
-        return self.seal.digest("population", []) * 2
+        return self.seal.lasting.digest("population", []) * 2
 
-    def row(self, publisher: str) -> sa.RowMapping:
+    def row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""
         return self._publisher(publisher)
 
@@ -332,22 +352,22 @@ class Store:
             row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
             numbers = list(connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all())
         if row is not None and self.engine.dialect.name == "sqlite":  # both from one moment
-            self.seal.check(schema.publishers, row)
+            self.seal.opened(schema.publishers, row)
             first = max(last + 1, row["first_number"])
             if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
                 raise damaged(f"What {publisher!r} has released")
         return numbers
 
-    def _entry(self, publisher: str, number: int) -> sa.RowMapping | None:
+    def _entry(self, publisher: str, number: int) -> Mapping[Any, Any] | None:
         table = schema.outbox.c
         which = sa.and_(table.publisher == publisher, table.number == number)
         return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
 
-    def _find(self, publisher: str) -> sa.RowMapping | None:
+    def _find(self, publisher: str) -> Mapping[Any, Any] | None:
         table = schema.publishers
         return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
 
-    def _publisher(self, publisher: str) -> sa.RowMapping:
+    def _publisher(self, publisher: str) -> Mapping[Any, Any]:
         row = self._find(publisher)
         if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")

@@ -17,7 +17,7 @@ from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Statements are built once: building them costs more than running them.
 _OF = schema.publishers.c.publisher == sa.bindparam("of")
 _READ_ROW = sa.select(schema.publishers).where(_OF).with_for_update()
-_CHANGING = ("position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
+_CHANGING = ("secret", "position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
 _WRITE_ROW = sa.update(schema.publishers).where(_OF).values({name: sa.bindparam(name) for name in (*_CHANGING, DIGEST)})
 _FORGET = sa.delete(schema.outbox).where(
     schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
@@ -164,13 +164,10 @@ class Transaction:
         """The one value that a query finds, as this transaction sees it."""
         return self._connection.execute(query, values).scalar()
 
-    def column(self, query: sa.Select[Any]) -> Sequence[Any]:
-        """The first cell of all rows that a query finds, as this transaction sees them."""
-        return self._connection.execute(query).scalars().all()
-
-    def pairs(self, query: sa.Select[Any]) -> list[tuple[Any, Any]]:
-        """All rows of two cells that a query finds, as this transaction sees them."""
-        return [(row[0], row[1]) for row in self._connection.execute(query)]
+    def rows(self, table: sa.Table, which: sa.ColumnElement[bool]) -> list[Mapping[Any, Any]]:
+        """Whole rows of a table, each of them as it was written, as this transaction sees them."""
+        rows = self._connection.execute(sa.select(table).where(which)).mappings().all()
+        return [self._seal.opened(table, row) for row in rows]
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
@@ -179,12 +176,8 @@ class Transaction:
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
-        values = {"of": publisher, "in_space": space, "at_key": key}
-        row = self._connection.execute(_GET, values).mappings().one_or_none()
-        if row is None:
-            return None
-        self._seal.check(schema.kv, row)
-        return bytes(row["value"])
+        row = self._connection.execute(_GET, self._at(publisher, space, key)).mappings().one_or_none()
+        return None if row is None else bytes(self._seal.opened(schema.kv, row)["value"])
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
@@ -194,7 +187,7 @@ class Transaction:
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
-        self._connection.execute(_DELETE, {"of": publisher, "in_space": space, "at_key": key})
+        self._connection.execute(_DELETE, self._at(publisher, space, key))
 
     def flush(self) -> None:
         """Write back what was counted on; `Store.transaction` calls it before it commits."""
@@ -203,6 +196,9 @@ class Transaction:
             self._connection.execute(
                 _WRITE_ROW, {"of": publisher, **{name: sealed[name] for name in (*_CHANGING, DIGEST)}}
             )
+
+    def _at(self, publisher: str, space: str, key: str) -> dict[str, str]:
+        return {"of": publisher, "in_space": space, "at_key": self._seal.name(schema.kv, "key", key, space)}
 
     def _insert(self, table: sa.Table, **values: Any) -> bytes:
         row = self._seal.sealed(table, values)
@@ -220,8 +216,8 @@ class Transaction:
             raise StateError(
                 f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
             )
-        self._seal.check(schema.publishers, row)
-        self._rows[publisher] = _Row(**{name: row[name] for name in self._seal.columns(schema.publishers)})
+        cells = self._seal.opened(schema.publishers, row)
+        self._rows[publisher] = _Row(**{name: cells[name] for name in self._seal.columns(schema.publishers)})
         return self._rows[publisher]
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import database, schema
-from reticent.store.generation import HEAD, SECRET, Head, head_text
-from reticent.store.integrity import Seal
+from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal
+from reticent.store.keys import Key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from reticent.store.integrity import Seal
 
 _OLDEST = 2
 _OLD = "old_"
@@ -31,13 +32,12 @@ def upgraded(engine: sa.Engine) -> int:
             raise StateError(
                 f"Schema {version} cannot be brought to {schema.VERSION}.", hint="Use the version that made the store."
             )
-        _from_two(connection)
+        _from_two(connection, Key.from_environment())
     return version
 
 
-def _from_two(connection: sa.Connection) -> None:
-    secret = secrets.token_bytes(32)
-    seal = Seal(secret)
+def _from_two(connection: sa.Connection, key: Key | None) -> None:
+    seal, secret = new_seal(key)
     old = [table for table in schema.metadata.sorted_tables if table not in (schema.meta, schema.population)]
     for index in sa.inspect(connection).get_multi_indexes().values():
         for one in index:
@@ -50,7 +50,7 @@ def _from_two(connection: sa.Connection) -> None:
         _fill(connection, table, seal, facts)
         connection.exec_driver_sql(f'DROP TABLE "{_OLD}{table.name}"')
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
-    first = {SECRET: secret.hex(), HEAD: head_text(Head.fresh(), seal)}
+    first = {SECRET: secret, HEAD: head_text(Head.fresh(), seal)}
     connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
 
 

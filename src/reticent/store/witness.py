@@ -53,7 +53,7 @@ class Witness:
     def note(self, head: Head, seal: Seal) -> None:
         """The store has had so many commits; failing to say so harms nobody."""
         cells = (head.store, head.generation, head.commits)
-        text = f"{head.store} {head.generation} {head.commits} {seal.digest('witness', cells).hex()}\n"
+        text = f"{head.store} {head.generation} {head.commits} {seal.lasting.digest('witness', cells).hex()}\n"
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
@@ -84,6 +84,14 @@ class Witness:
                 hint=f"Put the right one back; if this one is to stay here, remove {self.path.name} beside it.",
             )
 
+    def refuse_replaced(self, name: str) -> None:
+        """Refuses a link where a store was."""
+        if self.said() is not None:
+            raise StateError(
+                f"{name} is a link now, and a store was here: {self.path.name} beside it says so.",
+                hint="Put the store back; if it was moved to where the link points, move its witness there, too.",
+            )
+
     def refuse_orphan(self, name: str) -> None:
         """Refuses to begin a new store where one is missing."""
         if self.said() is not None:
@@ -98,6 +106,7 @@ def _read(slot: bytes, seal: Seal | None) -> Seen | None:
     if len(parts) != 4 or not (parts[1].isdigit() and parts[2].isdigit()):
         return None
     seen = Seen(parts[0], int(parts[1]), int(parts[2]))
-    if seal is not None and seal.digest("witness", (seen.store, seen.generation, seen.commits)).hex() != parts[3]:
+    cells = (seen.store, seen.generation, seen.commits)
+    if seal is not None and seal.lasting.digest("witness", cells).hex() != parts[3]:
         return None
     return seen

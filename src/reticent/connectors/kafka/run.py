@@ -13,7 +13,7 @@ from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
-from reticent.connectors.shards import check_shards, pin_shards
+from reticent.connectors.shards import check_shards, claim, pin_shards
 from reticent.publication.stream import StreamPublication
 from reticent.publication.stream_publication import keys_of
 
@@ -34,6 +34,8 @@ class Summary:
     dead_letters: int
     seconds: float
     claims: Mapping[str, Any] = field(default_factory=dict)
+    shared: bool = False
+    """Whether it was begun beside other publications of its store."""
 
 
 def run_kafka(  # noqa: PLR0913 - the options of a command
@@ -68,6 +70,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     name = f"kafka {source.topic} {settings.group}"
     store.register(name, policy_hash=policy.hash)
     rng = keys_of(policy, store, name, seed=seed)
+    shared = claim(policy, store, name, despite=settings.despite_ledger)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
     pin = partial(pin_shards, policy, store, name)
@@ -86,7 +89,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
 
         worker.run(on)
     claims = StreamPublication(policy, rng=rng).engine.guarantee.claims
-    return Summary(worker.published, worker.dead, time.monotonic() - began, claims)
+    return Summary(worker.published, worker.dead, time.monotonic() - began, claims, shared=shared)
 
 
 def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:

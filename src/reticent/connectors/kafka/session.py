@@ -54,6 +54,7 @@ class Settings:
             the state.
         session: seconds after which a silent worker loses its partitions.
         patience: seconds of failing brokers after which the worker gives up.
+        despite_ledger: begin although other publications stand in the store.
     """
 
     group: str = "reticent"
@@ -62,6 +63,7 @@ class Settings:
     snapshot_every: int = 100_000
     session: float = 10.0
     patience: float = 120.0
+    despite_ledger: bool = False
     client: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.shards import MOST_SHARDS, check_shards, pin_shards, spread
+from reticent.connectors.shards import MOST_SHARDS, check_shards, claim, pin_shards, spread
 from reticent.connectors.spark.collapse import column
 from reticent.connectors.spark.workplace import Carried
 from reticent.errors import PolicyError
@@ -50,15 +50,25 @@ class Stream:
         store: holds the secret key; the same store for every start of the stream.
         shards: how many; the same for every start of a stream under the veil, where others may grow.
         seed: instead of the store's key, for tests only.
+        despite_ledger: begin although other publications stand in the store.
     """
 
-    def __init__(self, policy: Policy, store: Store, *, shards: int = SHARDS, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        store: Store,
+        *,
+        shards: int = SHARDS,
+        seed: int | None = None,
+        despite_ledger: bool = False,
+    ) -> None:
         if not 0 < shards <= MOST_SHARDS:
             raise PolicyError("The number of shards is out of range.", hint=f"Choose from 1 to {MOST_SHARDS}.")
         check_shards(policy)
         store.register(_NAME, policy_hash=policy.hash)
         pin_shards(policy, store, _NAME, shards)
         self._rng = keys_of(policy, store, _NAME, seed=seed)
+        claim(policy, store, _NAME, despite=despite_ledger)
         self._carried, self._shards = Carried.pack(policy), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """What recipients need to read the lines."""

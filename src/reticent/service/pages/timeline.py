@@ -31,7 +31,7 @@ def shown(store: Store, *, digits: int = _MINUTE) -> list[Shown]:
     """In the order of time; a time has so many digits, so that a stream has an entry a minute or an hour."""
     table = schema.population.c
     time = sa.func.substr(table.time, 1, digits)
-    size = sa.func.sum(sa.func.length(table.persons))
+    size = sa.func.sum(sa.func.length(table.persons) - store.seal.overhead)
     rows = store.read(sa.select(table.publisher, time, size).group_by(table.publisher, time).order_by(time))
     return [Shown(publisher, at, int(length) // 8) for publisher, at, length in rows]
 
