@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.connectors.shards import MOST_SHARDS, check_shards, pin_shards, spread
-from reticent.connectors.spark.collapse import column
+from reticent.connectors.spark.rows import column
 from reticent.connectors.spark.workplace import Carried
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
