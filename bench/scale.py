@@ -28,14 +28,14 @@ sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
 PARTS = ("kafka", "streams", "tables")
 LARGE = "large"
-KEYS = {"kafka": "shards", "streams": "shards", "tables": "rows"}
+KEYS = {"kafka": "workers", "streams": "shards", "tables": "rows"}
 """What tells the figures of a part from each other."""
 
 
 def part(name: str, folder: Path, *, quick: bool) -> Any:
     """The figures of one part."""
     if name == "kafka":
-        return kafka(folder, [1, 2, 4], 4_000 if quick else 200_000)
+        return kafka(folder, [1, 2], 40_000 if quick else 600_000)
     import services
 
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)

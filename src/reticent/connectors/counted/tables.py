@@ -85,11 +85,12 @@ class Found:
         return persons.judge(published, policy, persons.Input(self.people, rows))
 
 
-def check_policy(columns: Sequence[str], policy: Policy, place: str) -> None:
+def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = (METHOD,)) -> None:
     """Refuses what cannot be kept where rows are only counted."""
-    if policy.table.method not in ("auto", METHOD):
+    if policy.table.method not in ("auto", *methods):
         raise PolicyError(
-            f"{place} releases tables by method {METHOD} only.", hint=f"Write table: {{method: {METHOD}}}."
+            f"{place} releases tables by method {' or '.join(methods)} only.",
+            hint=f"Write table: {{method: {methods[0]}}}.",
         )
     refuse_overall(policy)
     if len(set(columns)) < len(columns):
@@ -111,14 +112,14 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str) -> None:
 def search_counts(rows: Rows, policy: Policy) -> Found:
     """Collapses rows where they are, and searches the release here."""
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
-    people = [policy.person] if policy.person is not None and _several(rows, policy.person) else []
+    people = [policy.person] if policy.person is not None and several(rows, policy.person) else []
     names = [*policy.quasi, *guarded, *people]
     distinct, times = checked(rows.collapsed(names), names)
     if not len(times):
         raise DataError("The table has no rows.", hint="Give at least one row.")
     for name in policy.sensitive:
         values = distinct.select([name]) if name in names else checked(rows.collapsed([name]), [name])[0]
-        _refuse_spellings(values, policy)
+        refuse_spellings(values, policy)
     if people:  # a person's records count one by one; there are about as many as combinations
         distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
         times = np.ones(distinct.num_rows, dtype=np.uint32)
@@ -140,7 +141,7 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
     )
 
 
-def _several(rows: Rows, person: str) -> bool:
+def several(rows: Rows, person: str) -> bool:
     """Whether somebody has several records; records without a person are refused."""
     if nobody := rows.nobodies(person):
         raise DataError(
@@ -150,7 +151,7 @@ def _several(rows: Rows, person: str) -> bool:
     return rows.several(person)
 
 
-def _refuse_spellings(values: pa.Table, policy: Policy) -> None:
+def refuse_spellings(values: pa.Table, policy: Policy) -> None:
     """Refuses two spellings of a value; which of them most records have is not looked at here, so none is put in their place."""
     (name,) = values.column_names
     column = values.column(name)

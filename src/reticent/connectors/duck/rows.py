@@ -83,7 +83,9 @@ class DuckRows:
 
     def published(self, how: Recoded) -> Iterator[pa.Table]:
         """The rows as they are published, sorted by their cells, in parts that fit in memory."""
-        shown, tables, joins = {name: f"r.{_name(name)}" for name in [*how.shown, *how.owner]}, {}, []
+        shown = {name: f"r.{_name(name)}" for name in [*how.shown, *how.owner]}
+        tables: dict[str, pa.Table] = {}
+        joins: list[str] = []
         for name, labels in how.labels.items():
             if isinstance(labels, str):
                 shown[name] = _text(labels)

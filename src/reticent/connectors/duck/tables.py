@@ -10,6 +10,7 @@ Differences from the single machine: see `reticent.connectors.counted.tables`; t
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from dataclasses import replace
@@ -102,7 +103,7 @@ def _connected(aside: Path, memory: str) -> Any:
 
 
 def _write(target: Path, parts: Iterable[pa.Table]) -> None:
-    with open(open_new(target), "wb") as file:
+    with os.fdopen(open_new(target), "wb") as file:
         writer: pq.ParquetWriter | None = None
         for part in parts:
             writer = writer or pq.ParquetWriter(file, part.schema)

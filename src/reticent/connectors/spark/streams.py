@@ -122,7 +122,9 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def make_packer(carried: Carried, shards: int, key: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def make_packer(
+    carried: Carried, shards: int, key: bytes
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Records as they come, those of one shard in one row: what is shuffled are few rows, whatever the number of records."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

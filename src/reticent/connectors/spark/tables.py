@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.counted import METHOD, judge, search_counts
 from reticent.connectors.counted.tables import check_policy
+from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRows
 from reticent.publication.gate import refuse_refuted
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from reticent.audit.verdict import Verdict
     from reticent.policy import Policy
     from reticent.release import Counts, Guarantee
+    from reticent.store import Store
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +40,7 @@ class SparkRelease:
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kind: str = "table"
     shape: str = "generalised"
     method: str = METHOD
@@ -46,19 +49,29 @@ class SparkRelease:
         return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
 
 
-def anonymize(frame: DataFrame, policy: Policy) -> DataFrame:
-    """The generalised rows of a frame under a policy; `release` gives the guarantee and the metrics as well.
+def anonymize(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> DataFrame:
+    """The published rows of a frame under a policy; `release` gives the guarantee and the metrics as well.
 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
-    return release(frame, policy).frame
+    return release(frame, policy, store=store).frame
 
 
-def release(frame: DataFrame, policy: Policy) -> SparkRelease:
-    """Searches, applies and checks a release; what comes back is evaluated by Spark when it is written."""
-    check_policy(frame.columns, policy, "Spark")
+def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> SparkRelease:
+    """Searches, applies and checks a release; what comes back is evaluated by Spark when it is written.
+
+    Args:
+        frame: the columns of the policy.
+        policy: `table: {method: optimal}` (also what `auto` means here) or `veil`.
+        store: keeps the key of the veil.
+    """
+    check_policy(frame.columns, policy, "Spark", (METHOD, veiled.METHOD))
     rows = SparkRows(frame).without_markers(policy.missing)
+    if policy.table.method == veiled.METHOD:
+        release = _veiled(rows, policy, store)
+        refuse_refuted(verify(release, policy))
+        return release
     found = search_counts(rows, policy)
     release = SparkRelease(
         frame=rows.recoded(found.recoded),
@@ -76,4 +89,19 @@ def release(frame: DataFrame, policy: Policy) -> SparkRelease:
 
 def verify(release: SparkRelease, policy: Policy) -> Verdict:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
+    if release.method == veiled.METHOD:
+        return veiled.judge(release.frame, policy, release.documents["veil"], release.guarantee.claims, release.counts)
     return judge(SparkRows(release.frame), release.guarantee.claims, release.counts, policy)
+
+
+def _veiled(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
+    veil = veiled.veil(rows, policy, store)
+    return SparkRelease(
+        frame=veil.frame,
+        guarantee=veil.guarantee,
+        counts=veil.counts,
+        policy_hash=policy.hash,
+        documents={"veil": veil.document},
+        shape="veil",
+        method=veiled.METHOD,
+    )

@@ -146,9 +146,13 @@ def eta(house: House, seen: Seen, key: bytes, epsilon: float) -> list[float]:
     """
     rows = len(house.strata)
     lost = np.bincount(seen.rows[~seen.offered], minlength=rows)
-    size = np.bincount(seen.rows, minlength=rows)
+    return noisy_shares(lost, np.bincount(seen.rows, minlength=rows), key, epsilon)
+
+
+def noisy_shares(lost: npt.NDArray[np.int64], size: npt.NDArray[np.int64], key: bytes, epsilon: float) -> list[float]:
+    """Shares of lost records among all, row by row, with the noise of `eta`."""
     noise = np.random.default_rng(list(key))
     p = 1 - np.exp(-epsilon / 2)
-    noisy = lost + noise.geometric(p, rows) - noise.geometric(p, rows)
+    noisy = lost + noise.geometric(p, len(lost)) - noise.geometric(p, len(lost))
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]
