@@ -28,20 +28,20 @@ sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
 PARTS = ("kafka", "streams", "tables")
 LARGE = "large"
-KEYS = {"kafka": "shards", "streams": "shards", "tables": "rows"}
+KEYS = {"kafka": "workers", "streams": "shards", "tables": "rows"}
 """What tells the figures of a part from each other."""
 
 
 def part(name: str, folder: Path, *, quick: bool) -> Any:
     """The figures of one part."""
     if name == "kafka":
-        return kafka(folder, [1, 2, 4], 4_000 if quick else 200_000)
+        return kafka(folder, [1, 2], 40_000 if quick else 600_000)
     import services
 
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)
     try:
         if name == "streams":
-            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 80_000, 80_000)
+            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 400_000, 400_000)
             return spark_streams(spark, folder, [1] if quick else [1, 2, 4], sizes)
         if name == LARGE:
             return spark_tables(spark, folder, [100_000_000], compare=0)

@@ -1,99 +1,140 @@
-"""Topic to topic through one worker: records per second for several numbers of shards, and what limits them."""
+"""Topic to topic: records per second of one worker and of two, each a process of its own, and what limits them.
+
+python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP      one worker, as the benchmark starts it
+"""
 
 from __future__ import annotations
 
 import cProfile
 import json
 import pstats
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 
-def kafka(folder: Path, shards: list[int], records: int) -> list[dict[str, Any]]:
-    """Topic to topic through one worker: records per second for several numbers of shards, and a profile."""
+def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]]:
+    """Figures per number of workers, all on one topic of two partitions."""
+    import services
+
+    (folder / "broker").mkdir()
+    # As brokers are run: replicas keep what a machine loses.
+    broker = services.Broker(folder / "broker", flushing=False)
+    broker.start()
+    try:
+        _fill(broker.address, records)
+        figures = []
+        for count in workers:
+            marks = _run(folder, broker.address, count)
+            figures.append({"workers": count, "shards": _SHARDS, "records": records, **_rates(marks)})
+            print(json.dumps(figures[-1]), flush=True)
+        figures[0] |= {"profile": _profiled(folder, broker.address)}
+        return figures
+    finally:
+        broker.stop()
+
+
+_SHARDS = 2
+_SOURCE = "in"
+
+
+def _fill(address: str, records: int) -> None:
     import stream_feed
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    import services
-    from reticent.connectors.kafka import Settings, run_kafka
     from reticent.connectors.shards import shard_of
+
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(_SOURCE, _SHARDS, 1)])[_SOURCE].result(30)
+    producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 4_000_000, "linger.ms": 50})
+    for record in stream_feed.records(records):
+        value = json.dumps(record).encode()
+        producer.produce(_SOURCE, value, partition=shard_of(record["person"], _SHARDS, b"k"))
+    assert producer.flush(300) == 0
+
+
+def _run(folder: Path, address: str, count: int) -> list[list[list[float]]]:
+    """What each worker tells of its batches: clock, processor time, records."""
+    urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/out-{count}"]
+    place = folder / f"workers-{count}"
+    place.mkdir()
+    command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), f"bench-{count}"]
+    started = [subprocess.Popen([*command, str(at), str(count)]) for at in range(count)]
+    while sum(1 for _ in place.glob("*.ready")) < count:  # they join the group together
+        time.sleep(0.05)
+    (place / "go").touch()
+    for worker in started:
+        if worker.wait(300):
+            raise RuntimeError("a worker failed")
+    return [json.loads((place / f"{at}.json").read_text()) for at in range(count)]
+
+
+def _rates(marks: list[list[list[float]]]) -> dict[str, Any]:
+    """Records per second while all workers were at work: from the last that began to the first that ended."""
+    if not all(marks):
+        return {"records_per_second": None}  # one of them was done before the others had their share
+    began, ended = max(one[0][0] for one in marks), min(one[-1][0] for one in marks)
+    done = busy = 0.0
+    for one in marks:
+        inside = [mark for mark in one if began <= mark[0] <= ended]
+        done += inside[-1][2] - inside[0][2]
+        busy += inside[-1][1] - inside[0][1]
+    return {
+        "records_per_second": round(done / max(ended - began, 1e-9)),
+        "records_per_cpu_second": round(done / max(busy, 1e-9)),
+        "cores_busy_in_the_workers": round(busy / max(ended - began, 1e-9), 2),
+    }
+
+
+def _profiled(folder: Path, address: str) -> list[dict[str, Any]]:
+    """The hottest functions of one worker."""
+    profile = cProfile.Profile()
+    place = folder / "profiled"
+    place.mkdir()
+    profile.enable()
+    work(f"kafka://{address}/{_SOURCE}", f"kafka://{address}/aside", place, "profile", 1)
+    profile.disable()
+    return hottest(profile)
+
+
+def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list[list[float]]:
+    """One worker until its partitions are read; waits until it has its share of them."""
+    import stream_feed
+
+    from reticent.connectors.kafka import Settings, run_kafka
+    from reticent.connectors.kafka.address import Address
+    from reticent.connectors.kafka.run import _ends
     from reticent.store import Store
 
-    (folder / "broker").mkdir()
-    broker = services.Broker(
-        folder / "broker", flushing=False
-    )  # as brokers are run: replicas keep what a machine loses
-    broker.start()
-    figures = []
-    try:
-        admin = AdminClient({"bootstrap.servers": broker.address})
-        for count in shards:
-            names = [f"in-{count}", f"out-{count}"]
-            for made in admin.create_topics([NewTopic(name, count, 1) for name in names]).values():
-                made.result(30)
-            producer = Producer({"bootstrap.servers": broker.address, "queue.buffering.max.messages": 2_000_000})
-            for record in stream_feed.records(records):
-                shard = shard_of(record["person"], count, b"k")
-                producer.produce(names[0], json.dumps(record).encode(), partition=shard)
-            producer.flush(120)
-            urls = [f"kafka://{broker.address}/{name}" for name in names]
-            settings = Settings(batch=min(5000, records // 8), group=f"bench-{count}")
-            again = Settings(batch=settings.batch, group=f"profile-{count}")
-            clock, profiled = _Clock(), _Clock(cProfile.Profile())
-            with Store.open(folder / f"{count}.db") as store:
-                policy = stream_feed.policy(folder)
-                done = run_kafka(*urls, policy, store, settings=settings, until_end=True, going=clock)
-                aside = f"kafka://{broker.address}/aside-{count}"
-                run_kafka(urls[0], aside, policy, store, settings=again, until_end=True, going=profiled)
-            figure = {"shards": count, "workers": 1, "records": done.published, **clock.figures(count)}
-            figure |= profiled.profile_figures()
-            print(json.dumps(figure), flush=True)
-            figures.append(figure)
-    finally:
-        broker.stop()
-    return figures
+    goals, marks = _ends(Address.parse(source)), list[list[float]]()
+
+    def going(worker: Any) -> bool:
+        positions = worker.positions()
+        if len(positions) == _SHARDS // workers and (not marks or worker.published > marks[-1][2]):
+            marks.append([time.monotonic(), time.process_time(), worker.published])
+        return not positions or any(at < goals[shard] for shard, at in positions.items())
+
+    with Store.open(folder / "store.db") as store:
+        run_kafka(source, sink, stream_feed.policy(folder), store, settings=Settings(group=group), going=going)
+    return marks
 
 
-class _Clock:
-    """Times the batches of a worker, without the time it takes to join its group; profiles it too if asked to."""
-
-    def __init__(self, profile: cProfile.Profile | None = None) -> None:
-        self._marks: list[tuple[float, float, int]] = []
-        self._profile = profile
-
-    def __call__(self, worker: Any) -> bool:
-        if worker.positions() and (not self._marks or worker.published > self._marks[-1][2]):
-            self._marks.append((time.perf_counter(), time.process_time(), worker.published))
-            if self._profile is not None and len(self._marks) == 1:
-                self._profile.enable()
-        return True
-
-    def figures(self, shards: int) -> dict[str, Any]:
-        """Rates between the first batch and the last."""
-        (began, before, first), (ended, after, last) = self._marks[0], self._marks[-1]
-        seconds, cpu = max(ended - began, 1e-9), max(after - before, 1e-9)
-        return {
-            "records_per_second": round((last - first) / seconds),
-            "records_per_second_per_shard": round((last - first) / seconds / shards),
-            "records_per_cpu_second": round((last - first) / cpu),
-            "cores_busy_in_the_worker": round(cpu / seconds, 2),
-        }
-
-    def profile_figures(self) -> dict[str, Any]:
-        """The share of the time that the worker waits, for records and for its transactions, and its hottest functions."""
-        assert self._profile is not None
-        self._profile.disable()
-        rows = hottest(self._profile, 1000)
-        waits = {"for_records": "'consume'", "for_transactions": "SimpleQueue"}
-        waiting = {name: round(sum(r["share"] for r in rows if word in r["what"]), 3) for name, word in waits.items()}
-        return {"waiting": waiting, "profile": rows[:8]}
-
-
-def hottest(profile: cProfile.Profile, most: int = 8) -> list[dict[str, Any]]:
+def hottest(profile: cProfile.Profile, most: int = 12) -> list[dict[str, Any]]:
     """The functions that take the time, by their own seconds."""
     stats = pstats.Stats(profile)
     total = sum(row[2] for row in stats.stats.values()) or 1.0  # type: ignore[attr-defined]
     rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:most]  # type: ignore[attr-defined]
     return [{"what": f"{Path(k[0]).name}:{k[2]}", "share": round(v[2] / total, 3)} for k, v in rows]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "services"))
+    place = Path(sys.argv[3])
+    (place / f"{sys.argv[5]}.ready").touch()
+    while not (place / "go").exists():
+        time.sleep(0.05)
+    told = work(sys.argv[1], sys.argv[2], place, sys.argv[4], int(sys.argv[6]))
+    (place / f"{sys.argv[5]}.json").write_text(json.dumps(told))

@@ -8,56 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, policy, rows
 
 from reticent import Policy, anonymize
-from reticent.datasets import adult, census
+from reticent.datasets import adult
 from reticent.errors import DataError, GuaranteeError, PolicyError
-
-COLUMNS = {
-    "person_id": "identifier",
-    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
-    "gender": "quasi",
-    "marital_status": "quasi",
-    "education": {"role": "quasi", "hierarchy": {"intervals": [3, 6]}},
-    "occupation": {"role": "sensitive", "hierarchy": {"prefix": 3}},
-}
-REQUIREMENTS = [
-    {"k": 5, "suppression": 0.02},
-    {"k": 5, "l": 3, "suppression": 0.05},
-    {"k": 3, "l": {"entropy": 3}, "suppression": 0.1},
-    {"k": 3, "l": {"frequency": 3}, "suppression": 0.1},
-    {"k": 3, "t": 0.3, "suppression": 0.1},
-    {"k": 3, "t": {"hierarchical": 0.2}, "suppression": 0.1},
-    {"k": 3, "l": {"recursive": [3, 2]}, "t": {"ordered": 0.3}, "suppression": 0.1},
-]
-
-
-def rows(n: int = 4000) -> pa.Table:
-    table = census.generate(n, seed=3, layout="m-distinct")
-    table = table.rename_columns(["person_id" if "id" in name else name for name in table.column_names])
-    education = table.column("education")
-    if not pa.types.is_integer(education.type):
-        numbers = education.dictionary_encode().combine_chunks()
-        numbers = numbers.chunk(0) if isinstance(numbers, pa.ChunkedArray) else numbers
-        at = table.column_names.index("education")
-        table = table.set_column(at, "education", numbers.indices.cast(pa.int64()))
-    # Missing values are values: some ages and occupations are unknown.
-    for name in ("age", "occupation"):
-        values = table.column(name).to_pylist()
-        values[:: 97 if name == "age" else 101] = [None] * len(values[:: 97 if name == "age" else 101])
-        table = table.set_column(table.column_names.index(name), name, pa.array(values, table.column(name).type))
-    return table.select(list(COLUMNS))
-
-
-def policy(privacy: dict, **table: object) -> Policy:
-    return Policy.from_dict(
-        {"version": 1, "person": "person_id", "columns": COLUMNS, "privacy": privacy, "table": table}
-    )
-
-
-def as_sorted(table: pa.Table) -> list[tuple]:
-    columns = [table.column(name).to_pylist() for name in sorted(table.column_names)]
-    return sorted(zip(*columns, strict=True), key=repr)
 
 
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=str)
@@ -114,6 +69,8 @@ def test_the_judge_on_spark_refutes_a_release_with_a_small_class(spark):
     odd = first.withColumn("marital_status", first["marital_status"].substr(1, 0))
     verdict = on_spark.verify(replace(made, frame=made.frame.unionByName(odd)), wanted)
     assert {finding.claim for finding in verdict.refuted} >= {"k = 5", "l = 3 (distinct)"}
+    told = on_spark.verify(replace(made, frame=made.frame.withColumn("person_id", made.frame["age"])), wanted)
+    assert {finding.claim for finding in told.refuted} == {"only columns the policy releases"}
     short = on_spark.verify(replace(made, frame=made.frame.limit(made.counts.published - 1)), wanted)
     assert not short.holds
 
@@ -128,6 +85,9 @@ def test_what_cannot_be_met_is_refused(spark):
         on_spark.anonymize(frame, policy({"k": 5}, method="mondrian"))
     with pytest.raises(PolicyError):
         on_spark.anonymize(frame.withColumnRenamed("gender", "sex"), policy({"k": 5}))
+    columns = COLUMNS | {"person_id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}}
+    with pytest.raises(PolicyError, match="pseudonyms"):  # they would be published as they are
+        on_spark.anonymize(frame, Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5}}))
     with pytest.raises(DataError):
         on_spark.anonymize(frame.limit(0), policy({"k": 5}))
 

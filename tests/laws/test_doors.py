@@ -189,9 +189,9 @@ def test_a_shard_of_spark_gives_the_lines_of_the_command_line(by_command, policy
             shard = StreamPublication(policy, rng=Rng.from_seed(SEED), state=state)
         frame, first = release(shard, [line], first, 0)
         state = shard.snapshot() if number % 100 == 99 else None
-        for kind, text in zip(frame["kind"], frame["line"], strict=True):
+        for kind, text in zip(frame["kind"], frame["lines"], strict=True):
             if kind == "line":
-                shown.append(text)
+                shown += text.split("\n")
             else:
                 refused[number] = text.partition("\t")[0]
     assert "".join(line + "\n" for line in shown).encode() == by_command[0]

@@ -22,7 +22,7 @@ def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) 
     if kafka is None:
         schema = "person string, age int, zip string, ward int, illness string"
         frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).json(str(folder / "in"))
-        lines = stream.lines(frame)
+        lines = stream.blocks(frame)
     else:
         source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka[0])
         frame = source.option("subscribe", kafka[1]).option("startingOffsets", "earliest").load()

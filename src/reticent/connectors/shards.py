@@ -16,6 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from reticent.engine.stream.contract import stream_class
 from reticent.errors import PolicyError, StateError
@@ -66,10 +67,13 @@ def claim(policy: Policy, store: Store, name: str, *, despite: bool = False) -> 
 
 def spread(batch: Batch, person: str | None, shards: int, key: bytes) -> npt.NDArray[np.int32]:
     """The shard of every record of a read; those that were set aside have shard 0. Without a person the whole record is one."""
-    columns = [batch.table.column(name).to_pylist() for name in ([person] if person else batch.table.column_names)]
-    names = columns[0] if person else ("\x1f".join(cell or "" for cell in row) for row in zip(*columns, strict=True))
+    columns = [batch.table.column(name) for name in ([person] if person else batch.table.column_names)]
+    whole = columns[0] if person else pc.binary_join_element_wise(*(pc.fill_null(c, "") for c in columns), "\x1f")
+    names = whole.combine_chunks().dictionary_encode()
+    places = np.array([shard_of(name, shards, key) for name in names.dictionary.to_pylist()], dtype=np.int32)
     numbers = np.zeros(batch.total, dtype=np.int32)
-    numbers[batch.rows] = [shard_of(name, shards, key) for name in names]
+    if len(places):
+        numbers[batch.rows] = places[names.indices.to_numpy()]
     return numbers
 
 

@@ -81,6 +81,8 @@ class Population:
         Raises:
             GuaranteeError: some do, and the publications do not compose.
         """
+        if not len(self._others):
+            return
         persons = np.unique(persons)
         self._refuse(self.elsewhere(persons), len(persons), "")
 

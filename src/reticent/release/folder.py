@@ -32,7 +32,7 @@ from reticent.release.readme import readme
 from reticent.release.types import typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from reticent.release.release import Release
 
@@ -43,8 +43,10 @@ FORMATS = ("csv", "parquet")
 _LEFT_OVER = 3600.0
 
 
-def write(release: Release, path: Path, file_format: str, now: dt.datetime | None) -> Path:
-    """Writes a release to a folder that does not exist yet, or is empty."""
+def write(
+    release: Release, path: Path, file_format: str, now: dt.datetime | None, *, ready: Sequence[Path] = ()
+) -> Path:
+    """Writes a release to a folder that does not exist yet, or is empty; tables that are `ready` on disk are moved in."""
     if file_format not in FORMATS:
         raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
     refuse_taken(path)
@@ -53,6 +55,9 @@ def write(release: Release, path: Path, file_format: str, now: dt.datetime | Non
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         make_folder(draft)
+        for file in ready:
+            sync(file)
+            file.rename(draft / file.name)
         _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
@@ -85,7 +90,7 @@ def refuse_taken(path: Path) -> None:
 
 
 def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
-    files = {}
+    files = {file.name: _digest(file) for file in draft.iterdir()}
     codebook = release.documents.get("codebook")
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"

@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.connectors.shards import MOST_SHARDS, check_shards, claim, pin_shards, spread
-from reticent.connectors.spark.collapse import column
+from reticent.connectors.spark.rows import column
 from reticent.connectors.spark.workplace import Carried
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
 SHARDS = 64
 """Chosen up front: the state of a shard is written whole, so it should be small."""
-_OUT = "shard int, number long, kind string, line string"
+_PACKED = "shard int, records array<string>"
+_BLOCKS = "shard int, first long, kind string, lines string"
 _NAME = "spark"
 
 
@@ -73,15 +75,14 @@ class Stream:
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """What recipients need to read the lines."""
 
-    def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
-        """The published lines of a streaming frame: shard, number within the shard, kind ("line" or "dead"), line.
+    def blocks(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
+        """What a streaming frame publishes, a row per shard and micro-batch: shard, number of its first line, kind, lines.
 
         Args:
             frame: the columns of the policy, or one of JSON objects.
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
         from pyspark.sql import functions as F  # noqa: N812
-        from pyspark.sql.pandas import functions
 
         policy = self._carried.open()
         if json is None:
@@ -89,53 +90,66 @@ class Stream:
             record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
         else:
             record = F.col(column(json)).cast("string")
-        pandas_udf: Any = functions.pandas_udf
-        shard = pandas_udf(_spreader(self._carried, self._shards, self._rng.key("shards")), "int")
-        told = frame.select(record.alias("record")).withColumn("shard", shard(F.col("record")))
-        processor = make_processor(self._carried, self._rng)
-        return told.groupBy("shard").transformWithStateInPandas(
-            statefulProcessor=processor, outputStructType=_OUT, outputMode="Append", timeMode="None"
+        # The key stays inside the function: it must not show up in a query plan.
+        packer = make_packer(self._carried, self._shards, self._rng.key("shards"))
+        packed = frame.select(record.alias("record")).mapInArrow(packer, _PACKED)
+        return packed.groupBy("shard").transformWithStateInPandas(
+            statefulProcessor=make_processor(self._carried, self._rng),
+            outputStructType=_BLOCKS,
+            outputMode="Append",
+            timeMode="None",
         )
+
+    def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
+        """The same line by line: shard, number within the shard, kind ("line" or "dead"), line."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        blocks = self.blocks(frame, json=json)
+        each = F.when(F.col("kind") == "line", F.split("lines", "\n")).otherwise(F.array("lines"))
+        told = blocks.select("shard", "first", "kind", F.posexplode(each).alias("place", "line"))
+        return told.select("shard", (F.col("first") + F.col("place")).alias("number"), "kind", "line")
 
 
 def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
-    """A `foreachBatch` sink: `FOLDER/batch=N/shard=S/*.txt` with the lines, and dead letters under `FOLDER.dead`.
+    """A `foreachBatch` sink for blocks or lines: `FOLDER/batch=N/shard=S/*.txt`, and dead letters under `FOLDER.dead`.
 
     A batch that comes again overwrites itself; reading the batches in order gives each shard's stream.
     """
 
     def write(frame: DataFrame, batch: int) -> None:
+        place, text = ("first", "lines") if "lines" in frame.columns else ("number", "line")
         frame.persist()
         try:
-            for kind, place in (("line", folder), ("dead", f"{folder}.dead")):
+            for kind, target in (("line", folder), ("dead", f"{folder}.dead")):
                 part = frame.where(frame["kind"] == kind)
                 if kind == "dead" and part.isEmpty():
                     continue
-                part = part.repartition("shard").sortWithinPartitions("shard", "number").select("shard", "line")
-                part.write.mode("overwrite").partitionBy("shard").text(f"{place}/batch={batch:012d}")
+                part = part.repartition("shard").sortWithinPartitions("shard", place).select("shard", text)
+                part.write.mode("overwrite").partitionBy("shard").text(f"{target}/batch={batch:012d}")
         finally:
             frame.unpersist()
 
     return write
 
 
-def _spreader(carried: Carried, shards: int, key: bytes) -> Callable[[Any], Any]:
-    # The key stays inside the function: it must not show up in a query plan.
-    def shards_of(records):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark reads annotations
-        import pandas as pd
+def make_packer(
+    carried: Carried, shards: int, key: bytes
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Records as they come, those of one shard in one row: what is shuffled are few rows, whatever the number of records."""
 
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         policy = carried.open()
-        batch = RecordReader(policy).objects(records.tolist())
-        return pd.Series(spread(batch, policy.person, shards, key))
+        reader = RecordReader(policy)
+        for batch in batches:
+            (records,) = batch.columns
+            numbers = spread(reader.objects(records.to_pylist()), policy.person, shards, key)
+            order = np.argsort(numbers, kind="stable")
+            present, starts = np.unique(numbers[order], return_index=True)
+            ends = pa.array([*starts.tolist(), len(order)], pa.int32())
+            lists = pa.ListArray.from_arrays(ends, records.take(pa.array(order)))
+            yield pa.RecordBatch.from_arrays([pa.array(present, pa.int32()), lists], names=["shard", "records"])
 
-    shards_of.__annotations__ = _series()
-    return shards_of
-
-
-def _series() -> dict[str, Any]:
-    import pandas as pd
-
-    return {"records": pd.Series, "return": pd.Series}
+    return pack
 
 
 def make_processor(carried: Carried, rng: Rng) -> Any:
@@ -149,11 +163,10 @@ def make_processor(carried: Carried, rng: Rng) -> Any:
         def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
             (number,) = key
             known = self._state.get() if self._state.exists() else None
-            state = bytes(known[0]) if known else None
-            shard = StreamPublication(carried.open(), rng=rng, shard=int(number), state=state)
-            values = [value for part in rows for value in part["record"].tolist()]
-            frame, lines = release(shard, values, int(known[1]) if known else 0, int(number))
-            self._state.update((shard.snapshot(), lines))
+            state, lines = (bytes(known[0]), int(known[1])) if known else (None, 0)
+            values = [value for part in rows for chunk in part["records"] for value in chunk]
+            frame, state, lines = step(carried, rng, int(number), state, values, lines)
+            self._state.update((state, lines))
             yield frame
 
         def close(self) -> None:
@@ -162,21 +175,37 @@ def make_processor(carried: Carried, rng: Rng) -> Any:
     return Operator()
 
 
+_warm: dict[tuple[bytes, bytes, int], tuple[bytes, StreamPublication]] = {}
+"""Shards of this process by policy, key and number, each with the state that it is in."""
+
+
+def step(
+    carried: Carried, rng: Rng, number: int, state: bytes | None, values: list[str | None], lines: int
+) -> tuple[pd.DataFrame, bytes, int]:
+    """One shard's part of a batch: the blocks to publish, the state behind them, and how many lines there are then."""
+    place = carried.bundle, rng.key("shards"), number
+    before, shard = _warm.pop(place, (None, None))
+    if shard is None or before != state:  # another process has worked on it since, or a batch is repeated
+        shard = StreamPublication(carried.open(), rng=rng, shard=number, state=state)
+    frame, lines = release(shard, values, lines, number)
+    after = shard.snapshot()
+    _warm[place] = after, shard
+    return frame, after, lines
+
+
 def release(shard: StreamPublication, values: list[str | None], first: int, number: int) -> tuple[pd.DataFrame, int]:
-    """The rows to publish of one shard's part of a batch, and how many lines the shard has published then."""
+    """The blocks to publish of one shard's part of a batch, and how many lines the shard has published then."""
     import pandas as pd
 
     # The order of a shuffle changes from run to run; what is published must not.
     released = shard.take(shard.reader.objects(sorted(values, key=lambda value: value or "")))
-    lines = [line.decode() for line in released.lines.splitlines()]
-    dead = [f"{reason}\t{payload.decode(errors='replace')}" for _, reason, payload in released.bad]
-    texts = lines + dead
-    frame = pd.DataFrame(
-        {
-            "shard": np.full(len(texts), number, dtype=np.int32),
-            "number": np.arange(first, first + len(texts), dtype=np.int64),
-            "kind": ["line"] * len(lines) + ["dead"] * len(dead),
-            "line": texts,
-        }
-    )
-    return frame, first + len(texts)
+    blocks = [("line", released.lines[:-1].decode(), released.lines.count(b"\n"))] if released.lines else []
+    blocks += [("dead", f"{reason}\t{text.decode(errors='replace')}", 1) for _, reason, text in released.bad]
+    ends = np.cumsum([first, *(size for _, _, size in blocks)])
+    columns = {
+        "shard": np.full(len(blocks), number, dtype=np.int32),
+        "first": ends[:-1],
+        "kind": [kind for kind, _, _ in blocks],
+        "lines": [text for _, text, _ in blocks],
+    }
+    return pd.DataFrame(columns), int(ends[-1])

@@ -154,7 +154,11 @@ def eta(house: House, seen: Seen, key: bytes, epsilon: float) -> list[float]:
     """
     rows = len(house.strata)
     lost = np.bincount(seen.rows[~seen.offered], minlength=rows)
-    size = np.bincount(seen.rows, minlength=rows)
-    noisy = lost + two_sided(key, rows, epsilon / 2)
+    return noisy_shares(lost, np.bincount(seen.rows, minlength=rows), key, epsilon)
+
+
+def noisy_shares(lost: npt.NDArray[np.int64], size: npt.NDArray[np.int64], key: bytes, epsilon: float) -> list[float]:
+    """Shares of lost records among all, row by row, with the noise of `eta`."""
+    noisy = lost + two_sided(key, len(lost), epsilon / 2)
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]

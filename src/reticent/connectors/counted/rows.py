@@ -1,0 +1,70 @@
+"""What a place that holds rows must be able to do: count combinations, and put labels in the place of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from reticent.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+MOST_COMBINATIONS = 50_000_000
+"""What one machine takes; data with more distinct combinations is too fine for a full-domain release anyway."""
+MOST_ROWS = 2**30
+LEAF, LABEL, RECORDS = "__leaf", "__label", "__records"
+
+
+@dataclass(frozen=True, repr=False)
+class Recoded:
+    """How rows are to be published.
+
+    Attributes:
+        shown: the published columns, in order.
+        owner: the column of persons, where rows are left out person by person.
+        labels: what stands in the place of a column's values: one label for all, or pairs of `LEAF` and `LABEL`.
+        lost: the published quasi-identifiers, by their number, of the rows that are left out; the person behind them.
+        keys: the columns that `lost` has numbers for.
+    """
+
+    shown: Sequence[str]
+    labels: Mapping[str, str | pa.Table]
+    keys: Sequence[str]
+    lost: pa.Table | None = None
+    owner: Sequence[str] = field(default=())
+
+
+class Rows(Protocol):
+    """Rows that lie elsewhere."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    def collapsed(self, names: Sequence[str]) -> pa.Table:
+        """Every distinct combination of some columns once, with its number of rows as `RECORDS`; one too many where there are too many."""
+
+    def nobodies(self, person: str) -> int:
+        """Rows without a person."""
+
+    def several(self, person: str) -> bool:
+        """Whether somebody has several rows."""
+
+
+def checked(combinations: pa.Table, names: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
+    """Combinations in a stable order and how many rows have each; refuses more than one machine takes."""
+    if combinations.num_rows > MOST_COMBINATIONS:
+        raise DataError(
+            f"The data has more than {MOST_COMBINATIONS:,} distinct combinations of {', '.join(names)}.",
+            hint="Round the finest of these columns before the release.",
+        )
+    times = combinations.column(RECORDS).to_numpy()
+    if int(times.sum()) >= MOST_ROWS:
+        raise DataError("The data has too many rows for one release.", hint="Release it in parts that share no person.")
+    return combinations.drop_columns([RECORDS]), times.astype(np.uint32)

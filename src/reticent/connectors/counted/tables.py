@@ -1,0 +1,238 @@
+"""One table, once, searched by its counts: the release that one machine would make of the same rows.
+
+Whoever holds the rows collapses them to distinct combinations with sensitive histograms, which are few whatever the number of
+rows; the search of `reticent.engine.table.optimal` runs on these counts; the levels it found are applied where the rows are,
+and the result is counted again for the judge (`reticent.connectors.counted.judge`).
+
+Guarantee: that of `reticent.engine.table.optimal`, for the rows that were counted.
+Not covered: more than 2^30 rows; methods other than `optimal`, which is also what `auto` means here.
+Cost: the distinct combinations in memory.
+Reference: see `reticent.engine.table.optimal`.
+Differences from the single machine: the rows come sorted by their published values instead of shuffled, which tells as little of
+    the order of the input and needs no randomness; spellings of a sensitive value are refused, not merged; pseudonyms, shifted
+    dates and combined columns are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit import persons
+from reticent.audit.published import Published, text_table
+from reticent.connectors.counted.rows import LABEL, LEAF, Recoded, checked
+from reticent.engine.identifiers import refuse_overall
+from reticent.engine.spellings import spelled
+from reticent.engine.table.encoded_table import EncodedTable, claims, limited
+from reticent.engine.table.generalised import AGAINST, not_covered
+from reticent.engine.table.levels import Levels
+from reticent.engine.table.optimal import optimum
+from reticent.engine.table.people import settled
+from reticent.errors import DataError, PolicyError
+from reticent.release import Counts, Guarantee
+from reticent.utility.metrics import measure
+from reticent.utility.recoding import Recoding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from reticent.audit.verdict import Verdict
+    from reticent.connectors.counted.rows import Rows
+    from reticent.engine.table.generalised import Outcome
+    from reticent.policy import Policy
+    from reticent.policy.hierarchy import Ladder
+
+METHOD = "optimal"
+
+
+@dataclass(frozen=True, repr=False)
+class Found:
+    """What the search on counts has found: how to publish the rows, and what the release says of itself."""
+
+    recoded: Recoded
+    guarantee: Guarantee
+    counts: Counts
+    metrics: dict[str, float]
+    explain: dict[str, Any]
+    outcome: Outcome
+    people: pa.Table | None
+    """The combinations one record each, where somebody has several records."""
+
+    def persons(self, policy: Policy) -> Verdict | None:
+        """The judge's word on the claims of persons, on the counts that were brought; none where everybody has one record."""
+        if self.people is None:
+            return None
+        # The published rows stand in the order of their cells; these combinations in none, so that the judge sees no order of the input.
+        rows = np.random.default_rng(0).permutation(np.flatnonzero(~self.outcome.suppressed))
+        labels = {name: self.outcome.attributes[name].labels(rows) for name in policy.quasi}
+        shown = [name for name in policy.sensitive if name in self.people.column_names]
+        values = {name: self.people.column(name).take(pa.array(rows)) for name in shown}
+        published = Published(
+            name="",
+            shape="generalised",
+            kind="table",
+            method=METHOD,
+            tables={"data": text_table(pa.table(labels | values))},
+            claims=self.guarantee.claims,
+            counts=vars(self.counts),
+            explain=self.explain,
+        )
+        return persons.judge(published, policy, persons.Input(self.people, rows))
+
+
+def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = (METHOD,)) -> None:
+    """Refuses what cannot be kept where rows are only counted."""
+    if policy.table.method not in ("auto", *methods):
+        raise PolicyError(
+            f"{place} releases tables by method {' or '.join(methods)} only.",
+            hint=f"Write table: {{method: {methods[0]}}}.",
+        )
+    refuse_overall(policy)
+    if len(set(columns)) < len(columns):
+        raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
+    if policy.persons is not None and policy.persons.records != "all":
+        raise PolicyError(
+            f"{place} releases all records of a person.",
+            hint="Choose one per person in the frame, or write records: all.",
+        )
+    for name, spec in policy.columns.items():
+        if spec.combine is not None or (spec.identifier is not None and not spec.identifier.drop):
+            raise PolicyError(
+                f"columns.{name}: {place} makes no pseudonyms, shifts no dates and combines no columns.",
+                hint="Do it before, and name the column by the role it has then.",
+            )
+    policy.check_columns(list(columns))
+
+
+def search_counts(rows: Rows, policy: Policy) -> Found:
+    """Collapses rows where they are, and searches the release here."""
+    guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
+    people = [policy.person] if policy.person is not None and several(rows, policy.person) else []
+    names = [*policy.quasi, *guarded, *people]
+    distinct, times = checked(rows.collapsed(names), names)
+    if not len(times):
+        raise DataError("The table has no rows.", hint="Give at least one row.")
+    for name in policy.sensitive:
+        values = distinct.select([name]) if name in names else checked(rows.collapsed([name]), [name])[0]
+        refuse_spellings(values, policy)
+    if people:  # a person's records count one by one; there are about as many as combinations
+        distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
+        times = np.ones(distinct.num_rows, dtype=np.uint32)
+    encoded = EncodedTable.from_table(policy, distinct, None if people else times)
+    if not people:
+        del distinct
+    encoded = replace(encoded, watch=limited(encoded.watch, policy))
+    outcome = settled(encoded, optimum)
+    levels = [int(shown.level) for shown in outcome.attributes.values() if isinstance(shown, Levels)]
+    lost, owned = outcome.suppressed, distinct if people else None
+    return Found(
+        recoded=_recoded(encoded, levels, lost, owned),
+        guarantee=Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy)),
+        counts=_counts(times, lost),
+        metrics=_metrics(encoded, levels, lost, times),
+        explain=_story(encoded, outcome, levels, lost, times),
+        outcome=outcome,
+        people=owned,
+    )
+
+
+def several(rows: Rows, person: str) -> bool:
+    """Whether somebody has several records; records without a person are refused."""
+    if nobody := rows.nobodies(person):
+        raise DataError(
+            f"Column '{person}': {nobody:,} records have no person.",
+            hint="Fill the column, or leave those records out.",
+        )
+    return rows.several(person)
+
+
+def refuse_spellings(values: pa.Table, policy: Policy) -> None:
+    """Refuses two spellings of a value; which of them most records have is not looked at here, so none is put in their place."""
+    (name,) = values.column_names
+    column = values.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    words = pa.table({name: column.unique()})
+    if not spelled(words, policy).equals(words):
+        raise DataError(
+            f"Column '{name}': one value is written in several ways, and counts alone cannot merge them.",
+            hint="Correct the data before the release.",
+        )
+
+
+def _recoded(encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], people: pa.Table | None) -> Recoded:
+    policy = encoded.policy
+    owner = [policy.person] if people is not None and policy.person is not None else []
+    labels: dict[str, str | pa.Table] = {}
+    for name, level in zip(encoded.quasi, levels, strict=True):
+        ladder = encoded.ladders[name]
+        if level == ladder.height:
+            labels[name] = ladder.labels[-1][0].as_py()
+        elif level:
+            labels[name] = _pairs(ladder, level)
+    return Recoded(
+        shown=[name for name in policy.columns if name in policy.released],
+        labels=labels,
+        keys=[*encoded.quasi, *owner],
+        lost=_classes(encoded, levels, lost, people) if lost.any() else None,
+        owner=owner,
+    )
+
+
+def _pairs(ladder: Ladder, level: int) -> pa.Table:
+    labels = ladder.labels[level].take(pa.array(ladder.tables[level]))
+    return pa.table({LEAF: ladder.labels[0], LABEL: labels})
+
+
+def _classes(
+    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], people: pa.Table | None
+) -> pa.Table:
+    """The published quasi-identifiers of the classes that violate the policy, each once, or of the persons in them."""
+    columns = {}
+    for i, (name, level) in enumerate(zip(encoded.quasi, levels, strict=True)):
+        ladder = encoded.ladders[name]
+        columns[f"__{i}"] = ladder.labels[level].take(pa.array(ladder.tables[level][encoded.codes(name)[lost]]))
+    if people is not None and encoded.policy.person is not None:
+        columns[f"__{len(levels)}"] = people.column(encoded.policy.person).filter(pa.array(lost))
+    table = pa.table(columns)
+    return table.group_by(table.column_names).aggregate([])
+
+
+def _counts(times: npt.NDArray[np.uint32], lost: npt.NDArray[np.bool_]) -> Counts:
+    rows, gone = int(times.sum(dtype=np.int64)), int(times[lost].sum(dtype=np.int64))
+    return Counts(rows, rows - gone, 0, gone)
+
+
+def _metrics(
+    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], times: npt.NDArray[np.uint32]
+) -> dict[str, float]:
+    recodings = {
+        name: Recoding.from_levels(encoded.codes(name), encoded.ladders[name], level)
+        for name, level in zip(encoded.quasi, levels, strict=True)
+    }
+    weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
+    return measure(recodings, suppressed=lost, counts=times.astype(np.int64), weights=weights).to_dict()
+
+
+def _story(
+    encoded: EncodedTable,
+    outcome: Outcome,
+    levels: list[int],
+    lost: npt.NDArray[np.bool_],
+    times: npt.NDArray[np.uint32],
+) -> dict[str, Any]:
+    attributes = {
+        name: {"level": level, "height": encoded.ladders[name].height}
+        for name, level in zip(encoded.quasi, levels, strict=True)
+    }
+    return {
+        "attributes": attributes,
+        "suppressed": int(times[lost].sum(dtype=np.int64)),
+        "combinations": len(encoded.collapsed),
+        **outcome.explain,
+    }

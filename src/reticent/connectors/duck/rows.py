@@ -1,0 +1,171 @@
+"""The rows of Parquet files: counted and recoded by DuckDB, which goes to disk where memory ends."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.connectors.counted.rows import LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+from reticent.errors import ConnectorError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from duckdb import DuckDBPyConnection
+
+    from reticent.connectors.counted.rows import Recoded
+
+_BATCH = 1 << 17
+
+
+@dataclass(frozen=True, repr=False)
+class DuckRows:
+    """A query as the search on counts sees it."""
+
+    link: DuckDBPyConnection
+    query: str
+    columns: list[str]
+
+    @classmethod
+    def of(cls, link: DuckDBPyConnection, path: Path, missing: Sequence[str] = ()) -> DuckRows:
+        """The rows of a Parquet file, with nothing where a cell is a marker that the policy declares."""
+        with reading(path):
+            relation = link.read_parquet(str(path))
+            names = list(relation.columns)
+        words = ", ".join(map(_text, missing))
+        cells = [
+            f"CASE WHEN CAST({_name(n)} AS VARCHAR) IN ({words}) THEN NULL ELSE {_name(n)} END AS {_name(n)}"
+            for n in names
+        ]
+        source = f"read_parquet({_text(str(path))})"
+        return cls(link, f"SELECT {', '.join(cells) if missing else '*'} FROM {source}", names)  # noqa: S608 - names are quoted
+
+    def collapsed(self, names: Sequence[str]) -> pa.Table:
+        """Every distinct combination of some columns once, in a stable order, with its number of rows; text as codes."""
+        keys = ", ".join(map(_name, names))
+        order = ", ".join(f"{_name(name)} NULLS LAST" for name in names)
+        # Counted first, sorted afterwards: otherwise DuckDB holds the groups twice.
+        counted = f"SELECT {keys}, count(*) AS {_name(RECORDS)} FROM ({self.query}) GROUP BY ALL"  # noqa: S608
+        with reading():
+            self.link.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {counted} LIMIT {MOST_COMBINATIONS + 1}")
+            reader = self.link.sql(f"SELECT * FROM counted ORDER BY {order}").to_arrow_reader(_BATCH)  # noqa: S608
+            parts = [pa.table(_coded(batch)) for batch in reader]
+            schema = reader.schema
+            self.link.execute("DROP TABLE counted")
+        if not parts:
+            return schema.empty_table()
+        return pa.concat_tables(parts).unify_dictionaries()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        with reading():
+            return self.link.sql(f"SELECT * FROM ({self.query}) LIMIT 0").to_arrow_table().schema  # noqa: S608
+
+    def nobodies(self, person: str) -> int:
+        """Rows without a person."""
+        return self._number(f"SELECT count(*) FROM ({self.query}) WHERE {_name(person)} IS NULL")  # noqa: S608
+
+    def several(self, person: str) -> bool:
+        """Whether somebody has several rows."""
+        counted = f"SELECT 1 FROM ({self.query}) GROUP BY {_name(person)} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
+        return bool(self._number(f"SELECT count(*) FROM ({counted})"))  # noqa: S608
+
+    def _number(self, query: str) -> int:
+        with reading():
+            found = self.link.execute(query).fetchone()
+        return int(found[0]) if found else 0
+
+    def published(self, how: Recoded) -> Iterator[pa.Table]:
+        """The rows as they are published, sorted by their cells, in parts that fit in memory."""
+        shown = {name: f"r.{_name(name)}" for name in [*how.shown, *how.owner]}
+        tables: dict[str, pa.Table] = {}
+        joins: list[str] = []
+        for name, labels in how.labels.items():
+            if isinstance(labels, str):
+                shown[name] = _text(labels)
+                continue
+            at = f"ladder{len(tables)}"
+            tables[at] = labels
+            joins.append(f"JOIN {at} ON r.{_name(name)} IS NOT DISTINCT FROM {at}.{_name(LEAF)}")
+            shown[name] = f"{at}.{_name(LABEL)}"
+        if how.lost is not None:
+            tables["lost"] = how.lost
+            same = (f"{shown[name]} IS NOT DISTINCT FROM lost.{_name(f'__{i}')}" for i, name in enumerate(how.keys))
+            joins.append(f"ANTI JOIN lost ON {' AND '.join(same)}")
+        cells = ", ".join(f"{shown[name]} AS {_name(name)}" for name in how.shown)
+        # Equal rows are counted, not sorted one by one.
+        rows = f"SELECT {cells} FROM ({self.query}) r {' '.join(joins)}"  # noqa: S608
+        order = ", ".join(f"{_name(name)} NULLS LAST" for name in how.shown)
+        query = f"SELECT *, count(*) AS {_name(RECORDS)} FROM ({rows}) GROUP BY ALL ORDER BY {order}"  # noqa: S608
+        for name, table in tables.items():
+            self.link.register(name, table)
+        try:
+            with reading():
+                for batch in self.link.sql(query).to_arrow_reader(_BATCH):
+                    yield from _repeated(pa.table(_coded(batch)))
+        finally:
+            for name in tables:
+                self.link.unregister(name)
+
+
+def _coded(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    return {
+        name: column.dictionary_encode() if pa.types.is_string(column.type) else column
+        for name, column in columns.items()
+    }
+
+
+def _repeated(table: pa.Table) -> Iterator[pa.Table]:
+    """Every row as often as it was counted, a part at a time."""
+    times = table.column(RECORDS).to_numpy()
+    table = table.drop_columns([RECORDS])
+    ends = np.cumsum(times)
+    total = int(ends[-1]) if len(ends) else 0
+    for first in range(0, total, 8 * _BATCH):
+        places = np.searchsorted(ends, np.arange(first, min(total, first + 8 * _BATCH)), side="right")
+        yield table.take(pa.array(places))
+
+
+@contextlib.contextmanager
+def reading(path: object = None) -> Iterator[None]:
+    """Says what failed without quoting what was read."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise ConnectorError(
+            "DuckDB has neither the memory nor the disk for this.",
+            hint="Give it more with --memory, or free space where the output goes.",
+        ) from None
+    except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        what = "The input" if path is None else str(path)
+        raise ConnectorError(f"{what} cannot be read ({type(error).__name__}).", hint="Give a Parquet file.") from None
+    except duckdb.Error as error:
+        raise DataError(f"DuckDB refuses the table ({type(error).__name__}).", hint="Check its types.") from None
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(words: str) -> str:
+    return "'" + words.replace("'", "''") + "'"
+
+
+def settings(folder: Path, memory: str) -> dict[str, Any]:
+    """A connection that spills into a folder of ours and fetches nothing."""
+    return {
+        "memory_limit": memory,
+        "temp_directory": str(folder),
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "false",
+    }

@@ -1,0 +1,135 @@
+"""One table, once, larger than memory: DuckDB counts and recodes, the search and the judge work on the counts.
+
+Guarantee: that of `reticent.connectors.counted.tables`; the judge has recomputed it from the file that is published, before it has
+    its name.
+Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
+Cost: two passes over the table and one over the release; the memory that DuckDB is given, and the distinct combinations.
+Reference: see `reticent.engine.table.optimal`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
+Differences from the single machine: see `reticent.connectors.counted.tables`; the input and the data of the release are Parquet.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reticent.connectors.counted import METHOD, judge, search_counts
+from reticent.connectors.counted.rows import RECORDS
+from reticent.connectors.counted.tables import check_policy
+from reticent.connectors.duck.rows import DuckRows, settings
+from reticent.disk import make_folder, open_new
+from reticent.errors import ConnectorError
+from reticent.publication.gate import refuse_refuted
+from reticent.release import Release, folder
+from reticent.release.codebook import NAME, codebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reticent.policy import Policy
+
+MEMORY = "2GB"
+"""Of DuckDB; what Python holds comes on top."""
+_DATA = "data"
+
+
+def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: str = MEMORY) -> Release:
+    """Releases a Parquet file into a new folder; the release that comes back has everything but the rows.
+
+    Args:
+        data: a Parquet file with exactly the columns of the policy.
+        policy: roles and requirements; `table: {method: optimal}` or `auto`.
+        output: a folder that is not there yet. What does not fit in memory is kept beside it meanwhile, for its owner alone.
+        memory: what DuckDB may use.
+
+    Raises:
+        GuaranteeError: the policy cannot be met.
+    """
+    data, output = Path(data), Path(output)
+    folder.refuse_taken(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    aside = output.parent / f".{output.name}.{secrets.token_hex(6)}"
+    make_folder(aside)
+    try:
+        return _released(data, policy, output, aside, memory)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str) -> Release:
+    written = aside / f"{_DATA}.parquet"
+    with _connected(aside, memory) as link:
+        rows = DuckRows.of(link, data, policy.missing)
+        check_policy(rows.columns, policy, "DuckDB")
+        found = search_counts(rows, policy)
+        _write(written, rows.published(found.recoded))
+        release = DuckRows.of(link, written)
+        refuse_refuted(judge(release, found.guarantee.claims, found.counts, policy))
+        if (verdict := found.persons(policy)) is not None:
+            refuse_refuted(verdict)
+        columns, missing = _columns(release, policy)
+    manifest = Release(
+        kind="table",
+        shape="generalised",
+        method=METHOD,
+        tables={},
+        guarantee=found.guarantee,
+        counts=found.counts,
+        policy_hash=policy.hash,
+        metrics=found.metrics,
+        explain=found.explain,
+    )
+    book = codebook(replace(manifest, tables={_DATA: columns}), policy)
+    for entry in book["columns"]:
+        entry["missing"] = missing[entry["name"]]
+    manifest = replace(manifest, documents={NAME: book})
+    folder.write(manifest, output, "parquet", None, ready=[written])
+    return manifest
+
+
+def _connected(aside: Path, memory: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise ConnectorError("DuckDB is not installed.", hint="pip install 'reticent[duckdb]'") from None
+    return duckdb.connect(":memory:", config=settings(aside, memory))
+
+
+def _write(target: Path, parts: Iterable[pa.Table]) -> None:
+    with os.fdopen(open_new(target), "wb") as file:
+        writer: pq.ParquetWriter | None = None
+        for part in parts:
+            writer = writer or pq.ParquetWriter(file, part.schema)
+            writer.write_table(part.cast(writer.schema))
+        if writer is not None:
+            writer.close()
+
+
+class _Columns:
+    """Columns of different lengths, as the codebook looks at them: names and the labels that occur."""
+
+    def __init__(self, columns: dict[str, pa.ChunkedArray]) -> None:
+        self.column_names = list(columns)
+        self.column = columns.__getitem__
+
+
+def _columns(release: DuckRows, policy: Policy) -> tuple[Any, dict[str, int]]:
+    """The published labels of every column but the plain ones, and how many cells are missing."""
+    columns, missing = {}, {}
+    types = {field.name: field.type for field in release.schema}
+    for name in release.columns:
+        missing[name] = release.nobodies(name)
+        if name in policy.plain:
+            columns[name] = pa.chunked_array([], types[name])
+        else:
+            counted = release.collapsed([name]).drop_columns([RECORDS])
+            column = counted.column(name)
+            columns[name] = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return _Columns(columns), missing

@@ -1,0 +1,88 @@
+"""The rows of a Spark frame: counted and recoded by Spark, without Python on the executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reticent.connectors.counted.rows import LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from reticent.connectors.counted.rows import Recoded
+
+
+@dataclass(frozen=True, repr=False)
+class SparkRows:
+    """A frame as the search on counts sees it."""
+
+    frame: DataFrame
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.frame.columns)
+
+    def collapsed(self, names: Sequence[str]) -> pa.Table:
+        """Every distinct combination of some columns once, in a stable order, with its number of rows."""
+        from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+
+        counted = self.frame.groupBy(*[column(name) for name in names]).agg(F.count(F.lit(1)).alias(RECORDS))
+        combinations: pa.Table = counted.limit(MOST_COMBINATIONS + 1).toArrow()
+        # The order in which groups arrive changes from run to run; ties in the search must not.
+        return combinations.sort_by([(name, "ascending") for name in names])
+
+    def nobodies(self, person: str) -> int:
+        """Rows without a person."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return int(self.frame.filter(F.col(column(person)).isNull()).count())
+
+    def several(self, person: str) -> bool:
+        """Whether somebody has several rows."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        counted = self.frame.groupBy(F.col(column(person))).count()
+        return bool(counted.filter(F.col("count") > 1).limit(1).count())
+
+    def without_markers(self, words: Sequence[str]) -> SparkRows:
+        """The rows with nothing where a cell is a marker that the policy declares."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if not words:
+            return self
+        marked = {name: F.col(column(name)).cast("string").isin(*words) for name in self.frame.columns}
+        cells = [F.when(~gone | gone.isNull(), F.col(column(name))).alias(name) for name, gone in marked.items()]
+        return SparkRows(self.frame.select(*cells))
+
+    def recoded(self, how: Recoded) -> DataFrame:
+        """Recodes quasi-identifiers by joins with their ladders, then leaves the violating classes out."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        spark = self.frame.sparkSession
+        out = self.frame.select(*[column(name) for name in [*how.shown, *how.owner]])
+        for name, labels in how.labels.items():
+            if isinstance(labels, str):
+                out = out.withColumn(name, F.lit(labels))
+                continue
+            pairs = spark.createDataFrame(labels)
+            joined = out.join(F.broadcast(pairs), F.col(column(name)).eqNullSafe(F.col(LEAF)), "inner")
+            out = joined.withColumn(name, F.col(LABEL)).drop(LEAF, LABEL)
+        if how.lost is not None:
+            same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(how.keys)]
+            condition = same[0]
+            for more in same[1:]:
+                condition &= more
+            out = out.join(spark.createDataFrame(how.lost), condition, "left_anti")
+        # The order of the input may follow something a reader knows.
+        shown = [column(name) for name in how.shown]
+        return out.select(*shown).orderBy(*shown)
+
+
+def column(name: str) -> str:
+    """A column's name as Spark parses it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,234 @@
+"""The veil over a table on Spark: a column expression without state, since everybody has one record.
+
+What is offered for a record is a function of the house's key, the person, the value and the row of the prior alone, so each batch
+is veiled by itself, and all together are what one machine with the same store would publish.
+
+Guarantee: that of `reticent.engine.table.veil`. The auditor's checks of sets, rows and columns run on Spark, over all published rows.
+Not covered: as there; and persons who stand in other publications of the store: Spark puts nobody into its ledger, and says so.
+Cost: one pass for repeated persons, one for the share of truths that are not offered, one for the judge, one when the result is
+    written; Python on the executors. No state.
+Reference: docs/veil.md.
+Differences from the single machine: rows stand in the order of their published cells; k, units, pseudonyms (`link`) and several
+    records of a person are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit.generalised import check_counts, hidden, unchecked
+from reticent.audit.published import Published, text_table
+from reticent.audit.veil import codes_of, line_findings, prior_findings, whole
+from reticent.audit.veil_steps import Possible
+from reticent.audit.verdict import Verdict, none_of
+from reticent.connectors.counted.rows import checked
+from reticent.connectors.counted.tables import refuse_spellings, several
+from reticent.connectors.spark.rows import column
+from reticent.connectors.spark.workplace import Carried
+from reticent.engine.rng import Rng
+from reticent.engine.veil.house import House
+from reticent.engine.veil.people import People, hashes_of
+from reticent.engine.veil.release import data_table, guarantee, noisy_shares
+from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN
+from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.release import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from reticent._core.veil import Veil
+    from reticent.connectors.spark.rows import SparkRows
+    from reticent.policy import Policy
+    from reticent.release import Guarantee
+    from reticent.store import Store
+
+    Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+METHOD = "veil"
+LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
+_OFFERED, _RECORDS = "__offered", "__records"
+_CHECKS = (
+    "every candidate is a value of the domain",
+    "candidates stand in canonical order",
+    "every record names a row of the prior",
+    "every record is its person's only event",
+    "every first sight is a set that its row can give",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Veiled:
+    """The published rows as a frame, and what is said of them."""
+
+    frame: DataFrame
+    guarantee: Guarantee
+    counts: Counts
+    document: dict[str, Any]
+
+
+def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
+    """Veils every row; nothing is evaluated but the counts."""
+    person = _check(policy)
+    if store is None:
+        raise PolicyError(
+            "The method veil needs a store for its key: without it the same persons would be veiled anew next time.",
+            hint="Give store=: one that this house keeps, and uses for all its releases.",
+        )
+    if several(rows, person):
+        raise DataError(
+            f"Column '{person}': somebody has several records.", hint="Choose one per person in the frame before."
+        )
+    for name in policy.sensitive:
+        refuse_spellings(checked(rows.collapsed([name]), [name])[0], policy)
+    house = House.of(policy, "table")
+    rng = replace(Rng.fresh(), house=store.house(house.digest))
+    whole_ = _mapped(rows.frame.select(*[column(name) for name in policy.columns]), policy, rng)
+    lost, size = _counted(whole_, len(house.strata))
+    if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
+        raise GuaranteeError(
+            f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
+            hint="Make the prior again from data like these, or with a coarser domain.",
+        )
+    shares = noisy_shares(lost, size, rng.key("veil eta 1"), ETA_EPSILON)
+    told, records = guarantee(house), int(size.sum())
+    published = whole_.drop(_OFFERED)
+    names = [column(name) for name in published.columns]
+    return Veiled(
+        # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
+        frame=published.repartition(*names).sortWithinPartitions(*names),
+        guarantee=replace(told, not_covered=(*told.not_covered, LEDGER)),
+        counts=Counts(records, records, 0, 0),
+        document=house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest},
+    )
+
+
+def _check(policy: Policy) -> str:
+    settings = policy.prior
+    if policy.person is None:
+        raise PolicyError(
+            "The veil on Spark needs to know who is who.", hint="Write person: and the identifier column."
+        )
+    if policy.privacy.k is not None:
+        raise PolicyError("Spark keeps no k under the veil.", hint="Take k out of the policy.")
+    if settings is not None and (settings.unit or settings.link):
+        raise PolicyError("Spark veils persons one by one, without pseudonyms.", hint="Leave unit and link out.")
+    return policy.person
+
+
+def _counted(frame: DataFrame, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Per row of the prior how many truths are not offered, and how many records there are."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
+    counted = frame.groupBy("row").agg(*sums).toArrow()
+    at, lost, size = counted.column("row").to_numpy(), np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    lost[at], size[at] = counted.column("lost").to_numpy(), counted.column("size").to_numpy()
+    return lost, size
+
+
+def _mapped(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    carried = Carried.pack(policy)
+    empty = to_arrow_schema(frame.schema).empty_table()
+    schema = _veiled(carried, rng, empty, None).schema
+    return frame.mapInArrow(make_veil(carried, rng, schema), from_arrow_schema(schema))
+
+
+def make_veil(carried: Carried, rng: Rng, schema: pa.Schema) -> Batches:
+    """What the executors run: records in, veiled records out. The key stays inside: it must not show up in a query plan."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from _veiled(carried, rng, pa.Table.from_batches([batch]), schema).to_batches()
+
+    return work
+
+
+def _veiled(carried: Carried, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    house, core = _opened(carried, rng)
+    assert house.policy.person is not None  # noqa: S101 - checked on the driver
+    persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
+    published, rows = house.levels.publish(table)
+    values = house.domain.encode(table.column(house.sensitive))
+    seen = People(core).take(persons, persons, rows, values)
+    data = data_table(house, published, seen, np.arange(table.num_rows))
+    data = data.append_column(_OFFERED, pa.array(seen.offered))
+    if schema is None:  # columns without a value have no type of their own
+        kinds = {field.name: field.type for field in table.schema}
+        return data.cast(
+            pa.schema(
+                [(f.name, kinds.get(f.name, pa.string()) if pa.types.is_null(f.type) else f.type) for f in data.schema]
+            )
+        )
+    return data.cast(schema)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(carried: Carried, rng: Rng) -> tuple[House, Veil]:
+    """The house with its lines, once per process."""
+    house = House.of(carried.open(), "table")
+    return house, house.veil(rng.house_key("veil"))
+
+
+def judge(
+    frame: DataFrame, policy: Policy, document: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
+) -> Verdict:
+    """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    line = Possible(document).line
+    release = Published("", "veil", kind="table", claims=claims)
+    findings = [*line_findings(line, policy, release), *prior_findings(line, document, policy)]
+    own = {"row", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
+    allowed = {*own, *policy.quasi, *policy.plain}
+    findings += [
+        none_of("only columns the policy releases", len(set(frame.columns) - allowed)),
+        none_of("row, event, l candidates and all fields are there", len(allowed - set(frame.columns))),
+    ]
+    if not all(finding.holds for finding in findings):  # no sets can be told from such a line
+        return Verdict(tuple(findings))
+    names = [f"offences{at}" for at in range(len(_CHECKS))]
+    schema = ", ".join(f"{name} long" for name in [*names, _RECORDS])
+    told = frame.select(*[column(name) for name in sorted(own)]).mapInArrow(make_judge(dict(document)), schema)
+    sums = told.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
+    offences = [int(number or 0) for number in sums]
+    findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
+    findings += check_counts(vars(counts), offences[-1], None)
+    return Verdict(tuple(findings), (), unchecked(claims, ("veil", "l", "k")) + hidden(claims))
+
+
+def make_judge(document: dict[str, Any]) -> Batches:
+    """What the executors run of the judge: published records in, counts of offences out."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        possible = Possible(document)
+        for batch in batches:
+            yield _offences(possible, text_table(pa.Table.from_batches([batch])))
+
+    return work
+
+
+def _offences(possible: Possible, data: pa.Table) -> pa.RecordBatch:
+    line = possible.line
+    listed, rows, events = codes_of(line, data), whole(data["row"]), whole(data["event"])
+    strangers = (listed < 0).any(axis=1)
+    nowhere = (rows < 0) | (rows >= len(line.rows))
+    sound = ~(strangers | nowhere)
+    numbers = [
+        strangers.sum(),
+        (np.diff(listed, axis=1) < 0).any(axis=1).sum(),
+        nowhere.sum(),
+        (events != 0).sum(),
+        possible.impossible_sets(listed[sound], rows[sound]) if sound.any() else 0,
+        data.num_rows,
+    ]
+    names = [*(f"offences{at}" for at in range(len(_CHECKS))), _RECORDS]
+    return pa.RecordBatch.from_arrays([pa.array([int(number)], pa.int64()) for number in numbers], names=names)

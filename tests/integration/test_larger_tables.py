@@ -1,0 +1,115 @@
+"""The release that DuckDB counts equals the release of one machine, row for row; what cannot be kept is refused, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, policy, rows
+
+from reticent import Policy, anonymize, verify
+from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
+
+duck = pytest.importorskip("reticent.connectors.duck")
+pytest.importorskip("duckdb")
+
+
+def written(folder, table: pa.Table):
+    pq.write_table(table, folder / "in.parquet")
+    return folder / "in.parquet"
+
+
+def text(table: pa.Table) -> pa.Table:
+    return pa.table({name: table.column(name).cast(pa.string()) for name in table.column_names})
+
+
+@pytest.mark.parametrize("privacy", REQUIREMENTS, ids=str)
+def test_what_duckdb_counts_is_what_one_machine_releases(tmp_path, privacy):
+    table, wanted = rows(), policy(privacy, method="optimal")
+    local = anonymize(table, wanted, seed=1)
+    made = duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out")
+    released = pq.read_table(tmp_path / "out" / "data.parquet")
+    assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
+    assert made.counts == local.counts
+    assert made.guarantee == local.guarantee
+    assert made.metrics == pytest.approx(dict(local.metrics))
+    assert verify(tmp_path / "out", wanted).holds
+    local.to_dir(tmp_path / "local", format="parquet")
+    books = [json.loads((tmp_path / name / "codebook.json").read_text()) for name in ("out", "local")]
+    assert books[0] == books[1]
+
+
+def test_rows_come_sorted_with_their_plain_cells_and_for_the_owner_alone(tmp_path):
+    table = rows(2000).append_column("note", pa.array([f"n{i % 7}" if i % 11 else None for i in range(2000)]))
+    rules = {"version": 1, "person": "person_id", "columns": COLUMNS | {"note": "plain"}, "missing": ["n3"]}
+    wanted = Policy.from_dict(rules | {"privacy": {"k": 5, "suppression": 0.1}, "table": {"method": "optimal"}})
+    duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out", memory="200MB")
+    released = pq.read_table(tmp_path / "out" / "data.parquet")
+    assert as_sorted(text(released)) == as_sorted(text(anonymize(table, wanted, seed=1).tables["data"]))
+    assert "n3" not in released.column("note").to_pylist()
+    order = [tuple((value is None, value) for value in row.values()) for row in released.to_pylist()]
+    assert order == sorted(order)
+    files = [tmp_path / "out", *(tmp_path / "out").iterdir()]
+    assert not any(stat.S_IMODE(file.stat().st_mode) & 0o077 for file in files)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
+
+
+def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path):
+    table = rows(3000)
+    people = pa.array([f"p{i // 3}" for i in range(table.num_rows)])
+    table = table.set_column(table.column_names.index("person_id"), "person_id", people)
+    wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method="optimal")
+    local = anonymize(table, wanted, seed=1)
+    made = duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out")
+    released = pq.read_table(tmp_path / "out" / "data.parquet")
+    assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
+    assert made.guarantee == local.guarantee
+    assert "persons" in made.guarantee.claims["l"]
+
+
+def refused(tmp_path, table: pa.Table, wanted: Policy, error: type[Exception]) -> str:
+    place = written(tmp_path, table)
+    with pytest.raises(error) as told:
+        duck.anonymize(place, wanted, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet"], "nothing is left behind"
+    return str(told.value)
+
+
+def test_what_cannot_be_met_is_refused(tmp_path):
+    table = rows(200)
+    refused(tmp_path, table, policy({"k": 201}, method="optimal"), GuaranteeError)
+    refused(tmp_path, table, policy({"k": 5}, method="mondrian"), PolicyError)
+    refused(
+        tmp_path, table.rename_columns(["sex" if n == "gender" else n for n in COLUMNS]), policy({"k": 5}), PolicyError
+    )
+    refused(tmp_path, table.slice(0, 0), policy({"k": 5}), DataError)
+
+
+def test_spellings_of_a_value_are_refused(tmp_path):
+    table = rows(400)
+    cells = table.column("occupation").to_pylist()
+    cells[0] = str(cells[1]) + " "
+    at = table.column_names.index("occupation")
+    odd = table.set_column(at, "occupation", pa.array(cells, pa.string()))
+    for privacy in ({"k": 2, "suppression": 0.5}, {"k": 2, "l": 2, "suppression": 0.5}):
+        assert cells[0] not in refused(tmp_path, odd, policy(privacy), DataError)
+
+
+def test_a_pseudonym_is_refused_and_not_published_as_it_is(tmp_path):
+    (tmp_path / "keys").mkdir()
+    columns = COLUMNS | {"person_id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}}
+    wanted = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 2}}, base=tmp_path / "keys")
+    place = written(tmp_path, rows(200))
+    with pytest.raises(PolicyError, match="pseudonyms"):
+        duck.anonymize(place, wanted, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_no_parquet_is_refused_without_its_cells(tmp_path):
+    (tmp_path / "in.parquet").write_text("secret,cells\n1,2\n")
+    with pytest.raises(ConnectorError) as told:
+        duck.anonymize(tmp_path / "in.parquet", policy({"k": 5}), tmp_path / "out")
+    assert "secret" not in str(told.value)

@@ -1,0 +1,85 @@
+"""The veil on Spark: what one machine with the same store shows, without state; the auditor's checks run on Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+import stream_feed
+from counted_cases import as_sorted
+
+from reticent import Policy, anonymize
+from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.store import Store
+
+
+def table(n: int = 3000) -> pa.Table:
+    records = [dict(record, person=f"q{at}") for at, record in enumerate(stream_feed.records(n))]
+    records[5]["illness"] = "a value that the prior does not have"
+    return pa.Table.from_pylist(records)
+
+
+def policy(folder, **more) -> Policy:
+    rules = stream_feed.policy(folder).to_dict()
+    columns = rules["columns"] | {"age": {"role": "quasi", "level": 1, "hierarchy": {"intervals": [10, 30]}}}
+    return Policy.from_dict(
+        rules | {"columns": columns, "table": {"method": "veil"}, "person": "person"} | more, base=folder
+    )
+
+
+def text(data: pa.Table) -> pa.Table:
+    return pa.table({name: data.column(name).cast(pa.string()) for name in data.column_names})
+
+
+def test_spark_shows_what_one_machine_shows(spark, tmp_path):
+    from reticent.connectors import spark as on_spark
+
+    rows, wanted = table(), policy(tmp_path)
+    local = anonymize(rows, wanted, store=tmp_path / "store.db")
+    with Store.open(tmp_path / "store.db") as store:
+        made = on_spark.release(spark.createDataFrame(rows).repartition(3), wanted, store=store)
+    shown = made.frame.toArrow()
+    assert as_sorted(text(shown)) == as_sorted(text(local.tables["data"]))
+    assert made.counts == local.counts
+    assert made.documents["veil"]["stretches"] == local.documents["veil"]["stretches"]
+    assert made.guarantee.claims == local.guarantee.claims
+    assert any("ledger" in word for word in made.guarantee.not_covered)
+    assert on_spark.verify(made, wanted).holds
+
+
+def test_the_judge_on_spark_refutes_sets_that_no_row_gives_and_strange_columns(spark, tmp_path):
+    from pyspark.sql import functions as F
+
+    from reticent.connectors import spark as on_spark
+
+    wanted = policy(tmp_path)
+    with Store.open(tmp_path / "store.db") as store:
+        made = on_spark.release(spark.createDataFrame(table(500)), wanted, store=store)
+    first = made.frame.columns.index("illness_1")
+    names = made.frame.columns[first:]
+    same = made.frame.select(*made.frame.columns[:first], *[F.lit("flu").alias(name) for name in names])
+    told = on_spark.verify(replace(made, frame=same), wanted)
+    assert {finding.claim for finding in told.refuted} == {"every first sight is a set that its row can give"}
+    named = on_spark.verify(replace(made, frame=made.frame.withColumn("person", F.lit("p"))), wanted)
+    assert {finding.claim for finding in named.refuted} == {"only columns the policy releases"}
+    assert not on_spark.verify(replace(made, frame=made.frame.limit(499)), wanted).holds
+    later = on_spark.verify(replace(made, frame=made.frame.withColumn("event", F.lit(1))), wanted)
+    assert {finding.claim for finding in later.refuted} == {"every record is its person's only event"}
+
+
+def test_what_needs_memory_or_a_key_is_refused(spark, tmp_path):
+    from reticent.connectors import spark as on_spark
+
+    rows, wanted = table(300), policy(tmp_path)
+    frame = spark.createDataFrame(rows)
+    with pytest.raises(PolicyError, match="store"):
+        on_spark.release(frame, wanted)
+    with Store.open(tmp_path / "store.db") as store:
+        with pytest.raises(DataError, match="several records"):
+            on_spark.release(frame.unionByName(frame.limit(1)), wanted, store=store)
+        with pytest.raises(PolicyError, match="no k"):
+            on_spark.release(frame, policy(tmp_path, privacy={"l": 4, "k": 3}), store=store)
+        odd = rows.set_column(rows.column_names.index("illness"), "illness", pa.array(["unheard of"] * 300))
+        with pytest.raises(GuaranteeError, match="not offered"):
+            on_spark.release(spark.createDataFrame(odd), wanted, store=store)

@@ -1,0 +1,54 @@
+"""Rows and policies of the tests of tables that are counted elsewhere, on Spark and in DuckDB."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from reticent import Policy
+from reticent.datasets import census
+
+COLUMNS = {
+    "person_id": "identifier",
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
+    "gender": "quasi",
+    "marital_status": "quasi",
+    "education": {"role": "quasi", "hierarchy": {"intervals": [3, 6]}},
+    "occupation": {"role": "sensitive", "hierarchy": {"prefix": 3}},
+}
+REQUIREMENTS = [
+    {"k": 5, "suppression": 0.02},
+    {"k": 5, "l": 3, "suppression": 0.05},
+    {"k": 3, "l": {"entropy": 3}, "suppression": 0.1},
+    {"k": 3, "l": {"frequency": 3}, "suppression": 0.1},
+    {"k": 3, "t": 0.3, "suppression": 0.1},
+    {"k": 3, "t": {"hierarchical": 0.2}, "suppression": 0.1},
+    {"k": 3, "l": {"recursive": [3, 2]}, "t": {"ordered": 0.3}, "suppression": 0.1},
+]
+
+
+def rows(n: int = 4000) -> pa.Table:
+    table = census.generate(n, seed=3, layout="m-distinct")
+    table = table.rename_columns(["person_id" if "id" in name else name for name in table.column_names])
+    education = table.column("education")
+    if not pa.types.is_integer(education.type):
+        numbers = education.dictionary_encode().combine_chunks()
+        numbers = numbers.chunk(0) if isinstance(numbers, pa.ChunkedArray) else numbers
+        at = table.column_names.index("education")
+        table = table.set_column(at, "education", numbers.indices.cast(pa.int64()))
+    # Missing values are values: some ages and occupations are unknown.
+    for name in ("age", "occupation"):
+        values = table.column(name).to_pylist()
+        values[:: 97 if name == "age" else 101] = [None] * len(values[:: 97 if name == "age" else 101])
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, table.column(name).type))
+    return table.select(list(COLUMNS))
+
+
+def policy(privacy: dict, **table: object) -> Policy:
+    return Policy.from_dict(
+        {"version": 1, "person": "person_id", "columns": COLUMNS, "privacy": privacy, "table": table}
+    )
+
+
+def as_sorted(table: pa.Table) -> list[tuple]:
+    columns = [table.column(name).to_pylist() for name in sorted(table.column_names)]
+    return sorted(zip(*columns, strict=True), key=repr)
