@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 from serving import InThread, csv
 
@@ -11,9 +12,12 @@ from reticent.datasets.writers import csv_text
 from reticent.errors import PolicyError
 from reticent.service.demo import ndjson, renamed
 from reticent.service.pages import drafts
+from reticent.service.pages.explore import open_release
 from reticent.service.pages.plan import Plan, parse_spec, spec_text
 from reticent.service.pages.publish import ask_ledger
+from reticent.service.problems import ServiceError
 from reticent.service.routes.tables import keep
+from reticent.service.tokens import Role, Tokens
 from reticent.service.tryout import measure
 from reticent.service.uploads import read_upload
 
@@ -23,7 +27,8 @@ PRIVACY = {"suppression": 0.05, "l": 2}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    server = InThread(tmp_path_factory.mktemp("asks"))
+    pytest.importorskip("nicegui")
+    server = InThread(tmp_path_factory.mktemp("asks"), studio=True)
     yield server
     server.close()
 
@@ -73,6 +78,26 @@ def test_what_is_withdrawn_is_not_handed_out(running, plan):
         assert client.get(f"/releases/{ident}/download").status_code == 200
         assert client.post(f"/releases/{ident}/withdraw").json()["withdrawn"]
         assert client.get(f"/releases/{ident}/download").status_code == 410
+    with httpx.Client(base_url=running.root) as browser:
+        browser.post("/sign-in", data={"token": running.tokens[Role.ANALYST]})
+        assert browser.get(f"/release/{ident}/csv.zip").status_code == 410
+        shown = browser.get(f"/release?id={ident}").text
+        assert "Withdrawn" in shown
+        assert "the first of them" not in shown
+    with pytest.raises(ServiceError):
+        open_release(running.hub, ident)
+
+
+def test_a_browser_gets_a_release_piece_by_piece_within_its_scope(running):
+    newest = next(doc for doc in running.hub.releases.all() if not doc["withdrawn"])
+    where = f"/release/{newest['id']}/csv.zip"
+    other = Tokens(running.hub.store).create("other", Role.ANALYST, scope=["stream:x"])[0]
+    for token, status in ((running.tokens[Role.ANALYST], 200), (other, 404), (None, 303)):
+        with httpx.Client(base_url=running.root) as browser:
+            if token:
+                browser.post("/sign-in", data={"token": token})
+            assert browser.get(where).status_code == status
+            assert browser.get("/release/..%2f..%2fetc/csv.zip").status_code in (303, 404, 422)
 
 
 def test_loss_weighs_no_column(running, plan):

@@ -132,6 +132,28 @@ def test_a_page_obeys_the_token_it_was_built_for(studio):
             assert closed(opened)
 
 
+def test_a_page_takes_files_of_its_owner_alone(studio):
+    from nicegui.client import Client
+
+    with (
+        signed_in(studio, studio.tokens[Role.CUSTODIAN]) as owner,
+        signed_in(studio, studio.tokens[Role.ANALYST]) as other,
+    ):
+        page = page_of(owner, "/")
+        place = next(e for e in Client.instances[page].elements.values() if type(e).__name__ == "Upload")
+        where = f"/_nicegui/client/{page}/upload/{place.id}"
+        file = {"file": ("a.csv", b"a,b\n1,2\n", "text/csv")}
+        before = len(studio.hub.tables.all())
+        assert other.post(where, files=file).status_code == 403
+        assert httpx.post(studio.root + where, files=file).status_code == 303
+        assert len(studio.hub.tables.all()) == before
+        assert owner.post(where, files=file).status_code == 200
+        deadline = time.monotonic() + 10
+        while len(studio.hub.tables.all()) == before:  # the page goes on with it by itself
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
 def test_there_is_no_long_polling(studio):
     with signed_in(studio, studio.tokens[Role.ANALYST]) as client:
         assert client.get("/_nicegui_ws/socket.io/?EIO=4&transport=polling").status_code == 400

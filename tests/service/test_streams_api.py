@@ -17,9 +17,10 @@ from serving import NDJSON, InProcess, InThread, feed_policy, lines
 from reticent.datasets import feed
 from reticent.publication import stream_publication
 from reticent.service import live
+from reticent.service import tokens as tokens_module
 from reticent.service.demo import renamed
 from reticent.service.live import LiveStream
-from reticent.service.tokens import Role
+from reticent.service.tokens import Role, Tokens
 from reticent.store import rewriting
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -342,3 +343,23 @@ def test_a_batch_that_takes_too_long_is_unknown_and_then_known(tmp_path, monkeyp
     finally:
         go_on.set()
         running.close()
+
+
+def test_events_end_with_their_token(server, stream, monkeypatch):
+    """An open answer is no way past a revocation."""
+    monkeypatch.setattr(tokens_module, "_REMEMBER", 0.0)
+    text, token = Tokens(server.hub.store).create("short", Role.ANALYST)
+    where, cursor = f"{server.root}/api/v1/streams/s/events", stream.get("/streams/s").json()["cursor"]
+    headers = {"Authorization": f"Bearer {text}"}
+    with httpx.stream("GET", where, params={"cursor": cursor}, headers=headers, timeout=20) as answer:
+        said = answer.iter_text()
+        assert next(said).startswith(": reticent")
+        push(stream, "s", lines(renamed(feed.generate(3, 77), "V")))
+        seen = ""
+        while "event: batch" not in seen:
+            seen += next(said)
+        Tokens(server.hub.store).revoke(token.id)
+        server.hub.tokens._known.clear()
+        push(stream, "s", lines(renamed(feed.generate(3, 78), "U")))
+        rest = "".join(said)  # it ends by itself
+    assert "event: batch" not in rest

@@ -53,6 +53,11 @@ class Access:
             raise ServiceError(429, "rate", "Too many requests with this token.", "Send larger batches, less often.")
         return token
 
+    def stays(self, request: HTTPConnection) -> bool:
+        """Whether the token of a request that is still being answered is still valid."""
+        text = request.headers.get("authorization", "")
+        return self._tokens.find(text[7:]) is not None if text else self.is_demo(request)
+
     def is_demo(self, request: HTTPConnection) -> bool:
         """Whether this is the demonstration's own user: on loopback, and not sent here by another site."""
         if not self._settings.open or request.client is None or not is_loopback(request.client.host):

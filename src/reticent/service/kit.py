@@ -119,13 +119,19 @@ async def _awaited(value: Any) -> Any:
 
 def owns(environ: dict[str, Any] | None, page: str | None) -> bool:
     """Whether the visitor behind a socket, as they are known now, is the one a page was built for."""
-    client = kit_client.Client.instances.get(page or "")
     scope = (environ or {}).get("asgi.scope")
-    if client is None or scope is None or "reticent" not in scope:
+    if scope is None or "reticent" not in scope:
         return False
-    visitor: Token | None = scope["access"].visitor(HTTPConnection(scope))
+    return belongs(page, scope["access"].visitor(HTTPConnection(scope)))
+
+
+def belongs(page: str | None, visitor: Token | None) -> bool:
+    """Whether a page was built for a visitor."""
+    client = kit_client.Client.instances.get(page or "")
+    if client is None or visitor is None:
+        return False
     built_for: Token = client.request.scope["reticent"][1]
-    return visitor is not None and visitor.id == built_for.id
+    return visitor.id == built_for.id
 
 
 async def _missing(_: Request, __: Exception) -> Response:

@@ -22,6 +22,7 @@ from reticent.publication.stream import StreamPublication
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
+from reticent.service.unpacked import unpackable
 from reticent.service.wire import ARROW
 from reticent.store import Rewriting
 
@@ -184,7 +185,7 @@ class LiveStream:
     def read(self, body: bytes, kind: str) -> Batch:
         """A batch as it was sent; refused whole when one of its records cannot be released."""
         reader = self.publication.reader
-        batch = reader.arrow(body) if kind == ARROW else reader.ndjson(body)
+        batch = reader.arrow(unpackable(body)) if kind == ARROW else reader.ndjson(body)
         if batch.bad:
             row, reason, _ = batch.bad[0]
             raise DataError(

@@ -148,13 +148,13 @@ class Oidc:
         return self._token(claims)
 
     def _token(self, claims: dict[str, Any]) -> Token:
-        said = claims.get(self._settings.claim, [])
-        groups = {said} if isinstance(said, str) else {str(group) for group in said}
+        said = claims.get(self._settings.claim)
+        groups = {said} if isinstance(said, str) else set(map(str, said if isinstance(said, list) else ()))
         for role in (Role.CUSTODIAN, Role.ANALYST):
             having = groups & set(self._settings.roles.get(role, ()))
             if having:
                 scope = self._scope(having) if role is Role.ANALYST else ()
-                name = str(claims.get("name") or claims.get("preferred_username") or "somebody")[:100]
+                name = _plain(str(claims.get("name") or claims.get("preferred_username") or "somebody"))
                 # The provider's own name of a person stays there.
                 ident = hashlib.sha256(f"{self._settings.issuer} {claims['sub']}".encode()).hexdigest()[:12]
                 return Token(f"oidc-{ident}", name, role, "", time.time(), None, scope)
@@ -164,3 +164,8 @@ class Oidc:
         if not groups <= set(self._settings.scope):
             return ()
         return tuple(sorted({source for group in groups for source in self._settings.scope[group]}))
+
+
+def _plain(name: str) -> str:
+    """A name as the trail shows it: nothing that turns or breaks a line, or cannot be seen."""
+    return "".join(c if c.isprintable() else " " for c in name)[:100].strip() or "somebody"

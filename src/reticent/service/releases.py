@@ -91,16 +91,21 @@ class Releases:
         return document
 
     def load(self, ident: str) -> Release:
-        """One release with its data."""
+        """One release with its data, withdrawn or not: for the judge."""
         place = self.get(ident)
         entry = next(self._store.outbox(place["publisher"], after=place["outbox"] - 1), None)
         if entry is None or entry.number != place["outbox"]:
             raise self._documents.missing()
         return from_bytes(entry.payload)
 
+    def read(self, ident: str) -> Release:
+        """One release with its data, for whoever asks it; 410 when it was withdrawn."""
+        self._refuse_withdrawn(ident)
+        return self.load(ident)
+
     def glance(self, ident: str, rows: int) -> list[Glance]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
-        return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
+        return [Glance.of(name, table, rows) for name, table in self.read(ident).tables.items()]
 
     def of(self, publisher: str) -> str:
         """The release that a publisher of one table has made."""
@@ -121,16 +126,18 @@ class Releases:
         Raises:
             ServiceError: 410 when it was withdrawn.
         """
-        if self.get(ident).get("withdrawn"):
-            raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask its custodian why.")
-        file = self._packer.open(ident, file_format, lambda: self.load(ident))
+        file = self.pack(ident, file_format)
         self._note("download", f"release:{ident}")
         return file
 
-    def archive(self, ident: str, file_format: str = "csv") -> bytes:
-        """The same, whole."""
-        with self.open(ident, file_format) as file:
-            return file.read()
+    def pack(self, ident: str, file_format: str) -> BinaryIO:
+        """The same, before it is handed to anybody."""
+        self._refuse_withdrawn(ident)
+        return self._packer.open(ident, file_format, lambda: self.load(ident))
+
+    def _refuse_withdrawn(self, ident: str) -> None:
+        if self.get(ident).get("withdrawn"):
+            raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask its custodian why.")
 
 
 def _is_in_scope(document: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
 from reticent.service.problems import ServiceError
+from reticent.service.unpacked import refuse_bombs
 from reticent.service.wire import ARROW, NDJSON
 
 if TYPE_CHECKING:
@@ -44,4 +45,5 @@ def _plain(data: bytes) -> bytes:
     # A packed file of some megabytes can hold terabytes.
     if data.startswith(_PACKED):
         raise DataError("Packed files are not taken here.", hint="Send it unpacked, or use the command line.")
+    refuse_bombs(data)
     return data

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _BLOCK = 4 << 20
 # Above this an integer that was read as a double may be another integer than the one written.
 _EXACT = 2.0**53
+# A table of this many cells may be as empty as it likes; in a larger one, one field in so many has to be there. Otherwise a
+# line with a field of its own would cost a column, and some kilobytes of such lines all memory.
+_CELLS, _SPARSE = 1_000_000, 20
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
@@ -133,6 +136,12 @@ def _parse(name: str, numbers: list[int], lines: list[bytes]) -> list[dict[str, 
 
 def _columns(chunk: _Chunk) -> dict[str, pa.Array]:
     keys = dict.fromkeys(key for record in chunk.records for key in record)
+    cells = len(keys) * len(chunk.records)
+    if cells > max(_CELLS, _SPARSE * sum(map(len, chunk.records))):
+        raise DataError(
+            f"{chunk.name}: the lines have too few fields in common: {len(keys):,} in all.",
+            hint="Give every line the same fields.",
+        )
     return {key: _column(chunk, key) for key in keys}
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.service.pages.require_sign_in import RequireSignIn
-from reticent.service.pages.sign_in import router
-
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
@@ -20,6 +17,7 @@ def mount(app: FastAPI) -> None:
         audit,
         compare,
         data,
+        downloads,
         evolving,
         explore,
         history,
@@ -34,8 +32,11 @@ def mount(app: FastAPI) -> None:
         tries,
         work,
     )
+    from reticent.service.pages.require_sign_in import RequireSignIn
+    from reticent.service.pages.sign_in import router
 
     app.include_router(router)
+    app.include_router(downloads.router)
     kit.reopen()
     ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)
     kit.close(app)

@@ -67,7 +67,7 @@ def open_release(hub: Hub, name: str) -> Received:
     if name.startswith("stream:"):
         hub.note_reader(name)
         return _stream(hub, name.partition(":")[2])
-    release, about = hub.releases.load(name), hub.releases.get(name)
+    release, about = hub.releases.read(name), hub.releases.get(name)
     hub.note_reader(f"{about['kind']}:{about['source']}")
     with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
         return read(release.to_dir(Path(folder) / "release", format="parquet"))

@@ -79,6 +79,8 @@ def _progress(visit: Visit, ident: str) -> None:
 async def _show(visit: Visit, document: dict[str, Any]) -> None:
     _summary(document)
     _acts(visit, document)
+    if document.get("withdrawn"):
+        return
     for table in await aside(lambda: visit.hub.releases.glance(document["id"], _ROWS)):
         _table(table)
 
@@ -116,9 +118,8 @@ def _acts(visit: Visit, document: dict[str, Any]) -> None:
         if not document.get("withdrawn"):
             for name, form in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
                 ui.button(name, icon="download", on_click=partial(download, visit, ident, form)).props("outline")
-        ui.button("Ask it", icon="query_stats", on_click=partial(ui.navigate.to, f"/explore?release={ident}")).props(
-            "outline"
-        )
+            ask = partial(ui.navigate.to, f"/explore?release={ident}")
+            ui.button("Ask it", icon="query_stats", on_click=ask).props("outline")
         if visit.custodian:
             ui.button("Audit", icon="gavel", on_click=partial(audited, visit, [ident])).props("outline")
             if not document.get("withdrawn"):
@@ -161,9 +162,10 @@ async def audited(visit: Visit, idents: list[str]) -> None:
 
 async def download(visit: Visit, ident: str, file_format: str) -> None:
     """Hands a release to the browser."""
-    data = await trying(aside(lambda: visit.hub.releases.archive(ident, file_format)))
-    if data is not None:
-        ui.download(data, f"release-{ident}.zip", "application/zip")
+    packed = await trying(aside(lambda: visit.hub.releases.pack(ident, file_format)))
+    if packed is not None:
+        packed.close()
+        ui.download.from_url(f"/release/{ident}/{file_format}.zip", f"release-{ident}.zip")
 
 
 def risk(document: dict[str, Any]) -> float:

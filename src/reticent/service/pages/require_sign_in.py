@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from reticent.service.actor import act_as
+from reticent.service.kit import belongs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+# Where a page takes files: it is the page's own, whoever else has learnt its name.
+_UPLOAD = re.compile(r"/_nicegui/client/([^/]+)/")
 _FREE = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
 
 
@@ -35,6 +39,8 @@ class RequireSignIn:
             await self._app(scope, receive, send)
         elif (visitor := state.access.visitor(caller)) is None:
             await _refuse(scope, receive, send, RedirectResponse("/sign-in", 303))
+        elif (page := _UPLOAD.match(scope["path"])) and not belongs(page[1], visitor):
+            await _refuse(scope, receive, send, PlainTextResponse("This is somebody else's page.", 403))
         else:
             scope["reticent"], scope["access"] = (state.hub, visitor, state.settings), state.access
 

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from reticent.service.access import ClosedRoute
+from reticent.service.hub import Hub
 from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside, errors
 
 router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
@@ -72,6 +73,11 @@ async def download(
     ident: Ident, hub: TheHub, form: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
 ) -> Response:
     """The folder of a release as a zip file."""
+    return await sent(hub, ident, form)
+
+
+async def sent(hub: Hub, ident: str, form: str) -> Response:
+    """A release as an answer whose pieces are read as they are sent."""
     file = await aside(lambda: hub.releases.open(ident, form))
     name = f'attachment; filename="release-{ident}.zip"'
     headers = {"Content-Disposition": name, "Content-Length": str(os.fstat(file.fileno()).st_size)}

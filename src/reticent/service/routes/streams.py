@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate, chain
 from typing import Annotated, Any
@@ -211,6 +211,7 @@ async def codebook(name: Name, hub: TheHub) -> Response:
 )
 async def events(
     name: Name,
+    request: Request,
     hub: TheHub,
     cursor: Cursor = -1,
     last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
@@ -223,11 +224,13 @@ async def events(
     hub.stream(name).retention.check(start)
     await aside(lambda: hub.note_reader(f"stream:{name}"))
     await aside(partial(_sizes, hub, hub.stream(name), start, 1))  # refused before the stream of events begins
-    follow = _follow(hub, hub.stream(name), start, limit)
+    follow = _follow(hub, hub.stream(name), start, limit, stays=partial(request.app.state.access.stays, request))
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | None) -> AsyncIterator[bytes]:
+async def _follow(
+    hub: TheHub, stream: LiveStream, cursor: int, limit: int | None, *, stays: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -237,7 +240,7 @@ async def _follow(hub: TheHub, stream: LiveStream, cursor: int, limit: int | Non
     left = limit
     try:
         yield b": reticent\n\n"
-        while left is None or left > 0:
+        while (left is None or left > 0) and stays():  # a token that was revoked or is over reads no further batch
             news.clear()
             sizes = await aside(partial(_sizes, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
             events = chain.from_iterable(map(_event, _entries(hub, stream, sizes)))
