@@ -11,7 +11,10 @@ import re
 from reticent.policy import icd9
 
 IDENTIFYING_NAMES: dict[str, str] = {
-    r"(^|_)(first|last|middle|sur|given|family|full|maiden|patient|user)?_?name(s)?($|_)": "a person's name",
+    r"^(?!.*(facilit|hospital|ward|dep(t|artment)|clinic|unit|city|town|county|country|state|region|district|drug|medic|test|lab|item|product"
+    r"|procedure|diagnos|disease|condition|pay[eo]r|plan|insur|school|study|site|employer|company))"
+    r".*(^|_)(first|last|middle|sur|fore|given|family|full|maiden|patient|user)?_?names?($|_)": "a person's name",
+    r"^(first|last|middle|maiden|vorname|nachname|nom|prenom|nombres?|apellidos?|voornaam|achternaam)$": "a person's name",
     r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|nbr|num|number|key|uuid|guid|ident)$": "a number given to a person or a record",
     r"^(patient|person|subject|participant|member|insured|client|household|family)s?$": "a person",
     r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
@@ -32,44 +35,51 @@ IDENTIFYING_NAMES: dict[str, str] = {
 }
 
 SENSITIVE_NAMES: dict[str, str] = {
-    r"diagnos|(^|_)(diag|dx|icd)|disease|illness|condition|disorder|comorbid": "an illness",
-    r"(^|_)(hiv|aids|test_result|finding|symptom|pregnan)": "a clinical finding",
-    r"medicat|(^|_)drug|treatment|procedure|therapy|(^|_)(atc|rx)($|_)": "a treatment",
-    r"salary|income|wage": "an income",
+    r"diagnos|(^|_)(diag|dx|icd)|disease|illness|condition|disorder|comorbid|krankheit|erkrankung|maladie|enfermedad": "an illness",
+    r"(^|_)(ccs|(ms|apr)?_?drg|mdc|snomed|icpc)(_|$)": "a group of illnesses",
+    r"(^|_)(hiv|aids|test_result|finding|symptom|pregnan|befund|complaint|cause_of_death)": "a clinical finding",
+    r"medicat|medikament|medicament|(^|_)drug|treatment|procedure|therap|(^|_)(atc|rx|cpt|hcpcs|ops)($|_)": "a treatment",
+    r"salary|income|wage|einkommen|gehalt|salaire|ingresos": "an income",
+    r"^(target|label|outcome)$": "what is to be predicted",
 }
 
 KNOWN_NAMES: dict[str, str] = {
-    r"(^|_)(age|ages|dob|born|yob)($|_)|birth": "an age or a birth",
-    r"(^|_)(sex|gender)($|_)": "a sex",
-    r"(^|_)(race|ethnic|national|citizen|religio|language|migra)": "an origin",
-    r"(^|_)(marital|married|spouse|relationship|household|family|child|children|dependents?|parity)($|_)": "a family",
-    r"(^|_)(educat|school|degree|occupation|profession|job|employ|workclass|industry)|hours_per_week": "work or schooling",
-    r"(^|_)(city|town|village|county|district|region|state|province|country|municipality|residence|area|urban|rural|geo)": "a place",
+    r"(^|_)(age|ages|dob|born|yob|alter|edad|leeftijd)($|_)|birth|geburt|geboorte|naissance|nacimiento": "an age or a birth",
+    r"(^|_)(sex|gender|sexe|sexo|geschlecht|geslacht)($|_)": "a sex",
+    r"^(prefix|suffix|title|salutation|anrede|titel|civilite)$": "a form of address",
+    r"(^|_)(race|ethnic|national|citizen|religio|language|migra|staatsang|herkunft)": "an origin",
+    r"(^|_)(marital|married|spouse|relationship|household|family|child|children|dependents?|parity|familienstand|estado_civil|kinder)($|_)": "a family",
+    r"(^|_)(educat|school|degree|occupation|profession|job|employ|workclass|industry|beruf)|hours_per_week": "work or schooling",
+    r"(^|_)(city|town|village|county|district|region|state|province|country|municipality|residence|area|urban|rural|geo|ort($|_)|wohnort|bundesland"
+    r"|gemeinde|ville|commune|ciudad|municipio|provincia|woonplaats)": "a place",
+    r"(^|_)(lat|lon|lng|latitude|longitude|gps|coordinates?|easting|northing)($|_)": "a place",
     r"(^|_)(zip|post_?code|postal|plz)": "a place",
-    r"(^|_)(height|weight)($|_)|blood_?(type|group)": "a body as others see it",
-    r"(^|_)(date|year|month|weekday)($|_)": "a time",
-    r"(^|_)(death|died|deceased|alive|vital_status)": "a death",
+    r"(^|_)(height|weight|bmi|groesse|gewicht|taille|poids|talla|peso)($|_)|blood_?(type|group)": "a body as others see it",
+    r"(^|_)(smok|tobacco|alcohol|raucher)": "a habit",
+    r"(^|_)(date|year|month|weekday|datum|jahr|fecha)($|_)": "a time",
+    r"(^|_)(death|died|deceased|alive|vital_status|expired?($|_)|verstorben)": "a death",
 }
 """What neighbours, colleagues and public registers know of a person."""
 
 VISIT_NAMES: dict[str, str] = {
-    r"(^|_)(admi(t|ss)|discharg|arriv|referr)": "how somebody came or went",
-    r"(^|_)(stay|los)($|_)|in_hospital|(^|_)icu(_|$)": "how long somebody stayed",
-    r"(^|_)(ward|dep(t|artment)|unit|clinic|hospital|facility|site|room|bed|special[it]+y|encounter_(type|class)|visit_type)": "where somebody lay",
-    r"(^|_)(pay[eo]r|insur|coverage|medicare|medicaid)": "who pays",
-    r"(^|_)(charge|cost|amount|price|paid|bill)": "what it cost",
+    r"(^|_)(admi(t|ss)|discharg|arriv|referr|disposition|emergency|aufnahme|entlass)": "how somebody came or went",
+    r"(^|_)(stay|los)($|_)|in_hospital|(^|_)icu(_|$)|verweildauer": "how long somebody stayed",
+    r"(^|_)(ward|dep(t|artment)|unit|care_?unit|clinic|hospital|facility|site|room|bed|station|special[it]+y|encounter_(type|class)|visit_type)": "where somebody lay",
+    r"(^|_)(pay[eo]r|payment|insur|coverage|medicare|medicaid|krankenkasse)": "who pays",
+    r"(^|_)(charge|cost|amount|price|paid|bill|expens)": "what it cost",
     r"(^|_)(physician|doctor|provider|surgeon|attending)": "who treated somebody",
 }
 """What visitors, staff and insurers know of a stay."""
 
 CLINICAL_NAMES: dict[str, str] = {
     r"^(n|no|nr|num|number|count|total)_(?!charge|cost|amount|paid)|_(count|total)$": "a count from the file",
-    r"(^|_)(lab|labs|test|result|assay|serum|plasma|urine|glu|glucose|a1c|hba1c|h[a]?emoglobin|creatinin|sodium|potassium|calcium"
-    r"|chloride|bicarb|magnesium|phosphate|albumin|bilirubin|cholesterol|hdl|ldl|triglycerid|platelet|wbc|rbc|crp|lactate|troponin"
-    r"|inr|ast|alt|egfr|bun|urea|tsh|psa|ferritin|h[a]?ematocrit|leu[ck]ocyt|neutrophil|lymphocyt|bnp|procalcitonin)": "a laboratory value",
+    r"(^|_)(labs?|tests?|glu|a1c|hdl|ldl|wbc|rbc|crp|inr|ast|alt|egfr|bun|tsh|psa|bnp)(_|\d|$)": "a laboratory value",
+    r"(^|_)(lab_|result|assay|serum|plasma|urine|glucose|a1cresult|hba1c|h[a]?emoglobin|[ck]reatinin|sodium|potassium|calcium|chloride|bicarb|magnesium"
+    r"|phosphate|albumin|bilirubin|chol|triglycerid|platelet|lactate|troponin|urea|ferritin|h[a]?ematocrit|leu[ck]ocyt|neutrophil|lymphocyt"
+    r"|procalcitonin)": "a laboratory value",
     r"(^|_)(pressure|systolic|diastolic|sbp|dbp|bp|heart_?rate|hr|pulse|temp|temperature|spo2|saturation|resp|respirat|oxygen|gcs"
-    r"|apgar|bmi|ejection|fev|ecg|ekg|qtc?|pain)(_|$|\w)": "a measurement",
-    r"(^|_)(dose|dosage|mg|ml|meds?|units|infusion|ventilat|transfus|dialysis)": "a treatment's measure",
+    r"|apgar|ejection|fev|ecg|ekg|qtc?|pain)(_|$|\w)": "a measurement",
+    r"(^|_)(dose|dosage|mg|ml|meds?(_|$)|units|infusion|ventilat|transfus|dialysis)": "a treatment's measure",
     r"(^|_)(score|scale|index|stage|grade|severity|tumou?r|lesion|mutation|gene|genotype|variant|marker)": "a finding in numbers",
     r"readmi|outcome|complication|survival|follow_?up": "an outcome",
 }
@@ -96,7 +106,9 @@ def looks_like(sign: str, value: str) -> bool:
     """Whether a value has the look of something: an e-mail address, a date, an ICD-10 code, a number, ..."""
     if sign == "date":
         return _is_date(value)
-    return _PATTERNS[sign].match(value.strip()) is not None and not (sign == "phone" and _is_date(value))
+    text = value.strip()
+    dated = sign == "phone" and (_is_date(text) or _PATTERNS["local date"].match(text))
+    return _PATTERNS[sign].match(text) is not None and not dated
 
 
 def _is_date(value: str) -> bool:

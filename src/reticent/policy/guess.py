@@ -24,7 +24,7 @@ from reticent.policy.missing import without_markers
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
 """What a first policy asks for, as far as the data allow it."""
-HANDFUL, MOST = 8, 12
+HANDFUL, MOST = 8, 16
 """Quasi-identifiers up to which columns of unknown meaning, and those of a visit, become some."""
 _SENSITIVE = 3
 """Columns that are protected side by side; every one more costs all of them."""

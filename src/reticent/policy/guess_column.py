@@ -6,6 +6,7 @@ Each rule gives a `Sign` or nothing; the first that speaks is taken. No reason q
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,8 @@ Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknow
 clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
 
@@ -75,8 +78,10 @@ class ColumnFacts:
 
     @property
     def word(self) -> str:
-        """The name in small letters, its parts joined by underscores."""
-        return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()).strip("_")
+        """The name in small letters without accents, its parts joined by underscores."""
+        name = self.name.translate(_UMLAUTS)
+        name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+        return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
     def share(self, sign: str) -> float:
         """Share of the distinct values that look like something."""
@@ -126,7 +131,7 @@ def _direct(c: ColumnFacts) -> Sign | None:
             return Sign("person", f"the values look like {word}")
     what = _named(c, IDENTIFYING_NAMES)
     again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
-    return Sign("person", f"the name says {what}{again if 'number given' in what else ''}") if what else None
+    return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}") if what else None
 
 
 def _date(c: ColumnFacts) -> Sign | None:
@@ -146,6 +151,8 @@ def _band(c: ColumnFacts) -> Sign | None:
     tree = band_tree(c.counts)
     if tree is None:
         return None
+    if what := _named(c, SENSITIVE_NAMES):
+        return Sign("illness", f"the name says {what}, in bands", {"tree": tree})
     if what := _named(c, CLINICAL_NAMES):
         return Sign("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
     return Sign("known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree})
@@ -153,9 +160,10 @@ def _band(c: ColumnFacts) -> Sign | None:
 
 def _code(c: ColumnFacts) -> Sign | None:
     """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role."""
-    if c.distinct < 3 or re.search("ward|room|bed", c.word):
+    ill = _named(c, SENSITIVE_NAMES)
+    if c.distinct < 3 or (not ill and (_named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES))):
         return None
-    named = re.search(r"(^|_)(diag|dx|icd|cause|code)", c.word) is not None
+    named = re.search(r"diag|(^|_)(dx|icd|cause)", c.word) is not None
     for look, what, hierarchy, plausible in (
         ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
         ("icd10", "ICD-10 codes", {"icd10": True}, True),
@@ -195,7 +203,8 @@ def _postcode(c: ColumnFacts) -> Sign | None:
 
 def _illness(c: ColumnFacts) -> Sign | None:
     what = _named(c, SENSITIVE_NAMES)
-    return Sign("illness", f"the name says {what}") if what and not c.measured else None
+    coded = not c.measured or _CODES_NAMED.search(c.word)
+    return Sign("illness", f"the name says {what}") if what and coded else None
 
 
 def _unique(c: ColumnFacts) -> Sign | None:

@@ -15,8 +15,10 @@ _HEAVY = 0.3
 """Share of the records that one even interval may hold before the cuts follow the distribution instead."""
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"[\[(]?\s*({_NUMBER})\s*(?:-|\u2013|,|to)\s*({_NUMBER})\s*[\])]?")
-_BELOW = re.compile(rf"(?:<=?|under|below)\s*({_NUMBER})")
-_ABOVE = re.compile(rf"(?:>=?|over|above)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|and over|or more)")
+_BELOW = re.compile(rf"(?:<=?|under|below|unter|bis)\s*({_NUMBER})")
+_ABOVE = re.compile(
+    rf"(?:>=?|over|above|ab|\u00fcber)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|plus|(?:and|or) (?:over|older|above|more))"
+)
 _MOST_BANDS = 40
 _LIVES = 25
 """Years from which on dates are those of births, not of one clinic's records."""
@@ -131,7 +133,7 @@ def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:
 
 
 def _span(value: str) -> tuple[float, float] | None:
-    text = value.strip().lower()
+    text = re.sub(r"\s*(years?|yrs?|jahre?)( old)?$", "", value.strip().lower())
     if match := _RANGE.fullmatch(text):
         low, high = float(match[1]), float(match[2])
         return (low, high) if low < high else None

@@ -287,3 +287,37 @@ def test_dates_that_leave_open_what_is_the_month_stay_inside():
     found = columns(born=[f"{1 + i % 12:02}.{1 + i % 11:02}.1980" for i in range(N)])
     assert found["born"].role == "identifier"
     assert "1980-12-31" in found["born"].why
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("zip_code", [f"{10_000 + 7 * i}" for i in range(60)], "quasi"),
+        ("country_code", [str(100 + i) for i in range(30)], "quasi"),
+        ("hospital_code", [str(1 + i) for i in range(30)], "quasi"),
+        ("LAT", [f"{41 + i / 1000:.3f}" for i in range(90)], "quasi"),
+        ("MAIDEN", [f"Roe{i}" for i in range(60)], "identifier"),
+        ("Nachname", [f"M{i}" for i in range(60)], "identifier"),
+        ("Geschlecht", ["m", "w", "d"], "quasi"),
+        ("Größe", [str(150 + i) for i in range(40)], "quasi"),
+        ("Facility Name", [f"Hospital {i}" for i in range(20)], "quasi"),
+        ("drug_name", [f"drug {i}" for i in range(20)], "sensitive"),
+        ("APR DRG Description", [f"group {i}" for i in range(20)], "sensitive"),
+        ("procedure_code", [f"{10 + i}.{10 + i}" for i in range(40)], "sensitive"),
+        ("income_band", ["<10000", "10000-20000", "20000-40000", ">40000"], "sensitive"),
+        ("target", ["0", "1"], "sensitive"),
+        ("smoker", ["yes", "no"], "quasi"),
+    ],
+)
+def test_a_telling_name_goes_before_the_look_of_the_values(name, values, role):
+    cells = list(itertools.islice(itertools.cycle(values), N * 3))
+    assert columns(**{name: cells})[name].role == role
+
+
+def test_asthma_is_no_laboratory_value():
+    assert "laboratory" not in columns(asthma=["yes", "no"] * N)["asthma"].why
+
+
+@pytest.mark.parametrize("last", ["70 or Older", "70+", "70 and over", "over 70"])
+def test_bands_end_in_many_words(last):
+    assert band_tree({"0 to 17": 1, "18 to 29": 1, "30 to 49": 1, "50 to 69": 1, last: 1}) is not None
