@@ -114,12 +114,7 @@ class Veiling:
             left_out: records that the policy does not release.
         """
         house, seen, size = self.house, veiled.seen, len(veiled)
-        unseen = float(np.mean(~seen.offered)) if size else 0.0
-        if unseen > MOST_UNSEEN:
-            raise GuaranteeError(
-                f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
-                hint="Make the prior again from data like these, or with a coarser domain.",
-            )
+        _refuse_unseen(seen)
         shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
         document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
@@ -168,3 +163,21 @@ class Veiling:
             persons = hashes_of(table.column(name), self._rng, name)
         unit = self._policy.prior.unit if self._policy.prior else None
         return persons, persons if unit is None else hashes_of(table.column(unit), self._rng, unit)
+
+
+def _refuse_unseen(seen: Seen) -> None:
+    """Refuses records of which too many truths are not offered, and says whether the prior or the changes are to blame."""
+    unseen = float(np.mean(~seen.offered)) if len(seen.offered) else 0.0
+    if unseen <= MOST_UNSEEN:
+        return
+    if np.mean(~seen.offered & (seen.events > 0)) > unseen / 2:
+        raise GuaranteeError(
+            f"{unseen:.0%} of the sensitive values are not offered, most of them changed since their person was first shown; "
+            "nothing was published.",
+            hint="Values that change need a kernel (prior.kernel, which reticent prior makes) from the first publication on. "
+            "Without one fewer records may change: take the change back, or delete some of these persons.",
+        )
+    raise GuaranteeError(
+        f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
+        hint="Make the prior again from data like these, or with a coarser domain.",
+    )
