@@ -88,6 +88,14 @@ def test_every_release_holds(model, seed, n, m, stray):
         assert release.tables["data"].num_rows == release.counts.published + sum(fakes)
 
 
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32), n=st.integers(12, 90), m=st.integers(2, 5))
+def test_lemma_4_holds_for_equal_sets_without_the_gate(seed, n, m):
+    """m-Distinct*: candidate update sets of three values each, all equally likely, so that no risk grows beyond 1/m."""
+    _, releases = run(policy("m-distinct*", m, max_risk=1.0), tables(seed, n, 4))
+    assert max(release.metrics["max_risk"] for release in releases) <= 1 / m + 1e-9
+
+
 def test_twenty_releases_hold():
     rules = policy("m-distinct", 4, max_risk=0.25)
     engine, releases = run(rules, tables(5, 400, 20))

@@ -1,4 +1,4 @@
-"""Forward-backward equals path enumeration in exact rationals; Lemmas 1 to 3 of Li and Zhou; Example 4."""
+"""Forward-backward equals path enumeration in exact rationals; Lemmas 1 to 4 of Li and Zhou; Example 4."""
 
 from fractions import Fraction
 from itertools import product
@@ -154,6 +154,13 @@ def test_lemma_1_random_updates_leave_earlier_risks_alone(size, sizes):
     groups = [tuple(range(min(n, size))) for n in sizes]
     exact = enumerate_paths(groups, [share_of(g) for g in groups], edge)
     assert all(share == Fraction(1, len(g)) for g, layer in zip(groups, exact, strict=True) for share in layer.values())
+
+
+def test_lemma_4_does_not_hold_for_sets_of_different_sizes():
+    """Value 0 stays or becomes 1, value 2 stays: whoever still stands between 0 and 2 has 2 with probability 2/3, not 1/2."""
+    half, one = Fraction(1, 2), Fraction(1)
+    edge = {(0, 0): half, (0, 1): half, (1, 1): one, (2, 2): one}
+    np.testing.assert_allclose(measured(3, edge, [(0, 2), (0, 2)], (2, 2)).own[0], 2 / 3)
 
 
 def test_example_4():

@@ -6,17 +6,19 @@ with the fewest choices first; new records go wherever their value is covered, o
 counterfeits and halved along the quasi-identifiers until each part is a group with one value per entry.
 
 Guarantee: every group has m records with different values (m-unique); the values of a person's group are a legal update instance, matched one to one, of
-    the group before, so that no candidate is ever ruled out (Lemma 3); and the gate bounds what each candidate's share can grow to (`max_risk: 1` is the
-    paper's m-Distinct, without a gate). Against a reader who knows all releases, every quasi-identifier and the update knowledge, person by person.
+    the group before, so that no candidate is ever ruled out (Lemma 3); and the gate bounds what each candidate's share can grow to (`max_risk: 1,
+    spread: false` is the paper's m-Distinct, without a gate). Against a reader who knows all releases, every quasi-identifier and the update knowledge,
+    person by person.
 Not covered: readers who reason over several persons jointly; update knowledge that does not hold. Without the gate the risk is not bounded.
 Cost: O(n b) for b buckets a record may choose from, O(n log^2 n) for the splits, native; b is at most the number of signatures, and of their intersections:
     among signatures of the same components of the update graph, 24 at most are intersected with one another.
 Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008.
 Differences from the paper: Definition 14 is read with a one-to-one condition; a record enters an entry only if the others keep distinct representatives;
-    records with a past are assigned before those without, a new record opens no empty bucket, and equal scores go to the
-    bucket with most entries for the value; the records of a bucket are routed to its entries by flow, with the least number of groups, and counterfeits get their values by it; where the paper's search for a split is exponential, a cut along an
-    axis or an edge colouring takes its place; with `spread`, first groups take values of different components of the update graph
-    where that costs no counterfeits, or all of one component.
+    records with a past are assigned before those without, a new record opens no empty bucket, and equal scores go to the bucket with most entries for
+    the value; the records of a bucket are routed to its entries by flow, with the least number of groups, and counterfeits get their values by it; where the
+    paper's search for a split is exponential, a cut along an axis or an edge colouring takes its place; first groups, for which the paper names no algorithm,
+    are cut by place, or dealt by value where signatures would be many; with `spread`, first groups take values of different components of the update
+    graph where that costs no counterfeits, or all of one component.
 """
 
 from __future__ import annotations
