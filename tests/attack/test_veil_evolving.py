@@ -22,7 +22,7 @@ from reticent.audit import verify
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.evolving.veil import Veil
 from reticent.engine.rng import Rng
-from reticent.errors import DataError, PolicyError
+from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
 from reticent.publication.evolving import Evolving
@@ -153,9 +153,10 @@ def rules(tmp_path):
     steps = [(v, w, p) for v, law in RING.items() for w, p in law.items()]
     (tmp_path / "kernel.csv").write_text("value,next,probability\n" + "".join(f"{v},{w},{p}\n" for v, w, p in steps))
 
-    def make(l=2, prior=True, person="id", **more):
+    def make(l=2, prior=True, person="id", kernel=True, **more):
         columns = {"id": "identifier", "line": "plain", "sex": "quasi", "ill": "sensitive"} | more.pop("columns", {})
-        given = {"prior": {"file": "prior.csv", "kernel": {"file": "kernel.csv"}}} if prior else {}
+        steps = {"kernel": {"file": "kernel.csv"}} if kernel else {}
+        given = {"prior": {"file": "prior.csv"} | steps} if prior else {}
         rules = {"version": 1, "person": person, "columns": columns, "privacy": {"l": l}, "table": {"method": "veil"}}
         return Policy.from_dict(rules | given | more, base=tmp_path)
 
@@ -229,6 +230,23 @@ def test_ten_publications_and_a_table_of_one_house_say_the_same(rules, evolving)
     assert all(sets[line] == once[line] for sets in shown for line in range(n))
     trails = [tuple(once[line][1]) for line in range(n)]
     assert p_value([(trail,) for trail in trails], values) > 1e-3
+
+
+def test_a_refusal_names_changes_without_a_kernel_or_the_prior(rules, evolving):
+    store, driver = evolving(rules(kernel=False))
+    with store.lock("evolving"):
+        driver.insert(people([VALUES[0]] * 100))
+        driver.publish()
+        driver.update(people([VALUES[1]] * 30))
+        with pytest.raises(GuaranteeError, match="changed since") as refusal:
+            driver.publish()
+        assert "kernel" in refusal.value.hint
+        driver.delete(people([VALUES[1]] * 30).column("id"))
+        driver.publish()
+        driver.insert(people(["unheard of"] * 30, first=200))
+        with pytest.raises(GuaranteeError, match="by the prior") as refusal:
+            driver.publish()
+        assert "prior again" in refusal.value.hint
 
 
 def test_corrections_and_returns_leave_each_candidate_its_weight(rules, evolving):

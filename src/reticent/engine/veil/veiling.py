@@ -175,7 +175,7 @@ def _refuse_unseen(seen: Seen) -> None:
             f"{unseen:.0%} of the sensitive values are not offered, most of them changed since their person was first shown; "
             "nothing was published.",
             hint="Values that change need a kernel (prior.kernel, which reticent prior makes) from the first publication on. "
-            "Without one fewer records may change: take the change back, or delete some of these persons.",
+            "Without one, delete some of the persons whose values changed.",
         )
     raise GuaranteeError(
         f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
