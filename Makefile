@@ -23,13 +23,13 @@ $(VENV)/.maturin: pyproject.toml constraints.txt
 
 # What the tests, the linters and the documentation need; the demo does without.
 $(VENV)/.deps: $(VENV)/.maturin
-	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet --group tools
 	$(BIN)/python -m pip install --quiet --no-deps --group peer
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.maturin $(CORE)
 	@scripts/toolchain rust $(VENV)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras $(EXTRAS)
 	@touch $@
 
 # Half a gigabyte that only the tests and the linters need.

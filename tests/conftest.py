@@ -2,11 +2,11 @@
 
 import importlib.util
 import os
-import pwd
 import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,6 +16,12 @@ from hypothesis import HealthCheck, settings
 # No wall-clock assertions: a busy machine must not fail a test.
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")
+
+# As on Windows: `RETICENT_WITHOUT_FCNTL=1 pytest ...` shows what cannot do without.
+if os.environ.get("RETICENT_WITHOUT_FCNTL"):
+    sys.modules["fcntl"] = None
+    for name in ("fdatasync", "pread"):
+        delattr(os, name)
 
 # The script that atheris runs; without it there is nothing to import.
 collect_ignore = [] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"]
@@ -43,6 +49,8 @@ class Postgres:
     def start(self) -> None:
         (self._home / "password").write_text(self._password)
         if self._as:
+            import pwd
+
             user = pwd.getpwnam("postgres")
             for path in (self._home, self._home / "password"):
                 os.chown(path, user.pw_uid, user.pw_gid)

@@ -69,15 +69,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a public name when it is first used, so that the command line answers at once."""
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # a checker knows every name already, and must not take a wrong one for right
 
-        return version("reticent")
-    raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Loads a public name when it is first used, so that the command line answers at once."""
+        if name in _HOME:
+            return getattr(import_module(_HOME[name]), name)
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("reticent")
+        raise AttributeError(f"module 'reticent' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

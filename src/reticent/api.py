@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from reticent.report import Audit
 
 Place: TypeAlias = str | os.PathLike[str]
-Data: TypeAlias = pa.Table | Place | Any
-"""A table, whatever names one on the command line, or a frame of another library."""
+Data: TypeAlias = Place | Any
+"""Whatever names a table on the command line, an Arrow table, or a frame of another library; these have no common type."""
 Published: TypeAlias = Data | Release
 # Long enough for the changes of others before ours, short enough to notice one that hangs.
 WAIT = 600.0
@@ -264,7 +264,7 @@ class EvolvingTable:
         with self._turn() as driver:
             return driver.apply(batch, again=again)
 
-    def delete(self, ids: Data | pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
+    def delete(self, ids: Data | Sequence[Any], *, by: str | None = None) -> Change:
         """Removes records: a sequence of ids, or data with a column of them.
 
         Args:

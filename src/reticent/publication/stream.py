@@ -177,7 +177,7 @@ class Stream:
 
     # Pushing
 
-    def push(self, batch: pa.Table | bytes | str | Path | Any) -> bytes:
+    def push(self, batch: bytes | str | Path | Any) -> bytes:
         """Releases a table or a frame, NDJSON in bytes, or a file of CSV or NDJSON lines; the lines are stored when it returns.
 
         What cannot be read is a dead letter of the store.

@@ -1,6 +1,8 @@
-"""Files in an object store and on a web server, both of the tests' own on loopback."""
+"""Files in object stores (S3, Google, Azure) and on a web server, all of the tests' own on loopback."""
 
+import contextlib
 import hashlib
+import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -16,7 +18,7 @@ ROWS = "age,sex\n31,f\n40,m\n"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """As much of a web server, and of S3, as reading an object needs: HEAD, GET, ranges."""
+    """As much of a web server, and of three object stores, as reading an object needs: HEAD, GET, ranges."""
 
     files: dict[str, bytes]
     asked: list[str]
@@ -30,13 +32,25 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, *, body):
         self.asked.append(self.headers.get("Authorization", ""))
-        data = self.files.get(urlsplit(self.path).path)
+        url = urlsplit(self.path)
+        kind = {"Content-Type": "application/xml"}
+        if "comp=list" in url.query:  # Azure: what lies under a name
+            return self.reply(200, b"<EnumerationResults><Blobs/></EnumerationResults>", kind, body=body)
+        # Google's names of an object, and Azure's, which begin with the account.
+        path = url.path.replace("/download", "").replace("/storage/v1/b", "").replace("/o/", "/").removeprefix("/azure")
+        data = self.files.get(path)
         if data is None:
             return self.reply(404, b"", {}, body=body)
-        if urlsplit(self.path).path.startswith("/locked"):
+        if path.startswith("/locked"):
             return self.reply(403, b"", {}, body=body)
+        if url.path.startswith("/storage/v1/b"):
+            bucket, name = path[1:].split("/")
+            facts = {"bucket": bucket, "name": name, "size": str(len(data)), "updated": "2024-01-01T00:00:00.000Z"}
+            facts |= {"kind": "storage#object", "generation": "1", "timeCreated": facts["updated"]}
+            return self.reply(200, json.dumps(facts).encode(), {"Content-Type": "application/json"}, body=body)
         tag = {"ETag": f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"', "Accept-Ranges": "bytes"}
-        wanted = self.headers.get("Range")
+        tag |= {"x-ms-blob-type": "BlockBlob", "x-ms-creation-time": "Mon, 01 Jan 2024 00:00:00 GMT"}
+        wanted = self.headers.get("Range", self.headers.get("x-ms-range")) if body else None
         if wanted is None:
             return self.reply(200, data, tag, body=body)
         start, _, end = wanted.removeprefix("bytes=").partition("-")
@@ -73,13 +87,18 @@ def server(tmp_path, monkeypatch):
         "AWS_SECRET_ACCESS_KEY": "tests",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{web.server_port}",
+        "AZURE_STORAGE_CONNECTION_STRING": "DefaultEndpointsProtocol=http;AccountName=azure;AccountKey=dGVzdHM=;"
+        f"BlobEndpoint=http://127.0.0.1:{web.server_port}/azure;",
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
     }.items():
         monkeypatch.setenv(name, value)
-    import s3fs
+    import fsspec
 
-    s3fs.S3FileSystem.clear_instance_cache()
+    for scheme in ("s3", "gs", "abfs"):
+        with contextlib.suppress(ImportError):
+            fsspec.get_filesystem_class(scheme).clear_instance_cache()
     yield f"http://127.0.0.1:{web.server_port}", handler
     web.shutdown()
     web.server_close()
@@ -97,6 +116,16 @@ class TestPlaces:
         assert any("AWS4-HMAC-SHA256" in line for line in handler.asked), "s3:// signs what it asks"
         assert read_input(f"{address}/bucket/{name}?signature=abc").to_pydict() == rows
         assert read_input_head(f"{address}/bucket/{name}", 1).num_rows == 1
+
+    @pytest.mark.parametrize("library", ["gcsfs", "adlfs"])
+    @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+    def test_the_stores_of_google_and_azure_do_likewise(self, server, library, name):
+        pytest.importorskip(library)
+        scheme, handler = {"gcsfs": "gs", "adlfs": "abfs"}[library], server[1]
+        assert read_input(f"{scheme}://bucket/{name}").to_pydict() == {"age": ["31", "40"], "sex": ["f", "m"]}
+        assert library == "gcsfs" or any("SharedKey azure" in line for line in handler.asked)
+        with pytest.raises(ConnectorError, match="no such file"):
+            read_input(f"{scheme}://bucket/none.csv")
 
     def test_what_is_missing_or_locked_is_said_without_signatures(self, server):
         address, _ = server

@@ -75,7 +75,7 @@ class _Reads:
 def _fsspec() -> Any:
     import fsspec
 
-    for name in ("s3fs", "fsspec", "aiobotocore", "gcsfs", "adlfs"):
+    for name in ("s3fs", "fsspec", "aiobotocore", "gcsfs", "adlfs", "azure"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they print requests
     return fsspec
 
