@@ -186,7 +186,7 @@ def test_other_doors_refuse(tmp_path):
         publisher(POLICY, "table", "optimal", rng=Rng.from_seed(1))
     with pytest.raises(PolicyError, match="several tables"):
         Series(tmp_path / "s.db", POLICY).publish(tables()["patients"])
-    with pytest.raises(PolicyError, match="one method, and no store"):
+    with pytest.raises(PolicyError, match="one method"):
         anonymize(tables(), POLICY, method="optimal")
     with pytest.raises(DataError, match="no table 'visits'"):
         anonymize({"patients": tables()["patients"]}, POLICY)
@@ -209,3 +209,21 @@ def test_files_in_and_a_folder_out(tmp_path):
     assert Release.from_dir(out).shape == "linked"
     (out / "visits.csv").write_text((out / "visits.csv").read_text().replace("2024", "2023"))
     assert runner.invoke(app, ["verify", str(out), "-p", policy]).exit_code == 4
+
+
+def test_a_store_remembers_who_was_published(tmp_path):
+    store = tmp_path / "s.db"
+    first = anonymize(tables(), POLICY, store=store)
+    assert verify(first, POLICY).holds
+    again = anonymize(tables(), POLICY, store=store)  # the same tables are the same release, not a second one
+    assert {name: table.to_pylist() for name, table in again.tables.items()} == {
+        name: table.to_pylist() for name, table in first.tables.items()
+    }
+    first.to_dir(tmp_path / "out")
+    assert verify(tmp_path / "out", POLICY).holds
+    more = tables(8)
+    with pytest.raises(GuaranteeError, match="6 of 8 persons stand in another publication"):
+        anonymize(more, POLICY, store=store)
+    release = anonymize(more, POLICY, store=store, despite_ledger=True)
+    assert any("stand in other publications of the same store" in words for words in release.guarantee.not_covered)
+    assert store.read_bytes().count(b"x1-0") == 0
