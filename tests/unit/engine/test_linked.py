@@ -151,6 +151,20 @@ def test_courses_are_cut_to_what_a_class_has_in_common():
     assert anonymize(data, POLICY).tables["visits"].num_rows == 6
 
 
+def test_rows_weigh_as_the_policy_says():
+    data = tables(24)
+    data["patients"] = data["patients"].set_column(1, "sex", pa.array(["f", "m"] * 12))
+    few = 24 + 8
+    data["visits"], data["diagnoses"] = data["visits"].slice(0, few), data["diagnoses"].slice(0, few)
+    kept = {}
+    for weight in (0.1, 10):
+        rules = {"tables": {"tables": RULES["tables"], "row_weight": weight}, "privacy": {"k": 8}}
+        release = anonymize(data, Policy.from_dict(RULES | rules), seed=1)
+        kept[weight] = (release.tables["visits"].num_rows, release.tables["patients"]["sex"].to_pylist().count("*"))
+    assert kept[10][0] > kept[0.1][0]
+    assert kept[10][1] > kept[0.1][1]
+
+
 def test_a_value_of_too_many_is_refused():
     data = tables()
     data["diagnoses"] = data["diagnoses"].set_column(2, "diagnosis", pa.array(["D1"] * 12))

@@ -109,6 +109,11 @@ class LinkedSettings(Section):
         default=(),
         description="tables of which no reader knows how many rows anybody has; they hold no quasi-identifier",
     )
+    row_weight: float = Field(
+        default=4.0,
+        gt=0,
+        description="what a lost row weighs against a lost column: more keeps more rows and makes cells coarser",
+    )
     tables: dict[str, LinkedTable] = Field(default_factory=dict, description="one's own tables by name")
 
     @model_validator(mode="before")
