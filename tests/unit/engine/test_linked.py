@@ -215,6 +215,7 @@ def test_files_in_and_a_folder_out(tmp_path):
     runner = CliRunner()
     result = runner.invoke(app, ["anonymize", str(tmp_path), "-p", policy, "-o", str(out), "--json"])
     assert result.exit_code == 0, result.output
+    assert "Rows: 6 of 6 patients, 12 of 12 visits, 12 of 12 diagnoses" in result.output
     assert runner.invoke(app, ["verify", str(out), "-p", policy]).exit_code == 0
     assert {file.name for file in out.iterdir()} == {
         *("patients.csv", "visits.csv", "diagnoses.csv", "linked.json", "codebook.json", "README.txt", "release.json")
