@@ -122,6 +122,11 @@ def verify(
         original: the private input of a table's release: shows whether the claims of persons hold.
     """
     rules = _policy(policy)
+    if rules.tables is not None and original is not None:
+        raise PolicyError(
+            "Linked tables are compared with their input when they are released, not later.",
+            hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
+        )
     source = None if original is None else Input(prepare(_table(original, rules), rules))
     ledger = None if store is None else ledger_of(store)
     return judge(sources_of(releases, rules), rules, ledger=ledger, original=source)

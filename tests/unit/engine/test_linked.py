@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 from typer.testing import CliRunner
 
+import reticent
 from reticent import Policy, Release, Series, anonymize, verify
 from reticent.cli import app
 from reticent.engine import publisher
@@ -242,3 +243,19 @@ def test_a_store_remembers_who_was_published(tmp_path):
     release = anonymize(more, POLICY, store=store, despite_ledger=True)
     assert any("stand in other publications of the same store" in words for words in release.guarantee.not_covered)
     assert store.read_bytes().count(b"x1-0") == 0
+
+
+def test_a_recipient_asks_linked_tables_as_one(tmp_path):
+    data = tables(24)
+    data["patients"] = data["patients"].set_column(1, "sex", pa.array(["f", "m"] * 12))
+    data["diagnoses"] = data["diagnoses"].set_column(2, "diagnosis", pa.array([f"D{i % 5}" for i in range(48)]))
+    release = anonymize(data, POLICY)
+    release.to_dir(tmp_path / "out")
+    received = reticent.read(tmp_path / "out")
+    women = [i for i in range(48) if i % 24 % 2 == 0 and i % 5 == 1]
+    answer = received.count("D1", where="sex == 'f'")
+    assert answer.low <= len(women) <= answer.high
+    whole = received.count("D1")
+    assert whole.low <= len([i for i in range(48) if i % 5 == 1]) <= whole.high
+    with pytest.raises(PolicyError, match="No table has that column"):
+        reticent.read(tmp_path / "out", sensitive="other")
