@@ -154,7 +154,8 @@ def _canaries(data: Path, places: list[Path]) -> dict[str, int]:
 
     if data.is_dir():
         text = b"".join(file.read_bytes() for file in data.iterdir() if file.suffix != ".yaml")
-        words = set(re.findall(rb'"(?:id|value|text)":"([^"]{4,})"', text)) | {b"Seen", b"Done", b"<div>", b"mrn"}
+        found = re.findall(rb'"(?:id|value|text)":"([^"]{4,})"', text)
+        words = {word.rstrip(b".") for word in found} | {b"Seen", b"Done", b"<div>", b"mrn"}
     else:
         link = sqlite3.connect(data)
         words = {str(cell).encode() for (cell,) in link.execute("SELECT person_source_value FROM person")}

@@ -79,7 +79,9 @@ def anonymize(
     """
     rules = _policy(policy)
     if rules.tables is not None:
-        return _linked(data, rules, seed, plain=method is None and store is None)
+        if method is not None:
+            raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
+        return _linked(data, rules, store, seed=seed, despite=despite_ledger)
     records = _table(data, rules)
     if store is None:
         return table.publish(records, rules, method=method, seed=seed, watch=watch).release
@@ -121,6 +123,11 @@ def verify(
         original: the private input of a table's release: shows whether the claims of persons hold.
     """
     rules = _policy(policy)
+    if rules.tables is not None and original is not None:
+        raise PolicyError(
+            "Linked tables are compared with their input when they are released, not later.",
+            hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
+        )
     source = None if original is None else Input(prepare(_table(original, rules), rules))
     ledger = None if store is None else ledger_of(store)
     return judge(sources_of(releases, rules), rules, ledger=ledger, original=source)
@@ -424,11 +431,12 @@ def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     return _whole(release, policy)
 
 
-def _linked(data: Any, policy: Policy, seed: int | None, *, plain: bool) -> Release:
-    if not plain:
-        raise PolicyError("Linked tables have one method, and no store.", hint="Leave out --method and --store.")
+def _linked(data: Any, policy: Policy, store: Place | None, *, seed: int | None, despite: bool) -> Release:
     tables, standard = _tables(data, policy)
-    return linked.publish(tables, policy, seed=seed, standard=standard).release
+    if store is None:
+        return linked.publish(tables, policy, seed=seed, standard=standard).release
+    with Store.open(store) as opened:
+        return linked.publish_in(opened, tables, policy, seed=seed, standard=standard, despite=despite)
 
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:

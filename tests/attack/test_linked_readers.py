@@ -220,9 +220,21 @@ def test_a_date_is_a_quasi_identifier_or_nothing(role, column):
         Policy.from_dict(RULES | {"columns": change})
 
 
-def test_a_date_in_disguise_is_refused_too():
+def test_a_span_of_days_is_one_too():
+    stay = {"path": "Encounter.period.start", "until": "Encounter.period.end", "as": "days"}
+    change = {
+        "tables": {"mapping": "fhir", "columns": {"stay": stay}},
+        "columns": {**RULES["columns"], "stay": "plain"},
+    }
+    with pytest.raises(PolicyError, match="'stay' is a date or a span"):
+        Policy.from_dict(RULES | change)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%dT08:30:00", "%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%Y%m%d083000"])
+def test_a_date_in_disguise_is_refused_too(form):
     tables = hospital(1)
-    days = tables["Condition"]["onset_date"]
+    days = [dt.date.fromisoformat(day) for day in tables["Condition"]["onset_date"].to_pylist()]
+    days = pa.array([f"{day:{form}}" for day in days])
     tables["Condition"] = tables["Condition"].set_column(2, "diagnosis", days)
     with pytest.raises(PolicyError, match="diagnosis holds dates"):
         anonymize(tables, POLICY)

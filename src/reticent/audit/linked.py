@@ -31,7 +31,7 @@ from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 SHAPE = "linked"
 VIEW = "joined view"
 _PERSON, _VISIT = "person", "visit"
-_DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
+_DAY = re.compile(r"\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})")
+_COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _STANDARDS = ("tables", "fhir", "omop")
 _SYSTEM = re.compile(r"http://[a-zA-Z0-9./-]{1,60}")
 _EXPLAIN = {"persons", "classes", "rows_in", "rows_out"}
@@ -134,9 +135,15 @@ def _dated(release: Published, layout: Mapping[str, Layout], policy: Policy) -> 
         for name in one.columns
         if name not in policy.quasi
         and name in release.tables.get(table, pa.table({})).column_names
-        and any(_DAY.match(value or "") for value in codes(release.tables[table][name])[1])
+        and _has_dates(codes(release.tables[table][name])[1])
     ]
     return none_of("no date stands outside of the quasi-identifiers", len(dated), ", ".join(dated[:3]))
+
+
+def _has_dates(values: Sequence[str | None]) -> bool:
+    """Whether a value is written as a day, or most of them as one without signs between."""
+    compact = sum(_COMPACT.match(value or "") is not None for value in values)
+    return 2 * compact > len(values) or any(_DAY.match(value or "") for value in values)
 
 
 def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:

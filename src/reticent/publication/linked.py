@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reticent.audit.linked import compare
 from reticent.audit.published import published
-from reticent.engine.linked import release_tables
+from reticent.engine.linked import METHOD, release_tables
 from reticent.engine.rng import Rng
 from reticent.policy.missing import without_markers
 from reticent.publication.gate import let_through, refuse_refuted
+from reticent.publication.single import remember
+from reticent.publication.table import also_not_covered
+from reticent.release.codec import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
     from reticent.policy import Policy
     from reticent.publication.gate import Passed
+    from reticent.release import Release
+    from reticent.store import Store
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"
@@ -32,6 +39,7 @@ def publish(
     *,
     seed: int | None = None,
     standard: Mapping[str, Any] | None = None,
+    not_covered: tuple[str, ...] = (),
 ) -> Passed:
     """Releases linked tables under a policy; the judge has checked what comes back.
 
@@ -40,6 +48,7 @@ def publish(
         policy: with a `tables` section.
         seed: makes the release repeatable, for tests only.
         standard: what the tables were read from, such as FHIR R4: kept with the release, so that it can be written back.
+        not_covered: what the release must say beside what its method says.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -48,8 +57,42 @@ def publish(
     linked = release_tables(tables, policy, Rng.fresh() if seed is None else Rng.from_seed(seed))
     for reason, count in linked.left_out.items():
         LOG.warning("%s: %s rows.", reason, f"{count:,}")
-    release = linked.release
+    release = also_not_covered(linked.release, not_covered)
     if standard is not None:
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
     refuse_refuted(compare(published(release, ""), policy, tables, linked.places))
     return let_through(release, policy, "table")
+
+
+def publish_in(
+    store: Store,
+    tables: Mapping[str, pa.Table],
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    standard: Mapping[str, Any] | None = None,
+    despite: bool = False,
+) -> Release:
+    """Releases linked tables, and remembers their persons; the same tables under the same policy are the same release.
+
+    Raises:
+        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication of the store.
+    """
+    content = " ".join(digest(tables[name]) for name in sorted(tables))
+    return remember(
+        policy,
+        store,
+        what=f"{hashlib.sha256(content.encode()).hexdigest()} {policy.hash} {METHOD}",
+        method=METHOD,
+        persons=_persons(tables, policy),
+        make=lambda words: publish(tables, policy, seed=seed, standard=standard, not_covered=words),
+        despite=despite,
+    )
+
+
+def _persons(tables: Mapping[str, pa.Table], policy: Policy) -> pa.Table:
+    """Everybody whom one of the tables names."""
+    name = str(policy.person)
+    parts = [table[name].cast(pa.string()) for table in tables.values() if name in table.column_names]
+    cells = pa.chunked_array([chunk for part in parts for chunk in part.drop_null().chunks], pa.string())
+    return pa.table({name: pc.unique(cells)})

@@ -15,6 +15,8 @@ from reticent.publication.stamp import stamped
 from reticent.release.codec import digest, from_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from reticent._core.table import Watch
@@ -61,28 +63,66 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     what = f"{digest(table)} {policy.hash} {method}"
     if pinned := publisher_class("table", method).pinned(policy):
         store.house(pinned)  # another veil over the same truth is refused as such
-    if (before := published_before(table, policy, store, method=method)) is not None:
+    return remember(
+        policy,
+        store,
+        what=what,
+        method=method,
+        persons=table,
+        make=lambda words: tables.publish(
+            table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch
+        ),
+        despite=despite,
+        name=name,
+        commit=commit,
+        also=also,
+    )
+
+
+def remember(  # noqa: PLR0913 - what a publication needs, and how its keeper stores it
+    policy: Policy,
+    store: Store,
+    *,
+    what: str,
+    method: str,
+    persons: pa.Table,
+    make: Callable[[tuple[str, ...]], Passed],
+    despite: bool = False,
+    name: str | None = None,
+    commit: Commit | None = None,
+    also: Also | None = None,
+) -> Release:
+    """Releases something once, and remembers it with its persons.
+
+    Args:
+        policy: names the person.
+        store: remembers who stood in which publication.
+        what: tells the same input under the same policy again: of it the stored release is given.
+        method: as the ledger shows it.
+        persons: a table with the policy's person column.
+        make: gives the release that passed the gate; told what it must say beside what its method says.
+        despite: publish although some persons stand in other publications.
+        name: of the publication in the store; the next number if left out.
+        commit: how a step becomes durable.
+        also: takes part in the transaction that publishes.
+
+    Raises:
+        GuaranteeError: some of the persons stand in another publication.
+    """
+    if (before := _published(store, what)) is not None:
         entry = next(store.outbox(before))
         return stamped(from_bytes(entry.payload), store, before, entry.number)
     name = name or f"{_NAME}{len(_names(store)) + 1}"
     population = Population(store, name, policy, kind="table", method=method, despite=despite)
-    persons = population.of_table(table)
-    population.refuse_shared(persons)
-    passed = tables.publish(
-        table,
-        policy,
-        method=method,
-        seed=seed,
-        store=store,
-        not_covered=(DESPITE,) if population.shared else (),
-        watch=watch,
-    )
+    hashes = population.of_table(persons)
+    population.refuse_shared(hashes)
+    passed = make((DESPITE,) if population.shared else ())
     population.refuse_parted(passed.sights)
     store.register(name, policy_hash=policy.hash)
 
     def step(tx: Transaction) -> Passed:
         kept = passed.keep(tx, name, position=what, sent=True)
-        population.record(tx, persons, passed.sights)
+        population.record(tx, hashes, passed.sights)
         if also is not None:
             also(tx, kept)
         return kept
@@ -94,7 +134,10 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
 
 def published_before(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
     """The publication of this very table under this policy, if there is one."""
-    what = f"{digest(table)} {policy.hash} {method or policy.table.method}"
+    return _published(store, f"{digest(table)} {policy.hash} {method or policy.table.method}")
+
+
+def _published(store: Store, what: str) -> str | None:
     return next((name for name in _names(store) if store.row(name)["position"] == what), None)
 
 

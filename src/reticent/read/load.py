@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reticent.errors import DataError, PolicyError
@@ -37,6 +38,8 @@ class Parts:
     veil: Mapping[str, Any] | None = None
     codebook: Mapping[str, Any] = field(default_factory=dict)
     missing: int = 0
+    missing_of: Mapping[str, int] = field(default_factory=dict)
+    """Of linked tables: the rows of each that were not published."""
 
     def about(self) -> dict[str, Any]:
         """All but the tables, as plain values."""
@@ -82,7 +85,8 @@ def from_folder(path: Path) -> Parts:
 
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:
     """A release by its manifest, its tables and its documents."""
-    counts = manifest.get("counts", {})
+    counts, told = manifest.get("counts", {}), manifest.get("explain", {})
+    asked = told.get("rows_in", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
@@ -90,6 +94,7 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], d
         veil=documents.get("veil"),
         codebook=documents.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
+        missing_of={name: int(rows) - int(told["rows_out"][name]) for name, rows in asked.items()},
     )
 
 
@@ -136,6 +141,8 @@ def shape_of(parts: Parts, sensitive: str | None) -> Shape:
         return _veiled(parts)
     if parts.shape == "anatomy":
         return Grouped(_typed(parts, "qit"), parts.tables["st"], parts.missing)
+    if parts.shape == "linked":
+        return joined(parts, sensitive or sensitive_of(parts))
     data = _typed(parts, "data")
     column = sensitive or sensitive_of(parts)
     if column is None or column not in data.column_names:
@@ -147,6 +154,26 @@ def shape_of(parts: Parts, sensitive: str | None) -> Shape:
     fakes = parts.tables["counterfeits"].to_pydict()
     pairs = dict(zip(map(int, fakes["group"]), map(int, fakes["count"]), strict=True))
     return Generalised(data, column, parts.missing, pairs)
+
+
+def joined(parts: Parts, sensitive: str | None) -> Generalised:
+    """Linked tables as one: the rows of the table with the sensitive column, each with its visit and its person.
+
+    Tables that name a person or a visit once are joined to it; what happened beside it is not, since it would count rows twice.
+    """
+    home = next((name for name, table in parts.tables.items() if sensitive in table.column_names), None)
+    if home is None or sensitive is None:
+        known = [entry["name"] for entry in parts.codebook.get("columns", ()) if entry.get("role") == "sensitive"]
+        raise PolicyError("No table has that column.", hint=f"Name a sensitive one: {', '.join(known)}.")
+    data = _typed(parts, home)
+    for name in (name for name in parts.tables if name != home):
+        other = _typed(parts, name)
+        key = "visit" if "visit" in other.column_names else "person"
+        once = pc.count_distinct(other[key]).as_py() == other.num_rows and not other[key].null_count
+        if once and key in data.column_names:
+            new = [column for column in other.column_names if column not in data.column_names]
+            data = data.join(other.select([key, *new]), keys=key, join_type="left outer")
+    return Generalised(data, sensitive, parts.missing_of.get(home, parts.missing))
 
 
 def sensitive_of(parts: Parts) -> str | None:

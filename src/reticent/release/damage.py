@@ -68,6 +68,8 @@ def _damage(name: str, published: pa.ChunkedArray, original: pa.ChunkedArray, lo
 
 def damage_in_words(release: Release, columns: Sequence[Damage], policy: Policy) -> list[str]:
     """What happened, line by line."""
+    if release.shape == "linked":
+        return _linked(release, policy)
     return [*_columns(columns, policy), *_left_out(release), *_search(release.explain), *_advice(columns, policy)]
 
 
@@ -88,6 +90,21 @@ def _columns(columns: Sequence[Damage], policy: Policy) -> list[str]:
     plain = f"{len(policy.plain)} plain" if policy.plain else ""
     words = " and ".join(filter(None, (_names(kept), plain)))
     return [*lines, f"As they were: {words}."] if words else lines
+
+
+def _linked(release: Release, policy: Policy) -> list[str]:
+    """Of linked tables: rows of each, and how many cells of each quasi-identifier tell nothing."""
+    asked = release.explain.get("rows_in", {})
+    rows = ", ".join(f"{table.num_rows:,} of {asked.get(name, 0):,} {name}" for name, table in release.tables.items())
+    lines = [f"Rows: {rows}; the others are more than all persons of their class have, or had no place."]
+    hidden = {
+        name: table[name].to_pylist().count("*") / table.num_rows
+        for table in release.tables.values()
+        for name in table.column_names
+        if name in policy.quasi and table.num_rows
+    }
+    shown = [f"{name} {_percent(share)}" for name, share in hidden.items() if share > 0]
+    return [*lines, f"Cells that show *: {', '.join(shown)}."] if shown else lines
 
 
 def _shares(one: Damage) -> str:

@@ -40,6 +40,7 @@ def board_report(file: Path) -> str:
     if not isinstance(audit, dict) or audit.get("format") != FORMAT or "variables" not in audit:
         raise DataError(f"{file} is no audit of this version.", hint="Run reticent audit again.")
     parts = [
+        ("In brief", _brief(audit)),
         ("1. The release", _release(audit)),
         ("2. Purpose, recipients and the environment of the data", _environment()),
         ("3. Variables", _variables(audit)),
@@ -68,6 +69,36 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
+
+
+def _linked(audit: Mapping[str, Any]) -> bool:
+    return bool(audit["releases"][-1]["shape"] == "linked")
+
+
+def _unit(audit: Mapping[str, Any]) -> str:
+    """What a risk is the risk of."""
+    return "person" if _linked(audit) else "record"
+
+
+def _brief(audit: Mapping[str, Any]) -> str:
+    """What a member of the board reads first."""
+    last, risk, refuted = audit["releases"][-1], audit["risk"], [one for one in audit["attacks"] if one["refuted"]]
+    counts = last["counts"]
+    records = f"{counts.get('published', 0):,} of {counts.get('rows_in', 0):,} records"
+    verdict = "SOME CLAIMS ARE REFUTED: do not release" if audit["refuted"] or refuted else "every claim holds"
+    lines = [
+        f"What goes out: {SHAPES.get(last['shape'], last['shape'])}; {records}.",
+        f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
+    ]
+    if risk is not None and not risk["quasi_identifiers_as_they_are"]:
+        high, limit = risk["prosecutor"]["highest"], risk["threshold"]
+        word = "at or below" if high <= limit else "ABOVE"
+        lines.append(
+            f"The highest risk of a {_unit(audit)} to be found is {percent(high)}, {word} the threshold of {percent(limit)} (section 5)."
+        )
+    lines.append(f"What is left open: {len(audit['not_covered'])} kinds of reader, named in section 10.")
+    lines.append("What the board has to decide: whether the purpose is worth that risk, and under which conditions.")
+    return _bullets(lines)
 
 
 def _release(audit: Mapping[str, Any]) -> str:
@@ -119,6 +150,9 @@ def _attacks(audit: Mapping[str, Any]) -> str:
     ]
     head = ("Attack", "The attacker", "Persons", "Right", "Conceded", "Result")
     skipped = [f"{TITLES.get(name, name)}: {WHY_NOT.get(name, 'does not apply')}" for name in audit["not_applicable"]]
+    if _linked(audit):  # the reasons above are those of one table
+        names = ", ".join(TITLES.get(name, name) for name in audit["not_applicable"])
+        skipped = [f"these attacks on one table, or on several publications: {names}"]
     return "\n\n".join(
         [
             f"The release claims to hold against {against}.",
@@ -134,7 +168,7 @@ def _threshold(audit: Mapping[str, Any]) -> str:
     if risk is None:
         return gap("the threshold, and why")
     return (
-        f"A record counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} records. EMA and "
+        f"A {_unit(audit)} counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} {_unit(audit)}s. EMA and "
         f"Health Canada name 0.09 for public release; 1/11 is above it, read strictly.\n\n"
         + gap("why this threshold fits the recipients")
     )
@@ -144,14 +178,14 @@ def _before(audit: Mapping[str, Any]) -> str:
     risk = audit["initial_risk"]
     if risk is None:
         return gap("the risk before; audit with --original to have it measured")
-    return _bullets(_risk(risk))
+    return _bullets(_risk(risk, _unit(audit)))
 
 
-def _risk(risk: Mapping[str, Any]) -> list[str]:
+def _risk(risk: Mapping[str, Any], unit: str) -> list[str]:
     return [
-        f"highest risk of a record: {percent(risk['highest'])}",
+        f"highest risk of a {unit}: {percent(risk['highest'])}",
         f"mean risk: {percent(risk['mean'])}",
-        f"records above the threshold: {percent(risk['above'])}",
+        f"{unit}s above the threshold: {percent(risk['above'])}",
     ]
 
 
@@ -169,7 +203,7 @@ def _after(audit: Mapping[str, Any]) -> str:
         parts.append(
             _bullets(
                 [
-                    *_risk(risk["prosecutor"]),
+                    *_risk(risk["prosecutor"], _unit(audit)),
                     f"smallest class {sizes['smallest']:,}, median {sizes['median']:g}",
                     f"alone in their class: {percent(risk['uniqueness'])}",
                 ]
@@ -198,6 +232,11 @@ def _after(audit: Mapping[str, Any]) -> str:
 
 def _utility(audit: Mapping[str, Any]) -> str:
     error = (audit["utility"].get("query_error") or {}).get("median")
+    metrics = audit["releases"][-1].get("metrics", {})
+    if _linked(audit) and {"loss", "rows_kept"} <= set(metrics):
+        kept = f"{percent(metrics['rows_kept'])} of all rows are published; numbers of visits and diagnoses are lower bounds."
+        lost = f"Of the detail of the quasi-identifiers {percent(metrics['loss'])} is lost (0%: as they were, 100%: nothing left)."
+        return f"{kept} {lost} Sensitive values are exact.\n\n" + gap("whether that serves the purpose of section 2")
     said = (
         gap("audit with --original to have it measured")
         if error is None

@@ -56,10 +56,15 @@ def rationale(policy: Policy) -> list[tuple[str, str, str]]:
         "sensitive": ("what nobody may learn about a person", "shown within groups only"),
         "plain": ("declared harmless by the policy; released as it is", "unchanged"),
     }
+    if policy.tables is not None:
+        why["quasi"] = (why["quasi"][0], "made coarser until the persons of a class are alike in all tables")
+        why["sensitive"] = (why["sensitive"][0], "as it is; no value is that of too many persons of a class")
     rows = []
     for name, column in policy.columns.items():
         reason, done = why[column.role]
         spec = column.hierarchy
+        if column.identifier is not None and column.identifier.shift is not None:
+            done = f"all dates of a person moved by the same number of days, at most {column.identifier.shift}; {done}"
         rows.append((f"{name}", f"{column.role}: {reason}", f"{done}{f' (hierarchy: {spec.kind})' if spec else ''}"))
     return rows
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reticent import Policy
+from reticent.connectors.fhir.elements import setter
 from reticent.connectors.fhir.flat import flat_tables
 from reticent.connectors.fhir.write import write_fhir_release
 from reticent.connectors.linked import read_tables
@@ -67,6 +68,7 @@ def tables(change):
             columns[column] = {
                 "same": [first, first],
                 "apart": [first, second],
+                "quarter": [first, "2024-01-15"] if column.endswith("date") else [first, first],
                 "far": [first, None],
                 "none": [None, None],
             }[change]
@@ -74,7 +76,7 @@ def tables(change):
     return out
 
 
-@pytest.mark.parametrize("change", ["same", "apart", "far", "none"])
+@pytest.mark.parametrize("change", ["same", "apart", "quarter", "far", "none"])
 @pytest.mark.parametrize("version", ["R4", "R5"])
 def test_every_element_is_valid(tmp_path, version, change, caplog):
     from reticent.publication import linked
@@ -96,6 +98,24 @@ def test_every_element_is_valid(tmp_path, version, change, caplog):
         for kind, table in again.items():
             for column in layout[kind].columns:
                 assert set(table[column].to_pylist()) == set(tables(change)[kind][column].to_pylist()), column
+
+
+@pytest.mark.parametrize(("cell", "start", "end"), [("2024-Q2", "2024-04", "2024-06"), ("1990s", "1990", "1999")])
+@pytest.mark.parametrize("version", ["R4", "R5"])
+def test_a_quarter_or_a_decade_is_a_period_where_fhir_takes_one(cell, start, end, version):
+    for path in (
+        "Condition.onsetDateTime",
+        "Procedure.performedDateTime",
+        "MedicationAdministration.effectiveDateTime",
+    ):
+        resource = {}
+        setter(path, version)(resource, cell)
+        ((name, period),) = resource.items()
+        assert name.endswith("Period")
+        assert period == {"start": start, "end": end}
+    resource = {}
+    setter("Immunization.occurrenceDateTime", version)(resource, cell)
+    assert resource["_occurrenceDateTime"]["extension"][1]["valueString"] == cell
 
 
 def _without_allergy():

@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 from typer.testing import CliRunner
 
+import reticent
 from reticent import Policy, Release, Series, anonymize, verify
 from reticent.cli import app
 from reticent.engine import publisher
@@ -151,6 +152,20 @@ def test_courses_are_cut_to_what_a_class_has_in_common():
     assert anonymize(data, POLICY).tables["visits"].num_rows == 6
 
 
+def test_rows_weigh_as_the_policy_says():
+    data = tables(24)
+    data["patients"] = data["patients"].set_column(1, "sex", pa.array(["f", "m"] * 12))
+    few = 24 + 8
+    data["visits"], data["diagnoses"] = data["visits"].slice(0, few), data["diagnoses"].slice(0, few)
+    kept = {}
+    for weight in (0.1, 10):
+        rules = {"tables": {"tables": RULES["tables"], "row_weight": weight}, "privacy": {"k": 8}}
+        release = anonymize(data, Policy.from_dict(RULES | rules), seed=1)
+        kept[weight] = (release.tables["visits"].num_rows, release.tables["patients"]["sex"].to_pylist().count("*"))
+    assert kept[10][0] > kept[0.1][0]
+    assert kept[10][1] > kept[0.1][1]
+
+
 def test_a_value_of_too_many_is_refused():
     data = tables()
     data["diagnoses"] = data["diagnoses"].set_column(2, "diagnosis", pa.array(["D1"] * 12))
@@ -186,7 +201,7 @@ def test_other_doors_refuse(tmp_path):
         publisher(POLICY, "table", "optimal", rng=Rng.from_seed(1))
     with pytest.raises(PolicyError, match="several tables"):
         Series(tmp_path / "s.db", POLICY).publish(tables()["patients"])
-    with pytest.raises(PolicyError, match="one method, and no store"):
+    with pytest.raises(PolicyError, match="one method"):
         anonymize(tables(), POLICY, method="optimal")
     with pytest.raises(DataError, match="no table 'visits'"):
         anonymize({"patients": tables()["patients"]}, POLICY)
@@ -201,6 +216,7 @@ def test_files_in_and_a_folder_out(tmp_path):
     runner = CliRunner()
     result = runner.invoke(app, ["anonymize", str(tmp_path), "-p", policy, "-o", str(out), "--json"])
     assert result.exit_code == 0, result.output
+    assert "Rows: 6 of 6 patients, 12 of 12 visits, 12 of 12 diagnoses" in result.output
     assert runner.invoke(app, ["verify", str(out), "-p", policy]).exit_code == 0
     assert {file.name for file in out.iterdir()} == {
         *("patients.csv", "visits.csv", "diagnoses.csv", "linked.json", "codebook.json", "README.txt", "release.json")
@@ -209,3 +225,37 @@ def test_files_in_and_a_folder_out(tmp_path):
     assert Release.from_dir(out).shape == "linked"
     (out / "visits.csv").write_text((out / "visits.csv").read_text().replace("2024", "2023"))
     assert runner.invoke(app, ["verify", str(out), "-p", policy]).exit_code == 4
+
+
+def test_a_store_remembers_who_was_published(tmp_path):
+    store = tmp_path / "s.db"
+    first = anonymize(tables(), POLICY, store=store)
+    assert verify(first, POLICY).holds
+    again = anonymize(tables(), POLICY, store=store)  # the same tables are the same release, not a second one
+    assert {name: table.to_pylist() for name, table in again.tables.items()} == {
+        name: table.to_pylist() for name, table in first.tables.items()
+    }
+    first.to_dir(tmp_path / "out")
+    assert verify(tmp_path / "out", POLICY).holds
+    more = tables(8)
+    with pytest.raises(GuaranteeError, match="6 of 8 persons stand in another publication"):
+        anonymize(more, POLICY, store=store)
+    release = anonymize(more, POLICY, store=store, despite_ledger=True)
+    assert any("stand in other publications of the same store" in words for words in release.guarantee.not_covered)
+    assert store.read_bytes().count(b"x1-0") == 0
+
+
+def test_a_recipient_asks_linked_tables_as_one(tmp_path):
+    data = tables(24)
+    data["patients"] = data["patients"].set_column(1, "sex", pa.array(["f", "m"] * 12))
+    data["diagnoses"] = data["diagnoses"].set_column(2, "diagnosis", pa.array([f"D{i % 5}" for i in range(48)]))
+    release = anonymize(data, POLICY)
+    release.to_dir(tmp_path / "out")
+    received = reticent.read(tmp_path / "out")
+    women = [i for i in range(48) if i % 24 % 2 == 0 and i % 5 == 1]
+    answer = received.count("D1", where="sex == 'f'")
+    assert answer.low <= len(women) <= answer.high
+    whole = received.count("D1")
+    assert whole.low <= len([i for i in range(48) if i % 5 == 1]) <= whole.high
+    with pytest.raises(PolicyError, match="No table has that column"):
+        reticent.read(tmp_path / "out", sensitive="other")

@@ -38,7 +38,8 @@ def test_every_section_is_there_and_gaps_are_marked(tmp_path, figures):
     assert result.exit_code == 0
     text = out.read_text()
     assert [line[3:].split(".")[0] for line in text.splitlines() if line.startswith("## ")] == [
-        str(i) for i in range(1, 12)
+        "In brief",
+        *(str(i) for i in range(1, 12)),
     ]
     for words in ("risk before; audit with --original", "--population", "signatures", "who decided the roles"):
         assert "[TO BE FILLED IN: " in text.partition(words)[0][-200:]
@@ -52,6 +53,37 @@ def test_what_was_measured_is_no_gap(tmp_path, figures):
     assert "audit with --original" in without
     assert "audit with --original to have it measured" not in with_original
     assert f"mean risk: {figures[1]['initial_risk']['mean']:.1%}" in with_original
+
+
+def test_linked_tables_are_told_of_as_persons(tmp_path):
+    rules = {
+        "version": 1,
+        "person": "pid",
+        "tables": {
+            "people": {"person": "pid", "key": "pid", "columns": ["age"]},
+            "ills": {"person": "pid", "columns": ["day", "ill"]},
+        },
+        "columns": {
+            "pid": "identifier",
+            "age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}},
+            "day": {"role": "quasi", "hierarchy": {"dates": ["month", "year"]}, "identifier": {"shift": 9}},
+            "ill": "sensitive",
+        },
+        "privacy": {"k": 5, "l": 2},
+    }
+    ids, policy = [f"x{i}" for i in range(60)], Policy.from_dict(rules)
+    tables = {
+        "people": pa.table({"pid": ids, "age": [str(20 + i % 40) for i in range(60)]}),
+        "ills": pa.table({"pid": ids, "day": ["2024-03-05"] * 60, "ill": [f"D{i * 7 % 11}" for i in range(60)]}),
+    }
+    release = anonymize(tables, policy, seed=1)
+    text = board_report(write(tmp_path, audit(release, policy, original=tables, seed=1).to_dict()))
+    assert "highest risk of a person" in text
+    assert "of a record" not in text
+    assert "moved by the same number of days, at most 9" in text
+    assert f"{release.metrics['rows_kept']:.0%} of all rows" in text.replace("100.0%", "100%")
+    assert "All tables joined" in text
+    assert "beside a group" not in text
 
 
 def test_a_refuted_release_is_called_so(tmp_path, figures):

@@ -42,6 +42,14 @@ _DATES = (
         "Immunization.occurrenceDateTime",
     ),
 )
+# Where FHIR takes a Period in place of a dateTime.
+_PERIODS = (
+    *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
+    *("MedicationStatement.effectiveDateTime", "MedicationAdministration.effectiveDateTime"),
+    "DiagnosticReport.effectiveDateTime",
+)
+_QUARTER = re.compile(r"^(\d{4})-Q([1-4])$")
+_DECADE = re.compile(r"^(\d{3})0s$")
 _CONCEPTS = re.compile(r"^\w+\.(code|vaccineCode|medicationCodeableConcept)\.coding\.code$")
 
 
@@ -49,7 +57,8 @@ def setter(path: str, version: str, system: str | None = None) -> Put | None:
     """What writes a cell into a resource where a path says; None where a path cannot be written."""
     names = (later_path(path) if version == "R5" else path).split(".")[1:]
     if path in _DATES or path == "Patient.gender":
-        return _nested(names, _gender if path == "Patient.gender" else _date)
+        date = _date_or_period if path in _PERIODS else _date
+        return _nested(names, _gender if path == "Patient.gender" else date)
     if path in ("Patient.address.state", "Patient.address.postalCode"):
         return _address(names[1])
     if path == "Encounter.class.code":
@@ -112,6 +121,18 @@ def _date(name: str, cell: Cell) -> dict[str, Any]:
     if _DATE.match(str(cell)):
         return {name: cell}
     return {f"_{name}": absent("masked", None if cell == ANY else str(cell))}
+
+
+@lru_cache(maxsize=1 << 16)
+def _date_or_period(name: str, cell: Cell) -> dict[str, Any]:
+    """A quarter or a decade as a Period from its first month or year to its last."""
+    period = f"{name.removesuffix('DateTime')}Period"
+    if match := _QUARTER.match(str(cell)):
+        last = 3 * int(match[2])
+        return {period: {"start": f"{match[1]}-{last - 2:02d}", "end": f"{match[1]}-{last:02d}"}}
+    if match := _DECADE.match(str(cell)):
+        return {period: {"start": f"{match[1]}0", "end": f"{match[1]}9"}}
+    return _date(name, cell)
 
 
 @lru_cache(maxsize=64)

@@ -70,7 +70,7 @@ def complete(resource: dict[str, Any], version: str) -> None:
             resource["occurrenceString"] = coarser[0]["valueString"] if coarser else why["valueCode"]
     if kind == "MedicationAdministration":
         name = "effective" if version == "R4" else "occurence"  # the specification spells it so
-        if f"{name}DateTime" not in resource:
+        if f"{name}DateTime" not in resource and f"{name}Period" not in resource:
             resource[f"{name}Period"] = resource.pop(f"_{name}DateTime", absent("masked"))
 
 

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-# A row that is lost loses all its cells, and the rows that hang on it: with this weight a hospital of 10,000 persons keeps nine
-# rows in ten at k = 5, l = 3, with 1 half of them.
-_ROW = 4.0
-
 
 def classes_of(people: People, policy: Policy) -> list[Numbers]:
     """The classes: the numbers of the persons of each.
@@ -56,7 +52,8 @@ def classes_of(people: People, policy: Policy) -> list[Numbers]:
             "no class can hide it; nothing was published.",
             hint="Ask for a smaller l, leave the rows with that value out, or give the column the role identifier.",
         )
-    attributes = _attributes(people)
+    assert policy.tables is not None  # noqa: S101 - the caller looked
+    attributes = _attributes(people, policy.tables.row_weight)
     classes, open_ = [], [everybody]
     while open_:
         members = open_.pop()
@@ -102,13 +99,14 @@ class Attribute:
 
     levels: tuple[Numbers, ...]
     leaves: tuple[Numbers, ...] = ()
+    weight: float = 1.0
 
     def spread(self, members: Numbers) -> float:
         """How much would be lost: the share of all values that the shared node stands for, or of the members' rows."""
         if not self.leaves:
             counts = self.levels[0][members]
             lost = 1 - int(counts.min()) * len(counts) / int(counts.sum()) if counts.any() else 0.0
-            return _ROW * lost
+            return self.weight * lost
         top = self._common(members)
         if not top:
             return 0.0
@@ -177,13 +175,13 @@ class _Test:
         return int(holders.max()) * self.l <= len(members)
 
 
-def _attributes(people: People) -> list[Attribute]:
-    """The quasi-identifiers of everybody's first row in each table, and the numbers of rows."""
+def _attributes(people: People, row_weight: float) -> list[Attribute]:
+    """The quasi-identifiers of everybody's first row in each table, and the numbers of rows: with a row all its cells are lost."""
     attributes = []
     for rows in people.tables.values():
         counts = np.diff(rows.start)
         if not rows.layout.of_persons and rows.counted:
-            attributes.append(Attribute((counts,)))
+            attributes.append(Attribute((counts,), weight=row_weight))
         if not len(rows.person):
             continue
         first = np.minimum(rows.start[:-1], len(rows.person) - 1)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-_DAY = r"^\s*\d{4}-\d{2}-\d{2}"
+_DAY = r"^\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
+# A single code may look so; where most values do, they are dates.
+_COMPACT = r"^(19|20)\d{2}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"
 _MOST_ROWS = 1 << 20
 """Of one person in one table; slots are numbered within this."""
 
@@ -300,8 +302,10 @@ def _refuse_dates(values: pa.Array, name: str) -> None:
     """Refuses dates that would be published as they are: whoever knows a visit finds its rows by them, in any table."""
     kind = values.type
     days = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        days = bool(pc.any(pc.match_substring_regex(values, _DAY)).as_py())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
+        texts = values.cast(pa.string())
+        compact = pc.sum(pc.match_substring_regex(texts, _COMPACT)).as_py() or 0
+        days = bool(pc.any(pc.match_substring_regex(texts, _DAY)).as_py()) or 2 * compact > len(texts)
     if days:
         raise PolicyError(
             f"columns.{name} holds dates, which lead from table to table.",

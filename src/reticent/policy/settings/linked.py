@@ -109,6 +109,11 @@ class LinkedSettings(Section):
         default=(),
         description="tables of which no reader knows how many rows anybody has; they hold no quasi-identifier",
     )
+    row_weight: float = Field(
+        default=4.0,
+        gt=0,
+        description="what a lost row weighs against a lost column: more keeps more rows and makes cells coarser",
+    )
     tables: dict[str, LinkedTable] = Field(default_factory=dict, description="one's own tables by name")
 
     @model_validator(mode="before")
@@ -225,12 +230,12 @@ def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
         column = policy.columns[name]
         shifted = column.identifier is not None and column.identifier.shift is not None
         climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
-        read = name in settings.paths and settings.paths[name].read_as == "date"
+        read = name in settings.paths and settings.paths[name].read_as != "text"
         if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
             raise PydanticCustomError(
                 "tables",
-                "columns: '{name}' is a date, and dates lead from table to table; give it the role quasi and "
-                "hierarchy: {{dates: [day, month, year]}}, or the role identifier.",
+                "columns: '{name}' is a date or a span of days, and these lead from table to table; give it the role quasi "
+                "and a hierarchy such as {{dates: [day, month, year]}}, or the role identifier.",
                 {"name": name},
             )
 
