@@ -1,7 +1,7 @@
 """The informed reader: a model of her own over everything that is published, used against the veil.
 
-Her belief is a softmax over all published nodes on all levels, on top of the prior itself (she has read it too), so that
-she knows at least as much as the prior does. Given a set of candidates she multiplies her belief by what the channel
+Her belief is a softmax over all published nodes on all levels, and over what the most telling fields say together, on top of the
+prior itself (she has read it too), so that she knows at least as much as the prior does. Given a set of candidates she multiplies her belief by what the channel
 tells: copies / (l p).
 
 Of several ridges the one counts with which she is right most often, veil and all: what she is after is no likelihood.
@@ -10,12 +10,13 @@ Of several ridges the one counts with which she is right most often, veil and al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
 _NODES = 300
+# Fields that she looks at together, two and three at a time; nodes of each, and records that a meeting of nodes needs.
+_TELLING, _COARSE, _MEETINGS = 5, 30, 20
 # Strengths of the ridge that are tried, each from where the one before ended.
 _RIDGES = (300.0, 100.0, 30.0, 10.0)
 _STEPS = 20
@@ -51,18 +54,48 @@ class Sample:
 
 
 def sample(fields: Iterable[Field], rows: Codes, values: Codes, *, strata: int) -> Sample:
-    """One column per node of every level of every field, and one per row of the prior."""
+    """One column per node of every level of every field, per meeting of nodes of telling fields, and per row of the prior."""
     from scipy import sparse  # loaded where needed: only fitting reads minds
 
-    at = np.arange(len(values))
+    fields, at = list(fields), np.arange(len(values))
     blocks = [
         sparse.csr_array((np.ones(len(at)), (at, nodes[field.codes])), shape=(len(at), len(labels)))
         for field in fields
         for nodes, labels in zip(field.levels, field.labels, strict=True)
         if len(labels) <= _NODES
     ]
+    for codes, size in _meetings(fields, values):
+        known = np.flatnonzero(codes >= 0)
+        blocks.append(sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(at), size)))
     mine = sparse.csr_array((np.ones(len(at)), (at, rows)), shape=(len(at), strata))
     return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), rows, values)
+
+
+def _meetings(fields: Sequence[Field], values: Codes) -> Iterator[tuple[Codes, int]]:
+    """Which nodes of two or three telling fields meet in each record (-1: hardly ever any do), and how many such meetings there are."""
+    nodes = [coarse for field in fields if (coarse := _coarsely(field)) is not None]
+    telling = sorted(nodes, key=lambda codes: -_tells(codes, values))[:_TELLING]
+    for number in (2, 3):
+        for together in combinations(telling, number):
+            _, code, count = np.unique(np.stack(together), axis=1, return_inverse=True, return_counts=True)
+            often = count >= _MEETINGS
+            yield np.where(often, np.cumsum(often) - 1, -1)[code.reshape(-1)], int(often.sum())
+
+
+def _coarsely(field: Field) -> Codes | None:
+    """The nodes of a field on its first level that has few of them, if they say anything."""
+    for nodes, labels in zip(field.levels, field.labels, strict=True):
+        if 1 < len(labels) <= _COARSE:
+            return np.asarray(nodes[field.codes])
+    return None
+
+
+def _tells(nodes: Codes, values: Codes) -> float:
+    """Nats that the nodes say of the values, chance included, which is about the same for all of them."""
+    size = int(values.max(initial=0)) + 1
+    table = np.bincount(nodes * size + values, minlength=(int(nodes.max()) + 1) * size).reshape(-1, size) / len(values)
+    apart = np.outer(table.sum(axis=1), table.sum(axis=0))
+    return float((table * np.log(np.divide(table, apart, out=np.ones_like(table), where=table > 0))).sum())
 
 
 @dataclass(frozen=True, repr=False)

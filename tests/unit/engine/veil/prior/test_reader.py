@@ -115,6 +115,24 @@ def test_truths_that_are_not_offered_are_counted():
     assert found.eta == pytest.approx(share, abs=0.03)
 
 
+def test_she_sees_what_two_fields_say_together_and_neither_alone():
+    """Which half of the values somebody has depends on whether sex and hair agree: a reader of one field at a time sees nothing."""
+    rng = np.random.default_rng(8)
+    sex, hair = rng.integers(2, size=12_000), rng.integers(2, size=12_000)
+    values = rng.integers(SIZE // 2, size=12_000) + SIZE // 2 * (sex == hair)
+    fields = published(
+        pa.table({"sex": np.array(["f", "m"])[sex], "hair": np.array(list("ab"))[hair]}), POLICY, ("sex", "hair")
+    )
+    prior = prior_of(np.full((1, SIZE), 1 / SIZE), ({},))
+    seen = sample(fields.values(), np.zeros(len(values), dtype=int), values, strata=1)
+    learn, judge = np.arange(6_000), np.arange(6_000, 12_000)
+    found = measure(
+        prior, [field.take(judge) for field in fields.values()], seen.take(learn), seen.take(judge), l=L, rng=rng
+    )
+    assert found.before.right > 1.6 / SIZE  # about 2 / 20; one field at a time 1 / 20
+    assert found.after.right > 1.5 / L
+
+
 def test_she_learns_nothing_where_there_is_nothing():
     fields, _, values, odds = world()
     rng = np.random.default_rng(3)
