@@ -342,3 +342,17 @@ def test_a_batch_that_takes_too_long_is_unknown_and_then_known(tmp_path, monkeyp
     finally:
         go_on.set()
         running.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("version: 1\ncolumns: {age: quasi}\ncolumns: {age: plain}\n", "twice"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nversion: 1\n", "aliases"),
+    ],
+)
+def test_a_policy_that_would_be_read_otherwise_is_refused(stream, text, told):
+    """What the command line refuses in a policy's text, the service refuses."""
+    answer = stream.post("/streams", json={"name": "t", "policy": text})
+    assert answer.status_code in (400, 422)
+    assert told in answer.json()["error"]["message"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reticent.engine import publisher_class
+from reticent.errors import StateError
 from reticent.publication import table as tables
 from reticent.publication.population import DESPITE, Population
 from reticent.publication.publication import at_once
@@ -62,7 +63,12 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     if pinned := publisher_class("table", method).pinned(policy):
         store.house(pinned)  # another veil over the same truth is refused as such
     if (before := published_before(table, policy, store, method=method)) is not None:
-        entry = next(store.outbox(before))
+        entry = next(store.outbox(before), None)
+        if entry is None:
+            raise StateError(
+                f"This table was published as {before!r}, and the release is no longer kept.",
+                hint="Nothing was published now: a second release of the same persons would tell more than the first. Use the first.",
+            )
         return stamped(from_bytes(entry.payload), store, before, entry.number)
     name = name or f"{_NAME}{len(_names(store)) + 1}"
     population = Population(store, name, policy, kind="table", method=method, despite=despite)

@@ -10,11 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.policy.check import check
+from reticent.policy.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -25,10 +24,7 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> Bundle:
     """What a client sends: plain values or the text of a YAML or JSON file, and file name -> text."""
     if isinstance(policy, str):
-        try:
-            policy = yaml.safe_load(policy)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            raise PolicyError("The policy is not readable as YAML.", hint="Check its indentation.") from None
+        policy = parse_yaml(policy, "the policy")[0]
     if not isinstance(policy, dict) or not all(isinstance(key, str) for key in policy):
         raise PolicyError("A policy is a mapping that starts with 'version: 1'.", hint="See reticent policy schema.")
     try:

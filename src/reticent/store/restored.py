@@ -50,7 +50,7 @@ def refuse_closed(tx: Transaction, publisher: str) -> None:
     restored = read(tx, publisher)
     if restored.closed:
         raise StateError(
-            f"{publisher!r} was restored, and {restored.closed}: to go on would publish the same people anew.",
-            hint="Restore again with --published, or with a later backup; persons who were never released may begin a publication "
-            "of another name.",
+            f"{publisher!r} is closed, since {restored.closed}: to go on would publish the same people anew.",
+            hint="If it was restored, restore again with --published, or with a later backup; persons who were never released may "
+            "begin a publication of another name.",
         )
