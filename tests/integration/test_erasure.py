@@ -20,6 +20,7 @@ from reticent.release import folder
 from reticent.service.shelf import Shelf
 from reticent.store import Store
 from reticent.store.backup import check
+from reticent.store.erase import erase_dead_letters
 
 CANARY = "Zyxwv8731Qq"
 
@@ -135,6 +136,19 @@ def test_dead_letters_are_erased(tmp_path):
     with Stream(StreamScene.policy, store=where) as feed:
         assert not feed.dead_letters()
         feed.push(ndjson(people(40, 40)))
+
+
+def test_dead_letters_go_in_their_time(tmp_path):
+    """Also beside a stream that runs."""
+    where, now = tmp_path / "store.db", time.time()
+    with Stream(StreamScene.policy, store=where) as feed:
+        feed.push(f'{{"{CANARY}": broken\n'.encode())
+        with Store.open(where) as store:
+            assert erase_dead_letters(store, 10, now=now) == 0
+            assert erase_dead_letters(store, 10, now=now + 9 * 86_400) == 0
+            assert holding(tmp_path)
+            assert erase_dead_letters(store, 10, now=now + 10 * 86_400) == 1
+        assert not holding(tmp_path)
 
 
 SERIES = Policy.from_dict(BASE | {"series": {"method": "m-invariance", "m": 3}})

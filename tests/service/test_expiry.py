@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 import pytest
-from serving import NDJSON, InThread, csv, feed_policy, until_done
+from serving import InThread, csv, until_done
 from store_scenes import BASE, people
 
 from reticent.errors import PolicyError
 from reticent.service.expiry import read_days
-from reticent.store.erase import erase_dead_letters
 
 CANARY = b"Zyxwv8731Qq"
-KEEP = {"jobs": 30.0, "tables": 7.0, "releases": 90.0, "dead-letters": 10.0}
+KEEP = {"jobs": 30.0, "tables": 7.0, "releases": 90.0}
 RULES = BASE | {
     "columns": BASE["columns"] | {"line": "plain"},
     "privacy": {"l": 3, "suppression": 0.2},
@@ -61,7 +59,7 @@ def test_each_kind_goes_in_its_time_and_leaves_nothing(running, tmp_path):
         packed = running.hub.shelf.folder
         assert holding(tmp_path)
         assert list(packed.rglob("*.zip"))
-        assert running.hub.expiry.sweep(later(8)) == {"jobs": 0, "tables": 1, "releases": 0, "dead-letters": 0}
+        assert running.hub.expiry.sweep(later(8)) == {"jobs": 0, "tables": 1, "releases": 0}
         assert client.get(f"/tables/{table}").status_code == 404
         assert client.get(f"/releases/{release}/download").status_code == 200
         assert running.hub.expiry.sweep(later(31))["jobs"] == 1
@@ -82,22 +80,8 @@ def test_the_same_table_is_not_published_anew_when_its_release_is_gone(running):
         assert len(client.get("/releases").json()) == 1
 
 
-def test_dead_letters_go(running, tmp_path):
-    with running.client() as client:
-        client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
-        headers = {"Content-Type": NDJSON, "Idempotency-Key": "k"}
-        client.post("/streams/s/records", content=b'{"' + CANARY + b'": 1}\n', headers=headers)
-        assert holding(tmp_path)
-        store, now = running.hub.store, time.time()
-        assert erase_dead_letters(store, 10, now=now) == 0
-        assert erase_dead_letters(store, 10, now=now + 9 * 86_400) == 0
-        assert holding(tmp_path)
-        assert erase_dead_letters(store, 10, now=now + 10 * 86_400) == 1
-        assert not holding(tmp_path)
-
-
 @pytest.mark.parametrize("word", ["jobs", "jobs=x", "people=3", "tables=-1", "jobs=nan"])
 def test_words_that_say_nothing_are_refused(word):
     with pytest.raises(PolicyError, match="--keep"):
         read_days([word])
-    assert read_days(["jobs=3", "dead-letters=0.5"]) == {"jobs": 3.0, "dead-letters": 0.5}
+    assert read_days(["jobs=3", "tables=0.5"]) == {"jobs": 3.0, "tables": 0.5}

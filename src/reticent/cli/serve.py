@@ -47,7 +47,7 @@ def serve(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="KIND=DAYS: how long jobs, tables, releases and dead-letters are kept; default: for ever. Repeatable.",
+            help="KIND=DAYS: how long jobs, tables and releases are kept; default: for ever. Repeatable.",
             show_default=False,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""What the server forgets by itself: jobs, tables, releases and dead letters that are older than the operator wants them kept.
+"""What the server forgets by itself: jobs, tables and releases that are older than the operator wants them kept.
 
 Nothing goes unless it was asked for. What is gone is gone from the files of the store too; batches of streams are
 `reticent.service.retention`'s. A release of an evolving table or a series is handed out no more but stays in the private store:
@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
-from reticent.store.erase import erase_dead_letters
 from reticent.store.scrub import cut_log
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from reticent.store import Transaction
 
 LOG = logging.getLogger(__name__)
-KINDS = ("jobs", "tables", "releases", "dead-letters")
+KINDS = ("jobs", "tables", "releases")
 _HOUR = 3600.0
 _ENDED = ("done", "failed", "cancelled")
 
@@ -57,7 +56,6 @@ class Expiry:
             "jobs": self._jobs,
             "tables": self._tables,
             "releases": self._releases,
-            "dead-letters": lambda _: erase_dead_letters(hub.store, days["dead-letters"]),
         }
         self._thread = threading.Thread(target=self._run, name="reticent-expiry", daemon=True)
         if days:

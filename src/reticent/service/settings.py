@@ -28,7 +28,7 @@ class Settings:
         timeout: seconds a client may take to send a body, and the server to answer.
         session: seconds a sign-in to the studio lasts.
         keep_days: days that a stream's released batches stay readable; None for ever.
-        keep: days that jobs, tables, releases and dead letters are kept, by kind; for ever where it is not said.
+        keep: days that jobs, tables and releases are kept, by kind; for ever where it is not said.
         secure: the server speaks TLS, so cookies are kept to it and browsers are told to stay with it.
         oidc: the house's provider, for signing in to the studio.
         plain: plain HTTP may be spoken off this machine, since a proxy speaks TLS for it.
