@@ -12,6 +12,7 @@ from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
 from reticent.policy.missing import without_markers
 from reticent.publication.gate import let_through, refuse_refuted
+from reticent.publication.table import also_not_covered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ def publish(
     *,
     seed: int | None = None,
     standard: Mapping[str, Any] | None = None,
+    not_covered: tuple[str, ...] = (),
 ) -> Passed:
     """Releases linked tables under a policy; the judge has checked what comes back.
 
@@ -40,6 +42,7 @@ def publish(
         policy: with a `tables` section.
         seed: makes the release repeatable, for tests only.
         standard: what the tables were read from, such as FHIR R4: kept with the release, so that it can be written back.
+        not_covered: what the release must say beside what its method says.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -48,7 +51,7 @@ def publish(
     linked = release_tables(tables, policy, Rng.fresh() if seed is None else Rng.from_seed(seed))
     for reason, count in linked.left_out.items():
         LOG.warning("%s: %s rows.", reason, f"{count:,}")
-    release = linked.release
+    release = also_not_covered(linked.release, not_covered)
     if standard is not None:
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
     refuse_refuted(compare(published(release, ""), policy, tables, linked.places))

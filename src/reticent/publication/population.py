@@ -53,7 +53,7 @@ class Population:
     ) -> None:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._method, self._despite = method, despite
-        self._house = publisher_class(kind, method).pinned(policy)
+        self._house = "" if policy.tables is not None else publisher_class(kind, method).pinned(policy)
         self._mates = Mates() if self._house and kind != "stream" else None
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)

@@ -1,14 +1,17 @@
-"""One table, once, in a store that remembers whom it was about.
+"""One table, or several that belong together, once, in a store that remembers whom it was about.
 
 The same table under the same policy is the same release: asked for again, the stored one is given, and no second one is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from reticent.engine import publisher_class
 from reticent.errors import StateError
+from reticent.publication import linked
 from reticent.publication import table as tables
 from reticent.publication.population import DESPITE, Population
 from reticent.publication.publication import at_once
@@ -16,7 +19,7 @@ from reticent.publication.stamp import stamped
 from reticent.release.codec import digest, from_bytes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Callable, Mapping
 
     from reticent._core.table import Watch
     from reticent.policy import Policy
@@ -59,48 +62,108 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
     """
     method = method or policy.table.method
-    what = f"{digest(table)} {policy.hash} {method}"
     if pinned := publisher_class("table", method).pinned(policy):
         store.house(pinned)  # another veil over the same truth is refused as such
-    if (before := published_before(table, policy, store, method=method)) is not None:
-        entry = next(store.outbox(before), None)
+
+    def make(words: tuple[str, ...]) -> Passed:
+        return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
+
+    once = _Once(store, policy, _what(table, policy, method), method, despite=despite)
+    persons = None if policy.person is None else table.column(policy.person)
+    return once.publish(persons, make, name=name, commit=commit, also=also)
+
+
+def publish_linked(
+    parts: Mapping[str, pa.Table],
+    policy: Policy,
+    store: Store,
+    *,
+    seed: int | None = None,
+    despite: bool = False,
+    standard: Mapping[str, Any] | None = None,
+) -> Release:
+    """Releases linked tables under a policy, and remembers it: one publication of all their persons.
+
+    Args:
+        parts: the tables by name, as `reticent.publication.linked` takes them.
+        policy: with a `tables` section.
+        store: remembers who stood in which publication.
+        seed: makes the release repeatable, for tests only.
+        despite: publish although some persons stand in other publications; the release says so.
+        standard: what the tables were read from.
+
+    Raises:
+        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
+    """
+
+    def make(words: tuple[str, ...]) -> Passed:
+        return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
+
+    what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
+    columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()] if policy.person else []
+    persons = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    return _Once(store, policy, what, linked.LAYOUT, despite=despite).publish(persons, make)
+
+
+class _Once:
+    """One publication of one table, or of several that belong together."""
+
+    def __init__(self, store: Store, policy: Policy, what: str, method: str, *, despite: bool) -> None:
+        self._store, self._policy, self._what = store, policy, what
+        self._method, self._despite = method, despite
+
+    def publish(
+        self,
+        persons: pa.ChunkedArray | None,
+        make: Callable[[tuple[str, ...]], Passed],
+        *,
+        name: str | None = None,
+        commit: Commit | None = None,
+        also: Also | None = None,
+    ) -> Release:
+        """The stored release where this very table has one; otherwise one that `make` makes, with what else it must say."""
+        store = self._store
+        if (before := _before(store, self._what)) is not None:
+            return self._stored(before)
+        name = name or f"{_NAME}{len(_names(store)) + 1}"
+        population = Population(store, name, self._policy, kind="table", method=self._method, despite=self._despite)
+        hashes = population.of(persons)
+        population.refuse_shared(hashes)
+        passed = make((DESPITE,) if population.shared else ())
+        population.refuse_parted(passed.sights)
+        store.register(name, policy_hash=self._policy.hash)
+
+        def step(tx: Transaction) -> Passed:
+            kept = passed.keep(tx, name, position=self._what, sent=True)
+            population.record(tx, hashes, passed.sights)
+            if also is not None:
+                also(tx, kept)
+            return kept
+
+        with store.lock(name):
+            kept = (commit or at_once(store))(step)
+        return stamped(passed.release, store, name, kept.entry.number - 1)
+
+    def _stored(self, name: str) -> Release:
+        entry = next(self._store.outbox(name), None)
         if entry is None:
             raise StateError(
-                f"This table was published as {before!r}, and the release is no longer kept.",
+                f"This table was published as {name!r}, and the release is no longer kept.",
                 hint="Nothing was published now: a second release of the same persons would tell more than the first. Use the first.",
             )
-        return stamped(from_bytes(entry.payload), store, before, entry.number)
-    name = name or f"{_NAME}{len(_names(store)) + 1}"
-    population = Population(store, name, policy, kind="table", method=method, despite=despite)
-    persons = population.of_table(table)
-    population.refuse_shared(persons)
-    passed = tables.publish(
-        table,
-        policy,
-        method=method,
-        seed=seed,
-        store=store,
-        not_covered=(DESPITE,) if population.shared else (),
-        watch=watch,
-    )
-    population.refuse_parted(passed.sights)
-    store.register(name, policy_hash=policy.hash)
-
-    def step(tx: Transaction) -> Passed:
-        kept = passed.keep(tx, name, position=what, sent=True)
-        population.record(tx, persons, passed.sights)
-        if also is not None:
-            also(tx, kept)
-        return kept
-
-    with store.lock(name):
-        kept = (commit or at_once(store))(step)
-    return stamped(passed.release, store, name, kept.entry.number - 1)
+        return stamped(from_bytes(entry.payload), self._store, name, entry.number)
 
 
 def published_before(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
     """The publication of this very table under this policy, if there is one."""
-    what = f"{digest(table)} {policy.hash} {method or policy.table.method}"
+    return _before(store, _what(table, policy, method or policy.table.method))
+
+
+def _what(table: pa.Table, policy: Policy, method: str) -> str:
+    return f"{digest(table)} {policy.hash} {method}"
+
+
+def _before(store: Store, what: str) -> str | None:
     return next((name for name in _names(store) if store.row(name)["position"] == what), None)
 
 
