@@ -29,6 +29,7 @@ from reticent.policy.section import unknown
 from reticent.publication import evolving, linked, series, single, table
 from reticent.release import Release
 from reticent.store import Store
+from reticent.store.restored import refuse_closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +82,7 @@ def anonymize(
     if rules.tables is not None:
         if method is not None:
             raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
-        return _linked(data, rules, store, seed=seed, despite=despite_ledger)
+        return _linked(data, rules, store, seed, despite=despite_ledger)
     records = _table(data, rules)
     if store is None:
         return table.publish(records, rules, method=method, seed=seed, watch=watch).release
@@ -431,12 +432,12 @@ def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     return _whole(release, policy)
 
 
-def _linked(data: Any, policy: Policy, store: Place | None, *, seed: int | None, despite: bool) -> Release:
+def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *, despite: bool) -> Release:
     tables, standard = _tables(data, policy)
     if store is None:
         return linked.publish(tables, policy, seed=seed, standard=standard).release
     with Store.open(store) as opened:
-        return linked.publish_in(opened, tables, policy, seed=seed, standard=standard, despite=despite)
+        return single.publish_linked(tables, policy, opened, seed=seed, despite=despite, standard=standard)
 
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:
@@ -472,8 +473,10 @@ def _about(store: Store) -> tuple[Policy, int | None]:
         raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
     about = json.loads(store.get(name, name, _ABOUT) or b"{}")
     if not about:
+        refuse_closed(store, name)
         raise StateError(
-            "The evolving table was not set up completely.", hint="Make a new store with `reticent evolve init`."
+            "The evolving table was not set up completely.",
+            hint="Nothing was published from it: remove its store, and run `reticent evolve init` again.",
         )
     policy = Policy.from_dict(about["policy"], base=about["base"])
     if policy.hash != store.policy_hash(name):

@@ -6,13 +6,21 @@ import sys
 import time
 
 import pyarrow as pa
+import pytest
 from serving import InThread, csv
-from store_scenes import EvolvingScene, people
+from store_scenes import BASE, EvolvingScene, StreamScene, ndjson, people
 
-from reticent import EvolvingTable
+from reticent import EvolvingTable, Series, anonymize
+from reticent.cli import main
+from reticent.connectors.stream import Stream
+from reticent.errors import GuaranteeError, StateError
+from reticent.policy import Policy
 from reticent.publication import evolving
 from reticent.release import folder
 from reticent.service.shelf import Shelf
+from reticent.store import Store
+from reticent.store.backup import check
+from reticent.store.erase import erase_dead_letters
 
 CANARY = "Zyxwv8731Qq"
 
@@ -23,8 +31,8 @@ def marked(rows):
     return pa.concat_tables([rows, one])
 
 
-def holding(place):
-    return [path.name for path in place.iterdir() if path.is_file() and CANARY.encode() in path.read_bytes()]
+def holding(place, word=CANARY):
+    return [path.name for path in place.iterdir() if path.is_file() and word.encode() in path.read_bytes()]
 
 
 def test_a_deleted_person_leaves_no_unique_value(tmp_path):
@@ -86,3 +94,67 @@ def test_folders_of_a_killed_server_are_removed(tmp_path, monkeypatch):
     shelf = Shelf()
     assert [path.name.split("-")[1] for path in tmp_path.iterdir()] == [str(os.getpid())]
     shelf.close()
+
+
+def words_of(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return ended.value.code
+
+
+@pytest.mark.parametrize("kind", ["evolving", "series", "stream"])
+def test_an_erased_publication_leaves_nothing_and_is_closed(kind, tmp_path):
+    where = tmp_path / "store.db"
+    rows, word = (people(0, 60), "illness 3") if kind == "stream" else (marked(people(0, 60)), CANARY)
+    publish = {
+        "evolving": lambda rows: (
+            EvolvingTable(where, EvolvingScene.policy).insert(rows),
+            EvolvingTable(where).publish(),
+        ),
+        "series": lambda rows: Series(where, SERIES).publish(rows),
+        "stream": lambda rows: pushed(where, rows),
+    }[kind]
+    publish(rows)
+    assert holding(tmp_path, word)
+    assert not words_of("store", "erase", where, kind)
+    assert not holding(tmp_path, word)
+    with pytest.raises(StateError, match="publish the same people anew"):
+        publish(people(500, 60))
+    with pytest.raises(GuaranteeError, match="stand in another publication"):  # the ledger has not forgotten them
+        anonymize(people(0, 60), ANATOMY, store=where)
+    with Store.open(where) as store:
+        check(store)
+
+
+def test_dead_letters_are_erased(tmp_path):
+    where = tmp_path / "store.db"
+    with Stream(StreamScene.policy, store=where) as feed:
+        feed.push(ndjson(people(0, 40)) + f'{{"{CANARY}": broken\n'.encode())
+    assert holding(tmp_path)
+    assert not words_of("store", "erase", where, "--dead-letters", "0")
+    assert not holding(tmp_path)
+    with Stream(StreamScene.policy, store=where) as feed:
+        assert not feed.dead_letters()
+        feed.push(ndjson(people(40, 40)))
+
+
+def test_dead_letters_go_in_their_time(tmp_path):
+    """Also beside a stream that runs."""
+    where, now = tmp_path / "store.db", time.time()
+    with Stream(StreamScene.policy, store=where) as feed:
+        feed.push(f'{{"{CANARY}": broken\n'.encode())
+        with Store.open(where) as store:
+            assert erase_dead_letters(store, 10, now=now) == 0
+            assert erase_dead_letters(store, 10, now=now + 9 * 86_400) == 0
+            assert holding(tmp_path)
+            assert erase_dead_letters(store, 10, now=now + 10 * 86_400) == 1
+        assert not holding(tmp_path)
+
+
+SERIES = Policy.from_dict(BASE | {"series": {"method": "m-invariance", "m": 3}})
+ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})
+
+
+def pushed(where, rows):
+    with Stream(StreamScene.policy, store=where) as feed:
+        feed.push(ndjson(rows))

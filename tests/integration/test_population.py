@@ -199,3 +199,53 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
             claim(StreamScene.policy, store, "spark")
         assert claim(StreamScene.policy, store, "spark", despite=True)
         assert {name: about["elsewhere"] for name, about in seen_of(store).items()} == {"table-1": 80, "spark": 0}
+
+
+def candidates(published):
+    """What one publication leaves possible for each person, whom the reader knows by the line that is released as it is."""
+    if isinstance(published, bytes):
+        lines = [json.loads(line) for line in published.splitlines()]
+        groups = {
+            line["group"]: {value for value, _ in line["candidates"]} for line in lines if line["type"] == "group"
+        }
+        return {line["plain"]["line"]: groups[line["group"]] for line in lines if line["type"] == "tuple"}
+    tables = published.tables
+    if "st" in tables:
+        groups = {}
+        for row in tables["st"].to_pylist():
+            groups.setdefault(row["group"], set()).add(row["value"])
+        return {row["line"]: groups[row["group"]] for row in tables["qit"].to_pylist()}
+    return {row["line"]: {row[f"ill_{slot}"] for slot in (1, 2, 3)} for row in tables["data"].to_pylist()}
+
+
+def intersected(*published):
+    """Of the joint intersection attack: how many candidates are left of each person."""
+    left = {}
+    for one in published:
+        for person, values in candidates(one).items():
+            left[person] = left.get(person, values) & values
+    return {person: len(values) for person, values in left.items()}
+
+
+def test_the_joint_intersection_attack_finds_nobody_whom_the_ledger_let_through(tmp_path):
+    """Table, evolving table (three times) and series of the same sixty persons under one house; a stream of them is refused."""
+    where = tmp_path / "store.db"
+    shown = [veiled(where, illnesses(), "table"), *(veiled(where, illnesses(), "evolving") for _ in range(3))]
+    shown += [veiled(where, illnesses(), "series")]
+    with pytest.raises(GuaranteeError, match=SHARED):
+        stream(where, people(0, 60))
+    left = intersected(*shown)
+    assert len(left) == 60
+    assert min(left.values()) == 3
+
+
+def test_the_joint_intersection_attack_finds_many_where_the_ledger_is_overridden(tmp_path):
+    """A table and a stream of the same persons, each fine alone: what the ledger is for."""
+    where = tmp_path / "store.db"
+    first = table(where, people(0, 80))
+    with Stream(StreamScene.policy, store=where, despite_ledger=True) as feed:
+        second = feed.push(ndjson(people(0, 80)))
+    left = intersected(first, second)
+    assert min(intersected(first).values()) >= 3
+    assert min(intersected(second).values()) >= 3
+    assert sum(count == 1 for count in left.values()) > 5

@@ -63,6 +63,7 @@ def test_tables_and_queries_are_read(server):
         "WITH x AS (SELECT 1) DELETE FROM visits",
         "SELECT 1; DELETE FROM visits",
         "SELECT age FROM visits INTO OUTFILE '/tmp/visits.txt'",
+        "SELECT age FROM visits INTO/**/OUTFILE '/tmp/visits.txt'",
         "SELECT * FROM none",
     ],
 )

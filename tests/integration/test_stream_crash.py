@@ -67,7 +67,7 @@ def straight(folder, policy):
     return (folder / "straight.ndjson").read_bytes()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_kills_lose_and_double_nothing(tmp_path):
     bad = prepare(tmp_path, ROWS)
     code, told, said = crash(tmp_path, KILLS, 11)

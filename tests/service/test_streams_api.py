@@ -363,3 +363,17 @@ def test_events_end_with_their_token(server, stream, monkeypatch):
         push(stream, "s", lines(renamed(feed.generate(3, 78), "U")))
         rest = "".join(said)  # it ends by itself
     assert "event: batch" not in rest
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("version: 1\ncolumns: {age: quasi}\ncolumns: {age: plain}\n", "twice"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nversion: 1\n", "aliases"),
+    ],
+)
+def test_a_policy_that_would_be_read_otherwise_is_refused(stream, text, told):
+    """What the command line refuses in a policy's text, the service refuses."""
+    answer = stream.post("/streams", json={"name": "t", "policy": text})
+    assert answer.status_code in (400, 422)
+    assert told in answer.json()["error"]["message"]

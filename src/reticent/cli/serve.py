@@ -44,6 +44,13 @@ def serve(
             help="Days that released batches of streams stay readable; default: for ever.", show_default=False, min=1
         ),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KIND=DAYS: how long jobs, tables and releases are kept; default: for ever. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second that one token may make.", min=0.1)] = 2_000,
 ) -> None:
     """Serve the API and the studio.
@@ -55,6 +62,7 @@ def serve(
     if (certificate is None) != (key is None):
         raise PolicyError("TLS needs both a certificate and its key.", hint="Give --certificate and --key.")
     try:
+        from reticent.service.expiry import read_days
         from reticent.service.oidc import OidcSettings
         from reticent.service.run import Tls, run
         from reticent.service.settings import Settings
@@ -69,6 +77,7 @@ def serve(
         max_body=max_body << 20,
         rate=rate,
         keep_days=keep_days,
+        keep=read_days(keep or []),
         secure=certificate is not None,
         plain=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,

@@ -17,6 +17,7 @@ app = typer.Typer(
 )
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
+Anywhere = Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)]
 
 
 @app.command("backup")
@@ -73,6 +74,41 @@ def check(store: Place, json: Json = False) -> None:
         emit({"generation": generation, "rows": rows})
 
 
+@app.command("erase")
+def erase(
+    store: Anywhere,
+    publication: Annotated[
+        list[str] | None, typer.Argument(help="Publications to erase, as `reticent ledger` names them.")
+    ] = None,
+    dead_letters: Annotated[
+        float | None,
+        typer.Option(
+            help="Erase records that could not be released and were there at a call this many days ago; 0: all.",
+            show_default=False,
+            min=0,
+        ),
+    ] = None,
+) -> None:
+    """Erase publications or dead letters for good, in the file and its log.
+
+    A publication that was erased is closed; its persons stay known to the ledger, as keyed hashes. Backups keep what they have.
+    """
+    from reticent.cli.output import say
+    from reticent.errors import PolicyError
+    from reticent.store import Store
+    from reticent.store.erase import erase as forget
+    from reticent.store.erase import erase_dead_letters
+
+    if not publication and dead_letters is None:
+        raise PolicyError("Erase what?", hint="Name publications, or give --dead-letters DAYS.")
+    with Store.open(store, create=False) as opened:
+        for name in publication or ():
+            forget(opened, name)
+            say(f"{name} is erased, and closed.")
+        if dead_letters is not None:
+            say(f"{erase_dead_letters(opened, dead_letters):,} dead letters are erased.")
+
+
 @app.command("key")
 def key(file: Annotated[Path, typer.Argument(help="A new file; keep it apart from the store.")]) -> None:
     """Make a key file for an encrypted store, readable by you alone."""
@@ -87,7 +123,7 @@ def key(file: Annotated[Path, typer.Argument(help="A new file; keep it apart fro
 
 @app.command("rekey")
 def rekey(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)],
+    store: Anywhere,
     to: Annotated[
         Path | None, typer.Option("--to", help="The key file from now on.", show_default=False, exists=True)
     ] = None,

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from reticent.audit.linked import compare
 from reticent.audit.published import published
-from reticent.engine.linked import METHOD, release_tables
+from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
 from reticent.policy.missing import without_markers
 from reticent.publication.gate import let_through, refuse_refuted
-from reticent.publication.single import remember
 from reticent.publication.table import also_not_covered
-from reticent.release.codec import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from reticent.policy import Policy
     from reticent.publication.gate import Passed
-    from reticent.release import Release
-    from reticent.store import Store
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"
@@ -62,37 +56,3 @@ def publish(
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
     refuse_refuted(compare(published(release, ""), policy, tables, linked.places))
     return let_through(release, policy, "table")
-
-
-def publish_in(
-    store: Store,
-    tables: Mapping[str, pa.Table],
-    policy: Policy,
-    *,
-    seed: int | None = None,
-    standard: Mapping[str, Any] | None = None,
-    despite: bool = False,
-) -> Release:
-    """Releases linked tables, and remembers their persons; the same tables under the same policy are the same release.
-
-    Raises:
-        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication of the store.
-    """
-    content = " ".join(digest(tables[name]) for name in sorted(tables))
-    return remember(
-        policy,
-        store,
-        what=f"{hashlib.sha256(content.encode()).hexdigest()} {policy.hash} {METHOD}",
-        method=METHOD,
-        persons=_persons(tables, policy),
-        make=lambda words: publish(tables, policy, seed=seed, standard=standard, not_covered=words),
-        despite=despite,
-    )
-
-
-def _persons(tables: Mapping[str, pa.Table], policy: Policy) -> pa.Table:
-    """Everybody whom one of the tables names."""
-    name = str(policy.person)
-    parts = [table[name].cast(pa.string()) for table in tables.values() if name in table.column_names]
-    cells = pa.chunked_array([chunk for part in parts for chunk in part.drop_null().chunks], pa.string())
-    return pa.table({name: pc.unique(cells)})

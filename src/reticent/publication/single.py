@@ -1,13 +1,17 @@
-"""One table, once, in a store that remembers whom it was about.
+"""One table, or several that belong together, once, in a store that remembers whom it was about.
 
 The same table under the same policy is the same release: asked for again, the stored one is given, and no second one is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from reticent.engine import publisher_class
+from reticent.errors import StateError
+from reticent.publication import linked
 from reticent.publication import table as tables
 from reticent.publication.population import DESPITE, Population
 from reticent.publication.publication import at_once
@@ -15,9 +19,7 @@ from reticent.publication.stamp import stamped
 from reticent.release.codec import digest, from_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
+    from collections.abc import Callable, Mapping
 
     from reticent._core.table import Watch
     from reticent.policy import Policy
@@ -60,84 +62,109 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
     """
     method = method or policy.table.method
-    what = f"{digest(table)} {policy.hash} {method}"
     if pinned := publisher_class("table", method).pinned(policy):
         store.house(pinned)  # another veil over the same truth is refused as such
-    return remember(
-        policy,
-        store,
-        what=what,
-        method=method,
-        persons=table,
-        make=lambda words: tables.publish(
-            table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch
-        ),
-        despite=despite,
-        name=name,
-        commit=commit,
-        also=also,
-    )
+
+    def make(words: tuple[str, ...]) -> Passed:
+        return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
+
+    once = _Once(store, policy, _what(table, policy, method), method, despite=despite)
+    persons = None if policy.person is None else table.column(policy.person)
+    return once.publish(persons, make, name=name, commit=commit, also=also)
 
 
-def remember(  # noqa: PLR0913 - what a publication needs, and how its keeper stores it
+def publish_linked(
+    parts: Mapping[str, pa.Table],
     policy: Policy,
     store: Store,
     *,
-    what: str,
-    method: str,
-    persons: pa.Table,
-    make: Callable[[tuple[str, ...]], Passed],
+    seed: int | None = None,
     despite: bool = False,
-    name: str | None = None,
-    commit: Commit | None = None,
-    also: Also | None = None,
+    standard: Mapping[str, Any] | None = None,
 ) -> Release:
-    """Releases something once, and remembers it with its persons.
+    """Releases linked tables under a policy, and remembers it: one publication of all their persons.
 
     Args:
-        policy: names the person.
+        parts: the tables by name, as `reticent.publication.linked` takes them.
+        policy: with a `tables` section.
         store: remembers who stood in which publication.
-        what: tells the same input under the same policy again: of it the stored release is given.
-        method: as the ledger shows it.
-        persons: a table with the policy's person column.
-        make: gives the release that passed the gate; told what it must say beside what its method says.
-        despite: publish although some persons stand in other publications.
-        name: of the publication in the store; the next number if left out.
-        commit: how a step becomes durable.
-        also: takes part in the transaction that publishes.
+        seed: makes the release repeatable, for tests only.
+        despite: publish although some persons stand in other publications; the release says so.
+        standard: what the tables were read from.
 
     Raises:
-        GuaranteeError: some of the persons stand in another publication.
+        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
     """
-    if (before := _published(store, what)) is not None:
-        entry = next(store.outbox(before))
-        return stamped(from_bytes(entry.payload), store, before, entry.number)
-    name = name or f"{_NAME}{len(_names(store)) + 1}"
-    population = Population(store, name, policy, kind="table", method=method, despite=despite)
-    hashes = population.of_table(persons)
-    population.refuse_shared(hashes)
-    passed = make((DESPITE,) if population.shared else ())
-    population.refuse_parted(passed.sights)
-    store.register(name, policy_hash=policy.hash)
 
-    def step(tx: Transaction) -> Passed:
-        kept = passed.keep(tx, name, position=what, sent=True)
-        population.record(tx, hashes, passed.sights)
-        if also is not None:
-            also(tx, kept)
-        return kept
+    def make(words: tuple[str, ...]) -> Passed:
+        return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
 
-    with store.lock(name):
-        kept = (commit or at_once(store))(step)
-    return stamped(passed.release, store, name, kept.entry.number - 1)
+    what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
+    columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()] if policy.person else []
+    # Rows of nobody are left out of the release, and so of the ledger.
+    persons = pa.chunked_array([chunk for column in columns for chunk in column.drop_null().chunks], pa.string())
+    return _Once(store, policy, what, linked.LAYOUT, despite=despite).publish(persons, make)
+
+
+class _Once:
+    """One publication of one table, or of several that belong together."""
+
+    def __init__(self, store: Store, policy: Policy, what: str, method: str, *, despite: bool) -> None:
+        self._store, self._policy, self._what = store, policy, what
+        self._method, self._despite = method, despite
+
+    def publish(
+        self,
+        persons: pa.ChunkedArray | None,
+        make: Callable[[tuple[str, ...]], Passed],
+        *,
+        name: str | None = None,
+        commit: Commit | None = None,
+        also: Also | None = None,
+    ) -> Release:
+        """The stored release where this very table has one; otherwise one that `make` makes, with what else it must say."""
+        store = self._store
+        if (before := _before(store, self._what)) is not None:
+            return self._stored(before)
+        name = name or f"{_NAME}{len(_names(store)) + 1}"
+        population = Population(store, name, self._policy, kind="table", method=self._method, despite=self._despite)
+        hashes = population.of(persons)
+        population.refuse_shared(hashes)
+        passed = make((DESPITE,) if population.shared else ())
+        population.refuse_parted(passed.sights)
+        store.register(name, policy_hash=self._policy.hash)
+
+        def step(tx: Transaction) -> Passed:
+            kept = passed.keep(tx, name, position=self._what, sent=True)
+            population.record(tx, hashes, passed.sights)
+            if also is not None:
+                also(tx, kept)
+            return kept
+
+        with store.lock(name):
+            kept = (commit or at_once(store))(step)
+        return stamped(passed.release, store, name, kept.entry.number - 1)
+
+    def _stored(self, name: str) -> Release:
+        entry = next(self._store.outbox(name), None)
+        if entry is None:
+            raise StateError(
+                f"This table was published as {name!r}, and the release is no longer kept.",
+                hint="Nothing was published now: a second release of the same persons would tell more than the first. Use the first.",
+            )
+        return stamped(from_bytes(entry.payload), self._store, name, entry.number)
 
 
 def published_before(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
     """The publication of this very table under this policy, if there is one."""
-    return _published(store, f"{digest(table)} {policy.hash} {method or policy.table.method}")
+    return _before(store, _what(table, policy, method or policy.table.method))
 
 
-def _published(store: Store, what: str) -> str | None:
+def _what(table: pa.Table, policy: Policy, method: str) -> str:
+    return f"{digest(table)} {policy.hash} {method}"
+
+
+def _before(store: Store, what: str) -> str | None:
     return next((name for name in _names(store) if store.row(name)["position"] == what), None)
 
 

@@ -34,7 +34,7 @@ def create_app(settings: Settings) -> FastAPI:
     store = Store.open(settings.store)
     store.houses = True
     try:
-        hub = Hub(store, keep_days=settings.keep_days)
+        hub = Hub(store, keep_days=settings.keep_days, keep=settings.keep)
     except BaseException:
         store.close()
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
 from reticent.service.actor import actor, reaches
 from reticent.service.documents import OWNER, Documents, now
+from reticent.service.expiry import Expiry
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
 from reticent.service.packing import Packer
@@ -60,9 +61,11 @@ class _Once:
 class Hub:
     """Opens a store, takes its locks, and brings back all that was running."""
 
-    def __init__(self, store: Store, *, keep_days: float | None = None) -> None:
+    def __init__(
+        self, store: Store, *, keep_days: float | None = None, keep: Mapping[str, float] | None = None
+    ) -> None:
         self.store = store
-        self._keep_days = keep_days
+        self._keep_days, self._keep = keep_days, keep or {}
         self._exit = contextlib.ExitStack()
         try:
             self._open()
@@ -97,6 +100,8 @@ class Hub:
                 self._bring(kind, name)
         self.jobs = Jobs(self)
         self._exit.callback(self.jobs.close)
+        self.expiry = Expiry(self, self._keep)
+        self._exit.callback(self.expiry.close)
 
     def close(self) -> None:
         """Finishes what is under way and frees the store."""

@@ -96,7 +96,7 @@ class Jobs:
             known = tx.get(OWNER, "job-key", place) if key else None
             if known is not None:
                 ident, _, said = known.decode().partition(" ")
-                return self.documents.find(tx, ident) or {}, said
+                return self._known(tx, ident), said
             job = self.add(tx, kind, source, request)
             if key:
                 tx.put(OWNER, "job-key", place, f"{job['id']} {digest}".encode())
@@ -108,6 +108,13 @@ class Jobs:
         if not said:
             self._start(job)
         return self.show(job)
+
+    def _known(self, tx: Transaction, ident: str) -> dict[str, Any]:
+        """The job of a key that was used before."""
+        job = self.documents.find(tx, ident)
+        if job is None:
+            raise ServiceError(410, "gone", "The job of this key has ended and is no longer kept.", "Use a new key.")
+        return job
 
     def _start(self, job: dict[str, Any]) -> None:
         self._watches[job["id"]] = _core.table.Watch()

@@ -41,6 +41,12 @@ class Packer:
             os.utime(file)
             return file.open("rb")
 
+    def drop(self, name: str) -> None:
+        """Removes the files of a release."""
+        with self._turn:
+            for file in self._folder.glob(f"{name}.*.zip"):
+                file.unlink()
+
     def _pack(self, release: Release, file: Path, file_format: str) -> None:
         with TemporaryDirectory(dir=self._folder) as folder:
             where = release.to_dir(Path(folder) / "release", format=file_format)

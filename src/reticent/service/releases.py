@@ -120,6 +120,10 @@ class Releases:
         self._documents.put(tx, ident, release)
         return release
 
+    def drop(self, ident: str) -> None:
+        """Removes what was packed of a release; what is being read is read to its end."""
+        self._packer.drop(ident)
+
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
         """The folder of a release as a zip file, to be read piece by piece.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reticent.service.oidc import OidcSettings
 
 
@@ -26,6 +28,7 @@ class Settings:
         timeout: seconds a client may take to send a body, and the server to answer.
         session: seconds a sign-in to the studio lasts.
         keep_days: days that a stream's released batches stay readable; None for ever.
+        keep: days that jobs, tables and releases are kept, by kind; for ever where it is not said.
         secure: the server speaks TLS, so cookies are kept to it and browsers are told to stay with it.
         oidc: the house's provider, for signing in to the studio.
         plain: plain HTTP may be spoken off this machine, since a proxy speaks TLS for it.
@@ -42,6 +45,7 @@ class Settings:
     timeout: float = 30.0
     session: float = 8 * 3600.0
     keep_days: float | None = None
+    keep: Mapping[str, float] = field(default_factory=dict)
     secure: bool = False
     plain: bool = False
     oidc: OidcSettings | None = None

@@ -10,32 +10,21 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.policy.check import check
+from reticent.policy.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
-_LARGEST = 1_000_000
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> Bundle:
     """What a client sends: plain values or the text of a YAML or JSON file, and file name -> text."""
     if isinstance(policy, str):
-        try:
-            policy = yaml.safe_load(policy)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            raise PolicyError("The policy is not readable as YAML.", hint="Check its indentation.") from None
-    try:
-        large = _values(policy, {}) > _LARGEST
-    except RecursionError:
-        large = True
-    if large:
-        raise PolicyError("The policy is too large, or refers to itself.", hint="Write it without anchors (&, *).")
+        policy = parse_yaml(policy, "the policy")[0]
     if not isinstance(policy, dict) or not all(isinstance(key, str) for key in policy):
         raise PolicyError("A policy is a mapping that starts with 'version: 1'.", hint="See reticent policy schema.")
     try:
@@ -43,17 +32,6 @@ def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> 
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
         raise PolicyError("The policy holds something that is not text or number.", hint="Correct it.") from None
     return Bundle(policy, {name: text.encode() for name, text in (files or {}).items()})
-
-
-def _values(value: Any, known: dict[int, int]) -> int:
-    """How many values there are when every anchor is written out: few lines of YAML can stand for billions."""
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = _LARGEST  # until it is counted: whoever meets it meanwhile has found a circle
-        parts = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_values(part, known) for part in parts)
-    return known[id(value)]
 
 
 def _clean() -> None:

@@ -45,12 +45,12 @@ def read(where: Store | Transaction, publisher: str) -> Restored:
     return Restored() if value is None else Restored(**json.loads(value))
 
 
-def refuse_closed(tx: Transaction, publisher: str) -> None:
+def refuse_closed(where: Store | Transaction, publisher: str) -> None:
     """Refuses to publish for a publication whose last releases the store does not know."""
-    restored = read(tx, publisher)
+    restored = read(where, publisher)
     if restored.closed:
         raise StateError(
-            f"{publisher!r} was restored, and {restored.closed}: to go on would publish the same people anew.",
-            hint="Restore again with --published, or with a later backup; persons who were never released may begin a publication "
-            "of another name.",
+            f"{publisher!r} is closed, since {restored.closed}: to go on would publish the same people anew.",
+            hint="If it was restored, restore again with --published, or with a later backup; persons who were never released may "
+            "begin a publication of another name.",
         )

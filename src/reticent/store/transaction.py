@@ -103,6 +103,12 @@ class Transaction:
             self._connection.execute(_FORGET, {"of": publisher, "least": below})
             row.first_number, row.next_unsent = below, max(row.next_unsent, below)
 
+    def forget_all(self, publisher: str) -> None:
+        """Note that nothing of a publisher is kept any more; its numbers are never used again."""
+        row = self._row(publisher)
+        row.position, row.next_part, row.entries = None, 0, 0
+        row.first_number = row.next_unsent = row.next_number
+
     def set_position(self, publisher: str, position: str) -> None:
         """Note where the input stands."""
         self._row(publisher).position = position
@@ -159,6 +165,10 @@ class Transaction:
         self._row(publisher)
         if rows:
             self._connection.execute(statement, rows)
+
+    def change(self, statement: sa.Executable) -> None:
+        """Run a statement on rows that belong to no one publisher."""
+        self._connection.execute(statement)
 
     def value(self, query: sa.Select[Any], **values: Any) -> Any:
         """The one value that a query finds, as this transaction sees it."""

@@ -15,6 +15,8 @@ from reticent.engine import publisher
 from reticent.engine.linked.rows import people_of
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.publication.population import DESPITE, seen_of
+from reticent.store import Store
 
 DATES = {"dates": ["day", "month", "year"]}
 RULES = {
@@ -205,6 +207,19 @@ def test_other_doors_refuse(tmp_path):
         anonymize(tables(), POLICY, method="optimal")
     with pytest.raises(DataError, match="no table 'visits'"):
         anonymize({"patients": tables()["patients"]}, POLICY)
+
+
+def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
+    first, again = (anonymize(tables(), POLICY, store=tmp_path / "s.db") for _ in range(2))
+    assert first.tables == again.tables
+    assert first.store == again.store
+    fewer = {name: table.slice(0, table.num_rows - 1) for name, table in tables().items()}
+    with pytest.raises(GuaranteeError, match="stand in another publication"):
+        anonymize(fewer, POLICY, store=tmp_path / "s.db")
+    despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", despite_ledger=True)
+    assert DESPITE in despite.guarantee.not_covered
+    with Store.open(tmp_path / "s.db") as store:
+        assert [about["method"] for about in seen_of(store).values()] == ["linked", "linked"]
 
 
 def test_files_in_and_a_folder_out(tmp_path):

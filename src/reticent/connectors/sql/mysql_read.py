@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from reticent.connectors.sql.url import SqlSource
 
 _READS = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\binto\s+(outfile|dumpfile|@)|\bfor\s+update\b|/\*!", re.IGNORECASE)
+# `into` in any form: a comment may stand between it and `outfile`.
+_WRITES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
 
 
 def batches(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
