@@ -49,7 +49,7 @@ def test_spark_shows_what_one_machine_shows(spark, tmp_path):
 
 
 def test_the_judge_on_spark_refutes_sets_that_no_row_gives_and_strange_columns(spark, tmp_path):
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as F  # noqa: N812
 
     from reticent.connectors import spark as on_spark
 
