@@ -1,8 +1,8 @@
-"""Scale-out: Kafka and Spark streams per number of shards, Spark tables against the number of rows.
+"""Scale: Kafka per number of workers, Spark streams per number of shards, tables on Spark and through DuckDB against the rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     some of: kafka, streams, tables
-    python -m bench.scale large                 tables of 100 million rows
+    python -m bench.scale PART... [--quick]     some of: kafka, streams, tables, on_disk
+    python -m bench.scale large                 Spark tables of 100 million rows
 
 Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
 The services are those of the tests (scripts/install-kafka).
@@ -20,15 +20,16 @@ from typing import Any
 
 from bench.calibration import calibration
 from bench.scaling.kafka import kafka
+from bench.scaling.on_disk import on_disk
 from bench.scaling.streams import spark_streams
 from bench.scaling.tables import spark_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("kafka", "streams", "tables")
+PARTS = ("kafka", "streams", "tables", "on_disk")
 LARGE = "large"
-KEYS = {"kafka": "workers", "streams": "shards", "tables": "rows"}
+KEYS = {"kafka": "workers", "streams": "shards", "tables": "rows", "on_disk": "rows"}
 """What tells the figures of a part from each other."""
 
 
@@ -36,6 +37,8 @@ def part(name: str, folder: Path, *, quick: bool) -> Any:
     """The figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
+    if name == "on_disk":
+        return on_disk(folder, [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000])
     import services
 
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)

@@ -106,10 +106,10 @@ def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list
 
     from reticent.connectors.kafka import Settings, run_kafka
     from reticent.connectors.kafka.address import Address
-    from reticent.connectors.kafka.run import _ends
+    from reticent.connectors.kafka.run import ends
     from reticent.store import Store
 
-    goals, marks = _ends(Address.parse(source)), list[list[float]]()
+    goals, marks = ends(Address.parse(source)), list[list[float]]()
 
     def going(worker: Any) -> bool:
         positions = worker.positions()

@@ -133,6 +133,24 @@ def test_every_record_once_and_on_from_there(kafka, tmp_path):
         assert all("null" not in letter.reason and "name" not in letter.reason.split() for letter in letters)
 
 
+def test_two_workers_end_when_both_are_done(kafka, tmp_path):
+    topics, wanted = Topics(kafka, 2), stream_feed.policy(tmp_path)
+    topics.send(stream_feed.records(900))
+    done: list[int] = []
+
+    def worker() -> None:
+        with Store.open(tmp_path / "store.db") as store:
+            done.append(work(topics, wanted, store).published)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert sum(done) == 900, "a worker that has not all partitions does not end"
+    topics.check(wanted, tmp_path)
+
+
 def test_odd_records_give_the_lines_of_the_command_line(kafka, tmp_path):
     """A thousand records with everything that a reader could take in two ways: the same lines, the same refusals."""
     from reticent.connectors.stream import Stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,6 +89,15 @@ def test_what_cannot_be_met_is_refused(tmp_path):
     refused(tmp_path, table.slice(0, 0), policy({"k": 5}), DataError)
 
 
+def test_classes_that_violate_the_policy_are_found_in_what_was_written(tmp_path, monkeypatch):
+    from reticent.connectors.duck.rows import DuckRows
+
+    published = DuckRows.published
+    monkeypatch.setattr(DuckRows, "published", lambda rows, how: published(rows, replace(how, lost=None)))
+    told = refused(tmp_path, rows(2000), policy({"k": 5, "suppression": 0.1}), GuaranteeError)
+    assert "k = 5" in told
+
+
 def test_spellings_of_a_value_are_refused(tmp_path):
     table = rows(400)
     cells = table.column("occupation").to_pylist()
@@ -113,3 +123,24 @@ def test_a_file_that_is_no_parquet_is_refused_without_its_cells(tmp_path):
     with pytest.raises(ConnectorError) as told:
         duck.anonymize(tmp_path / "in.parquet", policy({"k": 5}), tmp_path / "out")
     assert "secret" not in str(told.value)
+
+
+def test_the_command_line_releases_a_file_on_disk(tmp_path, capsys):
+    from reticent.cli import main
+
+    table, wanted = rows(2000), policy({"k": 5, "suppression": 0.1})
+    (tmp_path / "policy.json").write_text(json.dumps(wanted.to_dict()))
+    words = [
+        "anonymize",
+        str(written(tmp_path, table)),
+        "-p",
+        str(tmp_path / "policy.json"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    for more, code in ((["--on-disk", "--store", "s.db"], 2), (["--on-disk", "--memory", "no"], 5), (["--on-disk"], 0)):
+        with pytest.raises(SystemExit) as done:
+            main([*words, *more])
+        assert (done.value.code or 0) == code, capsys.readouterr()
+        assert (tmp_path / "out").exists() == (code == 0)
+    assert verify(tmp_path / "out", wanted).holds

@@ -58,9 +58,10 @@ def killed(case, folder, name, source, monkeypatch, *, block, batches, after):
         last = next(counted) == batches
         if last and not after:
             raise KilledError
-        write(self, step)
+        number = write(self, step)
         if last:
             raise KilledError
+        return number
 
     with monkeypatch.context() as patch, suppress(KilledError):
         patch.setattr(Stream, "_write", fatal)

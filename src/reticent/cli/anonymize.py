@@ -33,6 +33,10 @@ def anonymize(
     draft: Annotated[
         bool, typer.Option("--draft", help="Publish nothing: keep the figures in the folder, to be compared.")
     ] = False,
+    on_disk: Annotated[
+        bool, typer.Option("--on-disk", help="For a Parquet file larger than memory: DuckDB counts it, method optimal.")
+    ] = False,
+    memory: Annotated[str, typer.Option(help="What DuckDB may use, with --on-disk.")] = "2GB",
     form: Format = "csv",
     seed: Seed = None,
     json: Json = False,
@@ -42,6 +46,9 @@ def anonymize(
     Meets the policy, verifies, then writes; or writes nothing and says why.
     With --draft it says what a release would lose and what would help; no store and no ledger knows of it.
     """
+    if on_disk:
+        _on_disk(data, policy, output, method, memory, plain=store is None and seed is None and not draft, json=json)
+        return
     if draft:
         _draft(data, policy, output, method, seed, json=json)
         return
@@ -78,6 +85,32 @@ def anonymize(
     say(f"Verified and written to {output}.")
     if json:
         emit(summary(release, seconds) | {"columns": [one.to_dict() for one in columns]})
+
+
+def _on_disk(
+    data: str, policy: Path, output: Path, method: str | None, memory: str, *, plain: bool, json: bool
+) -> None:
+    from reticent.cli.output import describe, emit, say, summary
+    from reticent.cli.progress import working
+    from reticent.connectors.duck import anonymize as release_file
+    from reticent.errors import PolicyError
+    from reticent.policy import Policy
+    from reticent.policy.check import check
+
+    if not plain:
+        raise PolicyError(
+            "--on-disk goes without --store, --draft and --seed.", hint="Leave them out, or release it in memory."
+        )
+    start = time.perf_counter()
+    rules = Policy.load(policy).with_method("table", method)
+    check(rules)
+    with working("Counting, searching, writing and judging"):
+        release = release_file(data, rules, output, memory=memory)
+    seconds = time.perf_counter() - start
+    describe(release, seconds)
+    say(f"Verified and written to {output}.")
+    if json:
+        emit(summary(release, seconds))
 
 
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:

@@ -194,7 +194,7 @@ class Stream:
         if not batch.total:
             return b""
         step = self._take(batch, 0, time.perf_counter())
-        self._write(step)
+        self._unsent = self._write(step)
         return step.lines
 
     def _file(self, path: Path) -> Iterator[Batch]:
@@ -210,7 +210,7 @@ class Stream:
         """Ends the stream: releases or suppresses what is held, and lets the store go."""
         with self._stack:
             step = self._last()
-            self._write(step)
+            self._unsent = self._write(step)
             self._acknowledge()
         return step.lines
 
@@ -249,7 +249,7 @@ class Stream:
         self._resend(sink)
         if known:
             source.skip(self.position.offset)
-        with _Writer(lambda step: self._deliver(step, sink, watch)) as writer:
+        with _Writer(self._write, lambda step, number: self._deliver(step, number, sink, watch)) as writer:
             for step in self._steps(source, writer, format, fresh=not known):
                 writer.submit(step)
                 if watch is not None:
@@ -333,17 +333,19 @@ class Stream:
 
     # To disk and out
 
-    def _deliver(self, step: _Step, sink: Sink, watch: Watch | None) -> None:
-        self._write(step)
+    def _deliver(self, step: _Step, number: int, sink: Sink, watch: Watch | None) -> None:
+        """Sends what is stored under a number; the next commit notes that it was sent."""
         for row, reason, payload in step.released.bad:
             if self.on_dead is not None:
                 self.on_dead(step.first + row, reason, payload)
         if step.lines:
             sink.write(step.lines)
+            self._unsent = number
         if watch is not None and step.released.records:
             watch.batch(step.released.records, time.perf_counter() - step.began)
 
-    def _write(self, step: _Step) -> None:
+    def _write(self, step: _Step) -> int:
+        """Stores a step; gives the number of its lines in the outbox, -1 where it has none."""
         entry = packed(step.lines)
 
         def change(tx: Transaction) -> int:
@@ -365,13 +367,14 @@ class Stream:
                 self._receipts.note(tx, step.receipts)
             return number
 
-        self._unsent = self._commit(change)
+        return self._commit(change)
 
     def _mark(self, tx: Transaction) -> None:
-        """Whoever comes for more has got what was sent before."""
-        if self._unsent >= 0:
-            tx.mark_sent(self._name, self._unsent)
-            tx.forget_sent(self._name, self._unsent)
+        """Notes what was sent, as far as the sink has confirmed it; whoever comes for more has got what was pushed before."""
+        sent = self._unsent  # another thread may be sending the next one
+        if sent >= 0:
+            tx.mark_sent(self._name, sent)
+            tx.forget_sent(self._name, sent)
 
     def _acknowledge(self) -> None:
         """Notes that everything has been sent."""
@@ -381,12 +384,13 @@ class Stream:
 
 
 class _Writer:
-    """A thread that has one step at a time; a slow sink slows the source."""
+    """Two threads, one step each: while one is being sent, the next is being stored. A slow sink slows the source."""
 
-    def __init__(self, work: Callable[[_Step], None]) -> None:
-        self._work = work
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
-        self._pending: Future[None] | None = None
+    def __init__(self, store: Callable[[_Step], int], send: Callable[[_Step, int], None]) -> None:
+        self._store, self._send = store, send
+        self._pools = [ThreadPoolExecutor(max_workers=1, thread_name_prefix=name) for name in ("commit", "send")]
+        self._storing: Future[None] | None = None
+        self._sending: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -396,15 +400,30 @@ class _Writer:
             if kind is None:
                 self.settle()
         finally:
-            self._pool.shutdown(wait=True)
+            for pool in self._pools:
+                pool.shutdown(wait=True)
 
     def submit(self, step: _Step) -> None:
-        """Hands a step over, when the one before it is done."""
-        self.settle()
-        self._pending = self._pool.submit(self._work, step)
+        """Hands a step over, when the one before it is stored."""
+        self._stored()
+        self._storing = self._pools[0].submit(self._work, step)
+
+    def _work(self, step: _Step) -> None:
+        number = self._store(step)
+        self._sent()  # steps are sent one after the other; one that failed ends the run, and is sent again by the next
+        self._sending = self._pools[1].submit(self._send, step, number)
 
     def settle(self) -> None:
         """Waits until everything is written and sent."""
-        if self._pending is not None:
-            self._pending.result()
-            self._pending = None
+        self._stored()
+        self._sent()
+
+    def _stored(self) -> None:
+        if self._storing is not None:
+            self._storing.result()
+            self._storing = None
+
+    def _sent(self) -> None:
+        if self._sending is not None:
+            self._sending.result()
+            self._sending = None

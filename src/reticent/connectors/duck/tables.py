@@ -99,7 +99,10 @@ def _connected(aside: Path, memory: str) -> Any:
         import duckdb
     except ImportError:
         raise ConnectorError("DuckDB is not installed.", hint="pip install 'reticent[duckdb]'") from None
-    return duckdb.connect(":memory:", config=settings(aside, memory))
+    try:
+        return duckdb.connect(":memory:", config=settings(aside, memory))
+    except duckdb.Error:
+        raise ConnectorError("DuckDB does not start with these settings.", hint="Write --memory 2GB.") from None
 
 
 def _write(target: Path, parts: Iterable[pa.Table]) -> None:

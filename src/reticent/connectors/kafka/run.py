@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reticent.store import Store
 
 _LOCK = 30.0
+_PAUSE, _ASK = 1.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
         policy: the policy of the stream.
         store: holds the secret key and the dead letters; all workers of a stream share it.
         settings: how the worker works.
-        until_end: stop when everything that was there at the start has been published.
+        until_end: stop when everything that was there at the start has been published, by this worker or others of its group.
         going: asked before every batch; False ends the run. SIGTERM and SIGINT end it too.
         seed: instead of the store's key, for tests only.
         metrics: HOST:PORT where this worker tells its figures.
@@ -77,7 +78,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     pin(state.shards)
     worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin))
     began = time.monotonic()
-    goals = _ends(source) if until_end else {}
+    goal = _Goal(source, settings.group) if until_end else None
     with _signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:
 
         def on(worker: Worker) -> bool:
@@ -85,7 +86,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
                 told.look(worker)
             if stopped() or (going is not None and not going(worker)):
                 return False
-            return not until_end or not _reached(worker, goals)
+            return goal is None or not goal.reached(worker)
 
         worker.run(on)
     claims = StreamPublication(policy, rng=rng).engine.guarantee.claims
@@ -101,8 +102,42 @@ def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:
                 tx.put(name, "buried", position, b"1")
 
 
-def _ends(source: Address) -> dict[int, int]:
-    """The end of every partition of the source now."""
+class _Goal:
+    """Everything that was there at the start, released by this worker or by others of its group."""
+
+    def __init__(self, source: Address, group: str) -> None:
+        self._source, self._group, self._asked = source, group, 0.0
+        self._ends = ends(source)
+
+    def reached(self, worker: Worker) -> bool:
+        """Whether nothing is left; what others have is asked of the broker, once a second at most."""
+        positions = worker.positions()
+        if any(at < self._ends.get(number, 0) for number, at in positions.items()):
+            return False
+        others = [number for number in self._ends if number not in positions]
+        if not others:
+            return True
+        if time.monotonic() - self._asked < _PAUSE:
+            return False
+        self._asked = time.monotonic()
+        return self._committed(others)
+
+    def _committed(self, partitions: list[int]) -> bool:
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        consumer = Consumer({**self._source.client, "group.id": self._group, "enable.auto.commit": False})
+        try:
+            asked = [TopicPartition(self._source.topic, number) for number in partitions]
+            told = consumer.committed(asked, timeout=_ASK)
+        except KafkaException:
+            return False
+        finally:
+            consumer.close()
+        return all(one.error is None and one.offset >= self._ends[one.partition] for one in told)
+
+
+def ends(source: Address) -> dict[int, int]:
+    """The end of every partition of the source that has something, now."""
     from confluent_kafka import Consumer, TopicPartition
     from confluent_kafka.admin import AdminClient
 
@@ -113,11 +148,6 @@ def _ends(source: Address) -> dict[int, int]:
     finally:
         consumer.close()
     return {p: high for p, (low, high) in marks.items() if high > low}
-
-
-def _reached(worker: Worker, goals: dict[int, int]) -> bool:
-    positions = worker.positions()
-    return all(positions.get(p, -1) >= goal for p, goal in goals.items())
 
 
 @contextlib.contextmanager

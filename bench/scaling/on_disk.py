@@ -1,0 +1,100 @@
+"""Tables larger than memory on one machine: time, processor time and memory against the number of rows.
+
+python -m bench.scaling.on_disk ROWS FOLDER     one release, in a process of its own, so that its memory is its own
+python -m bench.scaling.on_disk plot IMAGE      the figures of bench/results/scale.json
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.scaling.tables import _SIZES, POLICY
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "scale.json"
+
+
+def on_disk(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
+    """Figures per number of rows; the smaller ones are compared with a release in memory."""
+    figures = []
+    for rows in sizes:
+        command = [sys.executable, "-m", "bench.scaling.on_disk", str(rows), str(folder)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        figures.append(json.loads(told.splitlines()[-1]))
+        print(json.dumps(figures[-1]), flush=True)
+    return figures
+
+
+def make_rows(rows: int, target: Path) -> None:
+    """Skewed synthetic rows, the same on every machine."""
+    import duckdb
+
+    share = "pow((hash(i * 8 + {}) % 1048576) / 1048576.0, 2)"
+    cells = [
+        f"CAST(floor({share.format(at)} * {size}) AS INTEGER) AS {n}" for at, (n, size) in enumerate(_SIZES.items())
+    ]
+    with duckdb.connect(config={"memory_limit": "1GB"}) as link:
+        link.execute(f"COPY (SELECT {', '.join(cells)} FROM range({rows}) t(i)) TO '{target}' (FORMAT parquet)")  # noqa: S608
+
+
+def measure(rows: int, folder: Path) -> dict[str, Any]:
+    """One release, its data made by another process before."""
+    from reticent import Policy
+    from reticent.connectors.duck import anonymize
+
+    source, out = folder / f"{rows}.parquet", folder / f"out-{rows}"
+    making = f"from pathlib import Path; from bench.scaling.on_disk import make_rows; make_rows({rows}, Path({str(source)!r}))"
+    subprocess.run([sys.executable, "-c", making], check=True)
+    policy = Policy.from_dict(POLICY | {"table": {"method": "optimal"}})
+    began, busy = time.perf_counter(), time.process_time()
+    made = anonymize(source, policy, out)
+    figure = {
+        "rows": rows,
+        "seconds": round(time.perf_counter() - began, 1),
+        "cpu_seconds": round(time.process_time() - busy, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "combinations": made.explain["combinations"],
+        "loss": round(made.metrics["loss"], 4),
+        "suppressed": made.counts.suppressed,
+    }
+    shutil.rmtree(out)
+    source.unlink()
+    return figure
+
+
+def plot(target: Path) -> None:
+    """Processor seconds and memory over rows, both scales logarithmic."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figures = json.loads(RESULTS.read_text())["figures"]["on_disk"]
+    rows = [figure["rows"] for figure in figures]
+    picture, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    left.loglog(rows, [figure["cpu_seconds"] for figure in figures], "o-", color="#1f5a7a")
+    last = figures[-1]
+    left.loglog(
+        rows, [last["cpu_seconds"] * n / last["rows"] for n in rows], "--", color="#999999", label="in proportion"
+    )
+    left.set(xlabel="rows", ylabel="processor seconds")
+    left.legend(frameon=False)
+    right.semilogx(rows, [figure["peak_mb"] / 1000 for figure in figures], "o-", color="#1f5a7a")
+    right.axhline(4, linestyle="--", color="#999999")
+    right.set(xlabel="rows", ylabel="peak memory, GB", ylim=(0, 4.4))
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    picture.savefig(target)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "plot":
+        plot(Path(sys.argv[2]))
+    else:
+        print(json.dumps(measure(int(sys.argv[1]), Path(sys.argv[2]))))
