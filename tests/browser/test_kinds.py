@@ -41,7 +41,7 @@ def begun(page, kind: str) -> str:
     page.get_by_role("button", name="asks first").first.wait_for()
     stays_in_width(page)
     page.get_by_role("button", name="Compare").last.click()
-    page.get_by_text("What recipients' counts are worth").wait_for()
+    page.get_by_text("One draft more closely").wait_for()
     stays_in_width(page)
     page.get_by_role("button", name="Begin…").click()
     page.get_by_text("Its policy stays for life").wait_for()

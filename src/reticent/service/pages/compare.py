@@ -67,7 +67,8 @@ def _measures(known: list[dict[str, Any]]) -> None:
     held(
         "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
         "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
-        "it is right as often as the release states. Counts are those of values with twenty records or more, asked as recipients ask."
+        "it is right as often as the release states. Counts are those of values with twenty records or more, asked as recipients ask; a veil "
+        "over more than 200 values is not asked here, for that takes its time: ask its release on the page Explore."
     )
 
 

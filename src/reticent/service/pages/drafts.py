@@ -118,6 +118,13 @@ def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
     return [draft | {"job": jobs.get(draft["id"], waiting)} for draft in reversed(drafts)]
 
 
+def by_job(hub: Hub) -> dict[str, str]:
+    """Names of drafts, by the jobs that try them."""
+    names = {draft["id"]: draft["name"] for draft in hub.drafts.all()}
+    jobs = [job for job in hub.jobs.documents.all() if job["kind"] == "try"]
+    return {job["id"]: names[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in names}
+
+
 def act(draft: dict[str, Any]) -> str:
     """What a draft leads to: a table is published, a source is begun."""
     return "Publish" if draft.get("kind", "table") == "table" else "Begin"
