@@ -30,6 +30,7 @@ import psutil
 
 from reticent.datasets import feed
 from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
 from reticent.service.tokens import Role, Tokens
 from reticent.store import Store
 
@@ -54,34 +55,39 @@ def load(
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         try:
-            plan = Plan(server, seconds, feeds, batch, None if rate is None else rate / batch / feeds, kill=kill)
-            before = server.cpu_seconds()
-            asyncio.run(plan.go())
-            cpu = server.cpu_seconds() - before
-            inside = server.status()
-            figures = plan.figures() | {"inside": {name: inside[name] for name in ("median_ms", "p99_ms")}}
-            if not kill:
-                figures["server_cpu_ms_per_batch"] = 1e3 * cpu / len(plan.latencies)
-            return figures
+            return pushed(
+                server, Plan(server, seconds, feeds, batch, None if rate is None else rate / batch / feeds, kill=kill)
+            )
         finally:
             server.stop(signal.SIGTERM)
+
+
+def pushed(server: Server, plan: Plan) -> dict[str, Any]:
+    """What came of a plan."""
+    before = server.cpu_seconds()
+    asyncio.run(plan.go())
+    cpu = server.cpu_seconds() - before
+    inside = server.status()
+    figures = plan.figures() | {"inside": {name: inside[name] for name in ("median_ms", "p99_ms")}}
+    if not plan.kill:
+        figures["server_cpu_ms_per_batch"] = 1e3 * cpu / len(plan.latencies)
+    return figures
 
 
 class Server:
     """A server process on a store of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, studio: bool = False) -> None:
         self.store = folder / "store.db"
+        self._pages = [] if studio else ["--no-studio"]
         with Store.open(self.store) as store:
             self.custodian, _ = Tokens(store).create("bench", Role.CUSTODIAN)
             self.feed, _ = Tokens(store).create("bench feeds", Role.FEED)
         self.port = 0
         self.start()
-        with self._client() as client:
-            prior = "value,count\n" + "".join(f"{row['value']},{row['count']}\n" for row in _prior())
-            made = client.post(
-                "/streams", json={"name": "bench", "policy": policy_yaml("feed"), "files": {"prior.csv": prior}}
-            )
+        with self.client() as client:
+            files = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
+            made = client.post("/streams", json={"name": "bench", "policy": policy_yaml("feed"), "files": files})
             made.raise_for_status()
 
     @property
@@ -89,24 +95,25 @@ class Server:
         """Where the API is."""
         return f"http://127.0.0.1:{self.port}/api/v1"
 
-    def _client(self) -> httpx.Client:
+    def client(self) -> httpx.Client:
+        """The custodian's."""
         return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {self.custodian}"}, timeout=60)
 
     def status(self) -> dict[str, Any]:
         """What the server says of its stream."""
-        with self._client() as client:
+        with self.client() as client:
             found: dict[str, Any] = client.get("/streams/bench").raise_for_status().json()
             return found
 
     def start(self) -> None:
         """Starts the process and waits until it answers."""
-        command = [sys.executable, "-m", "reticent", "serve", "--store", str(self.store), "--no-studio"]
+        command = [sys.executable, "-m", "reticent", "serve", "--store", str(self.store), *self._pages]
         command += ["--port", str(self.port), "--rate", "1000000"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if "serves at" in line:
-                self.port = int(line.split("/api")[0].rsplit(":", 1)[1])
+                self.port = int(line.split("/api")[0].strip().rsplit(":", 1)[1])
             if "Stop:" in line:
                 break
 
@@ -114,6 +121,10 @@ class Server:
         """Processor time of the process so far."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
+
+    def memory(self) -> float:
+        """Megabytes that the process holds."""
+        return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
 
     def stop(self, how: signal.Signals) -> None:
         """Ends the process."""
@@ -244,16 +255,10 @@ def _compare(server: Server, sent: set[str], batch: int) -> tuple[int, int]:
                 break
             cursor = answer.headers["reticent-cursor"]
             for line in answer.content.splitlines():
-                if line.startswith(b'{"type":"tuple"'):
+                if not line.startswith(b'{"type":"group"'):
                     seen[orjson.loads(line)["plain"]["admitted"]] += 1
     marks = {f"{key}/{n}" for key in sent for n in range(batch)}
     return len(marks - seen.keys()), sum(count - 1 for count in seen.values()) + len(seen.keys() - marks)
-
-
-def _prior() -> list[dict[str, Any]]:
-    table = feed.prior(1)
-    names = table.column_names
-    return [{"value": row[names[0]], "count": row[names[1]]} for row in table.to_pylist()]
 
 
 if __name__ == "__main__":

@@ -284,6 +284,7 @@ class Jobs:
         figures = measure_apart(
             self._hub.tables.blob(draft["table"]),
             bundle,
+            draft.get("kind", "table"),
             unwanted=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
         )
 

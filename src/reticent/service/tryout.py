@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.errors import UnwantedError
+from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
 from reticent.service.problems import ServiceError, describe
 from reticent.service.uploads import read_upload
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reticent.policy import Policy
-    from reticent.release import Release
+    from reticent.read.received import Received
+    from reticent.release import Guarantee, Release
     from reticent.report.spread import Spread
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -37,23 +38,30 @@ SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 _LENGTH = 8
 _BARS = 12
 _ROWS = 8
+_VALUES = 200
+"""Different values up to which a veiled draft is asked: the estimator inverts a matrix of that size per stratum."""
+_OFTEN = 20
+"""Records that a value has at least whose count is asked for."""
 _TICK = 0.2
 """Seconds between two looks at whether a try-out is still wanted."""
 
 
-def measure_apart(data: bytes, bundle: bytes, *, unwanted: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+def measure_apart(
+    data: bytes, bundle: bytes, kind: str = "table", *, unwanted: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """The figures of a table under a policy, as plain values; the process ends when they are not wanted any more.
 
     Args:
         data: the table as it was sent.
         bundle: the policy with its files.
+        kind: what the data will be: table, stream, evolving or series.
         unwanted: asked again and again; once it says so, the process is ended.
 
     Raises:
         ServiceError: the policy cannot be met, or does not fit the table.
         UnwantedError: nobody wants them any more.
     """
-    command = [sys.executable, "-P", "-m", "reticent.service.tryout"]
+    command = [sys.executable, "-P", "-m", "reticent.service.tryout", kind]
     with tempfile.TemporaryFile() as request:  # it has no name, and is gone with us
         request.write(len(bundle).to_bytes(_LENGTH, "big") + bundle + data)
         request.seek(0)
@@ -87,44 +95,163 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
             policy = Bundle.from_bytes(request[_LENGTH:end]).unpack(Path(folder))
-            figures = measure(read_upload(request[end:]), policy)
+            figures = measure(read_upload(request[end:]), policy, sys.argv[1])
     except Exception as error:  # noqa: BLE001 - it is told on the other side
         status, code, message, hint = describe(error)
         figures = {"problem": {"status": status, "code": code, "message": message, "hint": hint}}
     sys.stdout.write(json.dumps(figures))
 
 
-def measure(table: pa.Table, policy: Policy) -> dict[str, Any]:
-    """What a release of the table would show and cost; the same measures for every method, no column weighted."""
+def measure(table: pa.Table, policy: Policy, kind: str = "table") -> dict[str, Any]:
+    """What a release of the table would show and cost; the same measures for every kind and method, no column weighted."""
+    policy.check_columns(table.column_names)
+    if kind == "stream":
+        return _stream(table, policy)
+    return _release(table, policy, _released(table, policy, kind))
+
+
+def _released(table: pa.Table, policy: Policy, kind: str) -> Release:
+    """A first release in a store that goes at once, with a house of its own."""
+    from reticent.publication import table as tables
+    from reticent.publication.evolving import Evolving
+    from reticent.publication.series import Series
+    from reticent.store import Store
+
+    if kind == "table":
+        # A seed of its own: a draft under the veil must not begin a house.
+        return tables.publish(table, policy, seed=secrets.randbits(32)).release
+    name = f"{kind}:draft"
+    with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder, Store.open(Path(folder) / "store.db") as store:
+        store.register(name, policy_hash=policy.hash)
+        with store.lock(name):
+            if kind == "series":
+                return Series(store, policy, name=name).publish(table).release
+            evolving = Evolving(store, policy, name=name)
+            evolving.push(table)
+            return evolving.publish().release
+
+
+def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
+    """The sample as a stream would release it, record by record; what is held back at its end stays held."""
+    import orjson
+
+    from reticent.publication.stream import StreamPublication
+    from reticent.read.load import sensitive_of, shape_of
+    from reticent.read.received import Received
+    from reticent.read.wire import from_lines
+
+    publication = StreamPublication(policy)
+    batch = publication.reader.table(table)
+    if batch.bad:
+        row, reason, _ = batch.bad[0]
+        raise DataError(f"Record {row + 1}: {reason}.", hint="A stream refuses such a batch; correct the sample.")
+    released = publication.take(batch)
+    lines = (released.lines + released.late).decode().splitlines()
+    engine = publication.engine
+    figures = _frame(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
+    if lines:
+        parts = from_lines(lines, orjson.loads(publication.codebook()))
+        received = Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+        figures |= {"asked": _asked(received, table, policy, policy.stream.method), "shown": _lines(lines)}
+        figures["guess"] = _veiled_guess(received)
+    return figures | {"watched": {name: float(value) for name, value in engine.metrics.items()}}
+
+
+def _lines(lines: list[str]) -> dict[str, Any]:
+    import orjson
+
+    records = [record for record in map(orjson.loads, lines[: 8 * _ROWS]) if record["type"] != "group"][:_ROWS]
+    names = list(records[0]["qi"]) if records else []
+    said = [" / ".join(map(str, r.get("candidates", ()))) or str(r.get("group") or r.get("sensitive")) for r in records]
+    rows = [[*(str(r["qi"].get(n)) for n in names), words] for r, words in zip(records, said, strict=True)]
+    return {"names": [*names, "offered"], "rows": rows}
+
+
+def _frame(
+    method: str, guarantee: Guarantee, counts: dict[str, Any], table: pa.Table, policy: Policy
+) -> dict[str, Any]:
+    """What every draft has; a measure that its kind or method does not have is None, or empty."""
+    from reticent.audit.published import text_table
+    from reticent.audit.risk.assessment import initial_risk
+
+    text = text_table(table)
+    return {
+        "method": method,
+        "claims": dict(guarantee.claims),
+        "against": guarantee.against,
+        "not_covered": list(guarantee.not_covered),
+        "counts": counts,
+        "loss": None,
+        "guess": None,
+        "risk": None,
+        "before": initial_risk(text, policy).to_dict() if policy.quasi else None,
+        "curve": {"before": _curve(text, policy), "now": []},
+        "query_error": {},
+        "model": {},
+        "columns": [],
+        "distributions": {},
+        "around": [],
+        "asked": {},
+        "watched": {},
+        "shown": {"names": [], "rows": []},
+    }
+
+
+def _asked(received: Received, table: pa.Table, policy: Policy, method: str) -> dict[str, float]:
+    """How far a recipient's counts of the more frequent values are off, by what was published alone."""
+    import pyarrow.compute as pc
+
+    if method == "veil" and len(received.values) > _VALUES:
+        return {}
+    if method == "veil" and policy.person is not None:  # of a person's records it counts the first
+        who = table.column(policy.person).cast("string").to_numpy(zero_copy_only=False)
+        table = table.take(np.sort(np.unique(who.astype(str), return_index=True)[1]))
+    values = pc.value_counts(table[policy.sensitive[0]].cast("string")).to_pylist()
+    often = {str(one["values"]): one["counts"] for one in values}
+    name = received.sensitive
+    rows = received.count(None, [], [name]).to_list()
+    known = [(row, often[str(row[name])]) for row in rows if often.get(str(row[name]), 0) >= _OFTEN]
+    if not known:
+        return {}
+    error = np.median([abs(row["estimate"] - truth) / truth for row, truth in known])
+    width = np.median([(row["high"] - row["low"]) / 2 / truth for row, truth in known])
+    return {"error": float(error), "half_width": float(width), "values": float(len(known))}
+
+
+def _veiled_guess(received: Received) -> float | None:
+    """How often the candidate with the most copies is right, by the weights that the veil states; None without a veil."""
+    table = received.shape.table
+    slots = [table.column(name) for name in table.column_names if name.startswith(f"{received.sensitive}_")]
+    if not slots or not table.num_rows:
+        return None
+    cells = np.array([slot.cast("string").to_numpy(zero_copy_only=False) for slot in slots], dtype=object)
+    copies = np.max([(cells == cell).sum(axis=0) for cell in cells], axis=0)
+    return float(copies.mean() / len(slots))
+
+
+def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any]:
     from reticent.audit.attack import Evidence
     from reticent.audit.attack.homogeneity import homogeneity
     from reticent.audit.published import published, text_table
     from reticent.audit.risk import assess
-    from reticent.audit.risk.assessment import initial_risk
-    from reticent.publication import table as tables
+    from reticent.read.received import read
     from reticent.report.spread import spread
     from reticent.report.utility import utility
 
-    policy.check_columns(table.column_names)
-    # A seed of its own: a draft under the veil must not begin a house.
-    passed = tables.publish(table, policy, seed=secrets.randbits(32))
-    release, text = passed.release, text_table(table)
+    text = text_table(table)
     seen = published(release, "draft")
     guess = homogeneity(Evidence((seen,), policy))
     useful = utility([seen], text, policy, np.random.default_rng(0))
     beside = spread(seen, text, policy)
     losses = {name: float(one["loss"]) for name, one in useful.get("attributes", {}).items()}
-    risk = assess(seen, policy)
-    return {
-        "method": release.method,
-        "claims": dict(release.guarantee.claims),
-        "against": release.guarantee.against,
-        "not_covered": list(release.guarantee.not_covered),
-        "counts": asdict(release.counts),
+    with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
+        received = read(release.to_dir(Path(folder) / "release", format="parquet"))
+        asked = _asked(received, table, policy, release.method)
+    return _frame(release.method, release.guarantee, asdict(release.counts), table, policy) | {
         "loss": float(np.mean(list(losses.values()))) if losses else None,
-        "guess": guess.accuracy if guess else None,
-        "risk": risk.prosecutor.to_dict(),
-        "before": initial_risk(text, policy).to_dict() if policy.quasi else None,
+        "guess": guess.accuracy if guess else _veiled_guess(received),
+        "risk": assess(seen, policy).prosecutor.to_dict(),
+        "asked": asked,
         "curve": {"before": _curve(text, policy), "now": _curve(_people(release), policy)},
         "query_error": useful.get("query_error", {}),
         "model": useful.get("classifier", {}),

@@ -14,6 +14,7 @@ from reticent.service.pages.layout import (
     Visit,
     axis,
     card,
+    figure,
     held,
     legend,
     moment,
@@ -21,7 +22,7 @@ from reticent.service.pages.layout import (
     trying,
     visit_of,
 )
-from reticent.service.pages.safe import chart, labelled
+from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 
 
@@ -29,7 +30,7 @@ from reticent.service.routes.common import aside
 async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)
-    with page(visit, "Audit"):
+    with page(visit, "History"):
         if not visit.custodian:
             return
         known = await aside(visit.hub.audits.all)
@@ -38,11 +39,13 @@ async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the wor
             return
         here = next((one for one in known if one["id"] == id), known[0])
         if len(known) > 1:
-            names = {one["id"]: f"{moment(one['created'])}: {_outcome(one)}" for one in known[:50]}
+            audits = {one["id"]: f"{moment(one['created'])}: {_outcome(one)}" for one in known[:50]}
             ui.select(
-                names, value=here["id"], label="Audit", on_change=lambda e: ui.navigate.to(f"/audit?id={e.value}")
+                audits, value=here["id"], label="Audit", on_change=lambda e: ui.navigate.to(f"/audit?id={e.value}")
             ).classes("w-full")
-        _verdict(visit, here)
+        names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(visit.hub.releases.all)}
+        _verdict(visit, here, names)
+        _risk(here)
         _attacks(here)
         _holding(here)
 
@@ -51,7 +54,7 @@ def _outcome(one: dict[str, Any]) -> str:
     return "all claims hold" if one["holds"] else "some claims are refuted"
 
 
-def _verdict(visit: Visit, here: dict[str, Any]) -> None:
+def _verdict(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
     refuted = [finding for finding in here["findings"] if not finding["holds"]]
     broken = [attack for attack in here.get("more", {}).get("attacks", ()) if attack.get("refuted")]
     with card("Findings"):
@@ -68,8 +71,8 @@ def _verdict(visit: Visit, here: dict[str, Any]) -> None:
         if here["unchecked"]:
             ui.label(f"Could not be checked here: {'; '.join(here['unchecked'])}.").classes("r-muted text-sm")
         with ui.row().classes("gap-2"):
-            for number, ident in enumerate(here["releases"], 1):
-                ui.link(f"Release {number}", f"/release?id={ident}")
+            for ident in here["releases"]:
+                ui.link(names.get(ident, ident), f"/release?id={ident}")
         if here["report"]:
 
             async def report() -> None:
@@ -88,6 +91,33 @@ def _finding(finding: dict[str, Any]) -> None:
         needed = finding.get("required")
         required = f", required {needed:g}" if isinstance(needed, int | float) else ""
         ui.label(f"{finding['where']} {finding['claim']}{measured}{required}".strip())
+
+
+def _risk(here: dict[str, Any]) -> None:
+    """The risk of being found, and which columns it comes from."""
+    risk = here.get("more", {}).get("risk")
+    if not risk:
+        return
+    with card("Risk of being found"):
+        ui.label("Of a reader who knows all quasi-identifiers of a person who is in the release.").classes("r-muted")
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+            figure("highest", f"{risk['prosecutor']['highest']:.2f}")
+            figure("mean", f"{risk['prosecutor']['mean']:.3f}")
+            figure(f"records above {risk['threshold']:.2f}", f"{risk['prosecutor']['above']:.1%}")
+            figure("records that stand alone", f"{risk['uniqueness']:.1%}")
+        if risk["contributions"]:
+            with ui.expansion("Which columns it comes from").classes("w-full"):
+                rows = [
+                    [
+                        one["column"],
+                        f"{one['distinct']:,}",
+                        *(f"{one[part]:.3f}" for part in ("alone", "without", "share")),
+                    ]
+                    for one in risk["contributions"]
+                ]
+                heads = ("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share")
+                with ui.element("div").classes("r-scroll").props("tabindex=0"):
+                    grid(heads, rows).classes("w-full")
 
 
 def _attacks(here: dict[str, Any]) -> None:

@@ -44,6 +44,7 @@ async def compare(request: Request, table: str = "", draft: str = "") -> None:
         steps("Compare", table)
         plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
         known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
+        known = [one for one in known if plan is None or one.get("kind", "table") == plan.kind]
         if plan is None or not known:
             held("There is no draft to compare yet; make some on the page Try.")
             return
@@ -52,6 +53,7 @@ async def compare(request: Request, table: str = "", draft: str = "") -> None:
             _picture(known)
             _distributions(known)
             _curve(known)
+            _counts(known)
         here = next((one for one in known if one["id"] == draft), known[-1])
         _closer(visit, plan, known, here)
 
@@ -59,11 +61,14 @@ async def compare(request: Request, table: str = "", draft: str = "") -> None:
 def _measures(known: list[dict[str, Any]]) -> None:
     texts = [drafts.measures(one["figures"]) for one in known]
     rows = [[words, *(text[name] for text in texts)] for name, words in drafts.MEASURES.items()]
+    rows = [row for row in rows if set(row[1:]) != {"-"}]
     with card("Side by side"), ui.element("div").classes("r-scroll").props("tabindex=0"):
         grid(["Measure", *(one["name"] for one in known)], rows).classes("w-full").props('data-test="measures"')
     held(
-        "Every draft is measured in the same way: no column weighs more than another. A dash: not measured, as of the veil, whose "
-        "candidates have no groups; ask the release on the page Explore what a count of it is worth."
+        "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
+        "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
+        "it is right as often as the release states. Counts are those of values with twenty records or more, asked as recipients ask; a veil "
+        "over more than 200 values is not asked here, for that takes its time: ask its release on the page Explore."
     )
 
 
@@ -80,15 +85,17 @@ def _picture(known: list[dict[str, Any]]) -> None:
         }
         for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLOURS, strict=False)
     ]
+    if not points:
+        return
     with card("Utility against risk"):
         ui.label("Each point is a draft; lower and further left is better.").classes("r-muted text-sm")
         options = {
-            "grid": {"left": 56, "right": 20, "top": 34, "bottom": 44},
+            "grid": {"left": 56, "right": 20, "top": 48, "bottom": 44},
             "tooltip": {"trigger": "item"},
             "aria": {"enabled": True},
             "legend": legend(*(one["name"] for one in series)),
             "xAxis": axis(name="best guess of a value right", nameLocation="middle", nameGap=26, min=0),
-            "yAxis": axis(name="information lost", min=0, max=1),
+            "yAxis": axis(name="information lost", nameLocation="middle", nameGap=40, min=0, max=1),
             "series": series,
         }
         chart(options).classes("w-full h-64")
@@ -97,7 +104,10 @@ def _picture(known: list[dict[str, Any]]) -> None:
 def _curve(known: list[dict[str, Any]]) -> None:
     """How many records are found with at least a certain chance."""
     lines = [("before", known[0]["figures"]["curve"]["before"], GREY)]
-    lines += [(one["name"], one["figures"]["curve"]["now"], c) for one, c in zip(known[-6:], COLOURS, strict=False)]
+    shown = [one for one in known if one["figures"]["curve"]["now"]][-6:]
+    lines += [(one["name"], one["figures"]["curve"]["now"], c) for one, c in zip(shown, COLOURS, strict=False)]
+    if not shown:
+        return
     with card("Risk curve"):
         ui.label("Share of the records that a reader finds with at least this chance.").classes("r-muted text-sm")
         options = {
@@ -110,6 +120,37 @@ def _curve(known: list[dict[str, Any]]) -> None:
             "series": [
                 {"name": name, "type": "line", "data": data, "itemStyle": {"color": colour}}
                 for name, data, colour in lines
+            ],
+        }
+        chart(options).classes("w-full h-64")
+
+
+def _counts(known: list[dict[str, Any]]) -> None:
+    """What the count of a value is worth to a recipient: how far it is off, and how wide its interval."""
+    asked = [one for one in known if one["figures"].get("asked")][::-1]
+    if not asked:
+        return
+    with card("What recipients' counts are worth"):
+        ui.label("Share of the true count of a value: the error, and half of the 95 % interval; medians.").classes(
+            "r-muted text-sm"
+        )
+        sets = (("error", "error", LINE), ("half of the interval", "half_width", LINE_2))
+        options = {
+            "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
+            "tooltip": {"trigger": "axis"},
+            "aria": {"enabled": True},
+            "legend": legend(*(words for words, _, _ in sets)),
+            "xAxis": axis(min=0),
+            "yAxis": axis(type="category", data=[one["name"] for one in asked])
+            | {"axisLabel": {"color": GREY, "width": 110, "overflow": "truncate"}},
+            "series": [
+                {
+                    "name": words,
+                    "type": "bar",
+                    "data": [round(one["figures"]["asked"][key], 4) for one in asked],
+                    "itemStyle": {"color": colour},
+                }
+                for words, key, colour in sets
             ],
         }
         chart(options).classes("w-full h-64")
@@ -171,14 +212,17 @@ def _closer(visit: Visit, plan: Plan, known: list[dict[str, Any]], here: dict[st
         with ui.expansion("What it would not cover").classes("w-full"):
             for words in left:
                 ui.label(words).classes("r-muted text-sm")
-        ui.label("Columns").classes("font-medium")
-        with ui.element("div").classes("r-scroll").props("tabindex=0"):
-            grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures)).classes("w-full")
+        if figures["columns"]:
+            ui.label("Columns").classes("font-medium")
+            with ui.element("div").classes("r-scroll").props("tabindex=0"):
+                grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures)).classes("w-full")
         ui.label("What would leave the house: first rows").classes("font-medium")
         with ui.element("div").classes("r-scroll").props("tabindex=0"):
             grid(figures["shown"]["names"], figures["shown"]["rows"]).classes("w-full").props('data-test="shown"')
         _around(visit, plan, here)
-        ui.button("Publish…", on_click=partial(ui.navigate.to, f"/publish?draft={here['id']}")).props("size=lg")
+        ui.button(f"{drafts.act(here)}…", on_click=partial(ui.navigate.to, f"/publish?draft={here['id']}")).props(
+            "size=lg"
+        )
 
 
 def _kept(figures: dict[str, Any]) -> list[list[str]]:

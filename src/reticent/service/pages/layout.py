@@ -28,7 +28,14 @@ PAGES = {
 }
 # Analysts read what was released; everything else is the custodian's.
 _OPEN = ("History", "Explore")
-STEPS = {"Data": "/", "Roles": "/roles", "Try": "/try", "Compare": "/compare", "Publish": "/publish"}
+STEPS = {
+    "Data": "/",
+    "Roles": "/roles",
+    "Try": "/try",
+    "Compare": "/compare",
+    "Publish": "/publish",
+    "Watch": "/history",
+}
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
 # Lines and bars are seen on both grounds, so they take the middle.
@@ -47,6 +54,7 @@ _STYLE = """
 .r-figure { font-size: 1.7rem; font-weight: 600; line-height: 1.1; font-variant-numeric: tabular-nums; }
 .r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .r-scroll { overflow-x: auto; width: 100%; } .r-scroll .q-table__middle { overflow: visible; }
+.q-btn { text-transform: none; } .body--dark .q-uploader { background: transparent; }
 .r-drop .q-uploader__list { min-height: 0; padding: 0; }
 .q-loading-bar { display: none; }
 @media (prefers-reduced-motion: reduce) { *, *::before, *::after { transition: none !important; animation: none !important; } }
@@ -56,6 +64,7 @@ _STYLE = """
 .r-columns { width: 100%; } .r-columns .q-table__middle { max-height: 60vh; }
 .r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
 .body--dark .r-columns thead tr:first-child th { background: #1c252c; }
+.r-columns td:last-child { white-space: normal; min-width: 12rem; }
 .r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
 .r-phone { display: none; }
 .body--dark { background: #12181d; }
@@ -145,8 +154,9 @@ def steps(here: str, table: str = "") -> None:
         for name, path in STEPS.items():
             if name != "Data":
                 ui.label("→").classes("r-muted").props("aria-hidden=true")
-            if table or name == "Data":
-                link = ui.link(name, f"{path}?table={table}" if table and name != "Data" else path).classes("r-step")
+            if table or name in ("Data", "Watch"):
+                own = name not in ("Data", "Watch")
+                link = ui.link(name, f"{path}?table={table}" if own else path).classes("r-step")
             else:
                 ui.label(name).classes("r-step r-muted")
                 continue

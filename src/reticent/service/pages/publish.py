@@ -13,6 +13,8 @@ from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
 from reticent.service.pages.layout import Visit, arrived, card, figure, held, page, steps, trying, visit_of
+from reticent.service.pages.plan import KINDS
+from reticent.service.pages.sources import begin
 from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
 
@@ -47,6 +49,9 @@ async def publish(request: Request, draft: str = "", table: str = "") -> None:
             held("Choose a draft on the page Try or Compare first.")
             return
         _facts(known)
+        if drafts.act(known) == "Begin":
+            begin(visit, known)
+            return
         await arrived()
         standing = await trying(aside(lambda: ask_ledger(visit.hub, known)))
         if standing is not None:
@@ -56,10 +61,16 @@ async def publish(request: Request, draft: str = "", table: str = "") -> None:
 def _facts(draft: dict[str, Any]) -> None:
     values = drafts.measures(draft["figures"])
     claims, against, left = drafts.promise(draft["figures"])
-    with card(f"To be published: {draft['name']}"):
+    words = (
+        "To be published"
+        if drafts.act(draft) == "Publish"
+        else f"To be begun: {KINDS[draft['kind']].partition(':')[0]}"
+    )
+    with card(f"{words}: {draft['name']}"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-            for name in ("records", "left out", "risk", "guess"):
-                figure(drafts.MEASURES[name], values[name])
+            for name in ("records", "left out", "risk", "guess", "asked"):
+                if values[name] != "-":
+                    figure(drafts.MEASURES[name], values[name])
         ui.label(f"Will hold: {claims}.")
         ui.label(f"Against {against}.").classes("r-muted")
         with ui.expansion("What it does not cover").classes("w-full"):

@@ -98,9 +98,9 @@ def _summary(document: dict[str, Any]) -> None:
             figure("left out", f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}")
             figure("held back", f"{counts['held']:,}")
             figure("persons not shown before", f"{document.get('added', 0):,}")
-            figure("risk it concedes to that reader", f"{risk(document):.2f}")
+            figure("risk it concedes to the reader below", f"{risk(document):.2f}")
         holds = document["verdict"]["holds"]
-        words = "The judge has recomputed every claim from the release alone: they hold."
+        words = "The judge recomputed every claim before it was published: they hold."
         ui.label(words if holds else "The judge refuted a claim.").classes(
             "text-positive" if holds else "text-negative"
         )

@@ -170,5 +170,4 @@ class Roles:
 
     async def _go(self) -> None:
         await self._keep()
-        page, table = "/try" if self._plan.kind == "table" else "/begin", self._plan.table["id"]
-        ui.navigate.to(f"{page}?table={table}")
+        ui.navigate.to(f"/try?table={self._plan.table['id']}")

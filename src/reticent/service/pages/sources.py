@@ -10,30 +10,15 @@ from starlette.requests import Request
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
+from reticent.service.documents import OWNER
 from reticent.service.pages.data import file_name
 from reticent.service.pages.layout import Visit, card, held, page, trying, visit_of
-from reticent.service.pages.plan import KINDS, Plan
+from reticent.service.pages.plan import KINDS
 from reticent.service.pages.safe import uploader
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
 
 PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
-_METHODS = {
-    "stream": {
-        "veil": "veil: each value among candidates, under a prior",
-        "delay-free": "delay-free: groups of candidates, at once",
-        "castle": "castle: holds records back until they are safe",
-    },
-    "evolving": {
-        "veil": "veil: each value among candidates, under a prior",
-        "indexed": "indexed: groups that persons keep",
-    },
-    "series": {
-        "veil": "veil: each value among candidates, under a prior",
-        "m-distinct": "m-distinct: groups that keep their sets of values",
-        "m-invariance": "m-invariance: the same values around a person in every release",
-    },
-}
 
 
 @ui.page("/sources")
@@ -58,7 +43,7 @@ async def sources(request: Request) -> None:
                     ui.label(words).classes("r-muted text-sm")
         with card("Begin one"):
             ui.label(
-                "From data: send a sample on the page Data, give roles, choose what it will be. Or from a policy:"
+                "From data: send a sample on the page Data, give roles, choose what it will be, and try it. Or from a policy:"
             ).classes("r-muted")
             _from_policy(visit)
 
@@ -101,45 +86,26 @@ async def _true(work: Any) -> bool:
     return True
 
 
-@ui.page("/begin")
-async def begin(request: Request, table: str = "") -> None:
-    """Begins a source under the policy that was prepared for a table."""
-    visit = visit_of(request)
-    with page(visit, "Sources"):
-        if not visit.custodian:
-            return
-        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
-        if plan is None or plan.kind == "table":
-            held("Choose on the page Roles what the data will be.", bad=True)
-            return
-        _begin(visit, plan)
-
-
-def _begin(visit: Visit, plan: Plan) -> None:
-    kind = plan.kind
+def begin(visit: Visit, draft: dict[str, Any]) -> None:
+    """Begins a source under the policy of a draft."""
+    kind = draft["kind"]
     with card(f"Begin {KINDS[kind].partition(':')[0]}"):
         held("Its policy stays for life: later records are held to what was promised for the first.")
-        ui.link("Roles, person, prior", f"/roles?table={plan.table['id']}")
-        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(plan.table["name"])).classes("w-full")
-        settings = plan.settings.get(kind, {})
-        usual = settings.get("method", "veil")
-        methods = _METHODS[kind] | {usual: _METHODS[kind].get(usual, usual)}
-        method = ui.select(methods, value=usual, label="Method").classes("w-full")
-        l = plan.settings.get("privacy", {}).get("l", 4)
-        among = ui.number("l: values among which each stands", value=l if isinstance(l, int) else 4, min=2, max=100)
+        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(visit.hub.tables.get(draft["table"])["name"]))
+        name.classes("w-full")
 
-        def bundle() -> Bundle:
-            privacy = {"l": l if isinstance(l, dict) else int(among.value)}
-            own = {"method": method.value}
-            if method.value.startswith("m-"):
-                own["m"] = int(among.value)
-            return plan.bundle(privacy=privacy, **{kind: {k: v for k, v in settings.items() if k == "record"} | own})
+        def work() -> None:
+            bundle = Bundle.from_bytes(visit.hub.store.get(OWNER, "bundle", draft["policy_hash"]) or b"{}")
+            visit.hub.create(kind, name.value or "", bundle)
 
         async def go() -> None:
-            if await trying(_true(lambda: visit.hub.create(kind, name.value or "", bundle()))):
+            if await trying(_true(work)):
                 ui.navigate.to(f"{PLACES[kind]}{name.value}")
 
         ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
+        ui.label("It begins empty: the sample was tried and is not released. Its page takes the records.").classes(
+            "r-muted text-sm"
+        )
 
 
 def _usual(name: str) -> str:

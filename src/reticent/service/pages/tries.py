@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,11 +12,11 @@ from starlette.requests import Request
 from reticent.errors import PolicyError
 from reticent.service.pages import drafts
 from reticent.service.pages.layout import Visit, card, held, page, steps, trying, visit_of
-from reticent.service.pages.plan import Plan
+from reticent.service.pages.plan import KINDS, Plan
 from reticent.service.pages.safe import labelled
 from reticent.service.routes.common import aside
 
-_SHOWN = ("records", "left out", "risk", "guess", "loss", "query error")
+_SHOWN = ("records", "left out", "held", "risk", "guess", "loss", "query error", "asked")
 
 
 @ui.page("/try")
@@ -38,29 +39,54 @@ async def tries(request: Request, table: str = "") -> None:
 
 
 def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
-    privacy = plan.settings.get("privacy", {})
-    with card(f"Try {plan.table['name']}"):
+    with card(f"Try {plan.table['name']} as {KINDS[plan.kind].partition(':')[0]}"):
         held("Drafts are private: nothing is published here, whatever you try.")
-        usual = plan.settings.get("table", {}).get("method", "optimal")
-        usual = usual if usual in drafts.METHODS else "optimal"
-        methods = ui.select(drafts.METHODS, value=[usual], label="Methods", multiple=True).classes("w-full")
+        known = drafts.METHODS[plan.kind]
+        usual = plan.settings.get(plan.kind, {}).get("method")
+        usual = usual if usual in known else next(iter(known))
+        methods = ui.select(known, value=[usual], label="Methods", multiple=True).classes("w-full")
         methods.props("use-chips")
-        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-            ks = ui.input("k: persons alike, such as 3, 5, 10", value=str(privacy.get("k", 5)))
-            l = ui.number("l: different values, 1 for none", value=_number(privacy.get("l", 1)), min=1, max=1000)
-            t = ui.number("t: distance of values, 0 for none", value=_number(privacy.get("t", 0)), min=0, max=1)
-            t.props("step=0.05")
-            out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
+        ask = _of_table(plan) if plan.kind == "table" else _of_source(plan)
 
         async def go() -> None:
             def work() -> None:
-                own = _privacy(privacy, l.value, t.value, out.value)
-                drafts.begin(visit.hub, plan, drafts.strengths(plan, methods.value, _whole(ks.value), own))
+                drafts.begin(visit.hub, plan, ask(methods.value))
 
             await trying(aside(work))
             await _list(visit, plan, listed)
 
         ui.button("Try", icon="science", on_click=go).props("size=lg")
+
+
+Ask = Callable[[list[str]], list[tuple[str, dict[str, Any]]]]
+
+
+def _of_source(plan: Plan) -> Ask:
+    """The fields of a stream, an evolving table or a series."""
+    privacy = plan.settings.get("privacy", {})
+    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
+        l = privacy.get("l", 4)
+        ls = ui.input("l: values among which each stands, such as 4, 10", value=str(l if isinstance(l, int) else 4))
+        ks = ui.input("k: persons alike, for castle alone", value=str(privacy.get("k", 5)))
+        ks.set_visibility(plan.kind == "stream")
+    return lambda methods: drafts.promises(plan, methods, _whole(ks.value), _whole(ls.value))
+
+
+def _of_table(plan: Plan) -> Ask:
+    """The fields of a table."""
+    privacy = plan.settings.get("privacy", {})
+    with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+        ks = ui.input("k: persons alike, such as 3, 5, 10", value=str(privacy.get("k", 5)))
+        l = ui.number("l: different values, 1 for none", value=_number(privacy.get("l", 1)), min=1, max=1000)
+        t = ui.number("t: distance of values, 0 for none", value=_number(privacy.get("t", 0)), min=0, max=1)
+        t.props("step=0.05")
+        out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
+
+    def ask(methods: list[str]) -> list[tuple[str, dict[str, Any]]]:
+        own = _privacy(privacy, l.value, t.value, out.value)
+        return drafts.strengths(plan, methods, _whole(ks.value), own)
+
+    return ask
 
 
 def _number(value: Any) -> float:
@@ -82,7 +108,7 @@ def _whole(text: str) -> list[int]:
     try:
         return [int(part) for part in text.replace(";", ",").split(",") if part.strip()] or [1]
     except ValueError:
-        raise PolicyError("k needs whole numbers.", hint="Such as 3, 5, 10.") from None
+        raise PolicyError("k and l are whole numbers.", hint="Such as 3, 5, 10.") from None
 
 
 async def _list(visit: Visit, plan: Plan, listed: ui.column) -> None:
@@ -112,8 +138,9 @@ def _one(visit: Visit, plan: Plan, draft: dict[str, Any], listed: ui.column) -> 
             ui.label(draft["name"]).classes("font-medium")
             _state(draft)
         if draft["figures"]:
-            publish = ui.button("Publish…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
-            labelled(publish, f"Publish {draft['name']}: asks first").props("flat dense no-caps")
+            act = drafts.act(draft)
+            publish = ui.button(f"{act}…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
+            labelled(publish, f"{act} {draft['name']}: asks first").props("flat dense no-caps")
         labelled(ui.button(icon="delete", on_click=remove), f"Forget the draft {draft['name']}").props(
             "flat dense round"
         )
@@ -123,7 +150,8 @@ def _state(draft: dict[str, Any]) -> None:
     job = draft["job"]
     if draft["figures"]:
         values = drafts.measures(draft["figures"])
-        ui.label("; ".join(f"{drafts.MEASURES[name]} {values[name]}" for name in _SHOWN)).classes("r-muted text-sm")
+        words = [f"{drafts.MEASURES[name]} {values[name]}" for name in _SHOWN if values[name] not in ("-", "0")]
+        ui.label("; ".join(words)).classes("r-muted text-sm")
     elif job["state"] in ("queued", "running"):
         ui.label(job.get("stage", "waiting")).classes("r-muted text-sm")
         bar = labelled(ui.linear_progress(show_value=False), "at work")

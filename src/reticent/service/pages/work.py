@@ -7,6 +7,7 @@ from typing import Any
 from nicegui import ui
 from starlette.requests import Request
 
+from reticent.service.pages import drafts
 from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.routes.common import aside
@@ -33,6 +34,7 @@ async def work(request: Request) -> None:
         async def look() -> None:
             hub = visit.hub
             jobs = await aside(hub.jobs.all)
+            tried = await aside(lambda: drafts.by_job(hub))
             streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
             waiting = [job for job in jobs if job["state"] in ("queued", "running")]
             if body.is_deleted:
@@ -44,7 +46,7 @@ async def work(request: Request) -> None:
             body.clear()
             with body:
                 _streams(streams)
-                _jobs(visit, jobs)
+                _jobs(visit, jobs, tried)
 
         await look()
         ui.timer(2.0, look)
@@ -72,14 +74,15 @@ def _streams(streams: list[dict[str, Any]]) -> None:
             grid(heads, rows).classes("w-full")
 
 
-def _jobs(visit: Visit, jobs: list[dict[str, Any]]) -> None:
+def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, str]) -> None:
     with card("Jobs, the newest first"):
         if not jobs:
             held("Nothing was asked for yet.")
         for job in jobs[:_JOBS]:
             with ui.row().classes("w-full items-center gap-3"):
                 with ui.column().classes("gap-0 grow"):
-                    ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}")
+                    name = f": {tried[job['id']]}" if job["id"] in tried else ""
+                    ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}{name}")
                     error = f": {job['error']['message']}" if job["error"] else ""
                     ui.label(f"{moment(job['created'])}, {job['stage']}{error}").classes("r-muted text-sm")
                 if job["release"]:

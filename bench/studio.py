@@ -1,0 +1,177 @@
+"""The studio beside its feeds: 200 feeds push 20,500 records a second while a table of 300,000 rows is tried and its release is shown.
+
+`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a browser opens its release,
+asks it, and opens the pages around it, one after the other. `alone` is the same load on a server without the studio.
+
+`strangers` are clients without a token that send half a request each, or bodies of 60 MB, and readers that do not read: what the memory
+of the server is meanwhile, and how long `/health` takes. Load, strangers and server share the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import itertools
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.csv as pacsv
+
+from bench.service import BATCH, FEEDS, STEADY, Plan, Server, load, pushed
+from reticent.datasets import hospital
+from reticent.service.demo import renamed
+from reticent.service.hub import Hub
+from reticent.service.pages import drafts
+from reticent.service.pages.plan import Plan as DraftPlan
+from reticent.store import Store
+
+DRAFTS = 8
+QUASI = ("sex", "region", "postcode", "admission_route", "length_of_stay")
+TABLE = {
+    "version": 1,
+    "person": "patient_id",
+    "columns": {
+        **dict.fromkeys(("patient_id", "name", "birth_date", "admission_date", "ward"), "identifier"),
+        **dict.fromkeys(QUASI, "quasi"),
+        "diagnosis": "sensitive",
+    },
+    "privacy": {"k": 5, "suppression": 0.05},
+    "table": {"method": "mondrian"},
+}
+
+
+def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
+    """Figures of the studio beside feeds, and of strangers."""
+    rows, seconds = (20_000, 4.0) if quick else (300_000, 40.0)
+    return {
+        "alone": load(seconds=seconds / 4, rate=STEADY),
+        "beside": {"rows": rows} | beside(rows, seconds),
+        "strangers": strangers(quick=quick),
+    }
+
+
+def beside(rows: int, seconds: float) -> dict[str, Any]:
+    """The load while the studio is in use."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder), studio=True)
+        try:
+            studio = Studio(server, rows)
+            studio.start()
+            figures = pushed(server, Plan(server, seconds, FEEDS, BATCH, STEADY / BATCH / FEEDS))
+            return figures | {"studio": studio.stop()}
+        finally:
+            server.stop(signal.SIGTERM)
+
+
+class Studio(threading.Thread):
+    """A custodian's browser: opens the release of a large table and the pages around it, while drafts of it are tried."""
+
+    PAGES = ("/release", "/history", "/explore", "/roles?table=TABLE", "/try?table=TABLE", "/work")
+
+    def __init__(self, server: Server, rows: int) -> None:
+        super().__init__(daemon=True)
+        self._server, self._over = server, threading.Event()
+        self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in self.PAGES}
+        body = io.BytesIO()
+        pacsv.write_csv(renamed(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
+        with server.client() as client:
+            sent = client.post("/tables?name=large", content=body.getvalue(), headers={"Content-Type": "text/csv"})
+            self._table = str(sent.raise_for_status().json()["id"])
+            job = client.post(f"/tables/{self._table}/jobs", json={"policy": TABLE}).raise_for_status().json()["id"]
+            while (state := client.get(f"/jobs/{job}").json()["state"]) in ("queued", "running"):
+                time.sleep(0.5)
+            assert state == "done", state
+        server.stop(signal.SIGTERM)
+        with Store.open(server.store) as store, contextlib.closing(Hub(store)) as hub:
+            plan = DraftPlan.of(hub, self._table)
+            policies = [(f"draft {number}", TABLE | {"privacy": {"k": 5 + number}}) for number in range(DRAFTS)]
+            drafts.begin(hub, plan, policies)
+        server.start()  # it begins with the drafts that wait
+
+    def run(self) -> None:
+        """Opens one page after the other."""
+        with httpx.Client(base_url=f"http://127.0.0.1:{self._server.port}", timeout=120) as browser:
+            browser.post("/sign-in", data={"token": self._server.custodian})
+            for path in itertools.cycle(self.PAGES):
+                if self._over.wait(0.2):
+                    return
+                began = time.perf_counter()
+                browser.get(path.replace("TABLE", self._table)).raise_for_status()
+                self._visits[path.split("?")[0]].append(time.perf_counter() - began)
+
+    def stop(self) -> dict[str, Any]:
+        """What was done meanwhile."""
+        with self._server.client() as client:
+            states = Counter(job["state"] for job in client.get("/jobs").json() if job["kind"] == "try")
+            self._over.set()
+            self.join(120)
+            for job in client.get("/jobs").json():
+                client.delete(f"/jobs/{job['id']}")
+        return {
+            "pages": sum(map(len, self._visits.values())),
+            "slowest_ms": {path: 1e3 * max(times) for path, times in self._visits.items() if times},
+            "drafts": dict(states),
+        }
+
+
+def strangers(*, quick: bool = False) -> dict[str, Any]:
+    """Memory and health while strangers hold half-sent requests, send large bodies, or readers do not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder))
+        try:
+            asyncio.run(Plan(server, 2.0 if quick else 10.0, FEEDS, BATCH, STEADY / BATCH / FEEDS).go())
+            seconds = 3.0 if quick else 20.0
+            token = f"Authorization: Bearer {server.custodian}\r\n"
+            large = b"POST /api/v1/tables HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"
+            asks = f"GET /api/v1/streams/bench/records?limit=1000 HTTP/1.1\r\nHost: x\r\n{token}\r\n"
+            zip_of = f"GET /api/v1/streams/bench/events HTTP/1.1\r\nHost: x\r\n{token}\r\n"
+            return {
+                "nobody": _beside(server, [], seconds),
+                "1,000 half-sent requests": _beside(server, [(b"GET / HTTP/1.1\r\nHost: x\r\n", b"")] * 1_000, seconds),
+                "12 bodies of 60 MB without a token": _beside(server, [(large, bytes(60_000_000))] * 12, seconds),
+                "12 silent readers of pages": _beside(server, [(asks.encode(), b"")] * 12, seconds),
+                "12 silent readers of events": _beside(server, [(zip_of.encode(), b"")] * 12, seconds),
+            }
+        finally:
+            server.stop(signal.SIGTERM)
+
+
+def _beside(server: Server, links: list[tuple[bytes, bytes]], seconds: float) -> dict[str, Any]:
+    """Asks for the server's health a hundred times a second while connections say what they say, and read nothing."""
+    before, peak, times = server.memory(), 0.0, []
+    threads = [threading.Thread(target=_say, args=(server.port, *link, seconds), daemon=True) for link in links]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + seconds
+    with httpx.Client(base_url=server.address, timeout=60) as client:
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            client.get("/health").raise_for_status()
+            times.append(time.perf_counter() - began)
+            peak = max(peak, server.memory())
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join(30)
+    times.sort()
+    return {
+        "memory_before_mb": before,
+        "memory_peak_mb": peak,
+        "health_median_ms": 1e3 * times[len(times) // 2],
+        "health_p99_ms": 1e3 * times[int(0.99 * len(times))],
+        "health_max_ms": 1e3 * times[-1],
+    }
+
+
+def _say(port: int, head: bytes, body: bytes, seconds: float) -> None:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=seconds) as link:
+        link.sendall(head)
+        link.sendall(body)
+        time.sleep(seconds)
