@@ -27,6 +27,8 @@ struct Cutter<'a> {
     domain: usize,
     rows: u32,
     relaxed: bool,
+    /// Persons asked of parts that do not hold all records of their persons.
+    apart: u32,
     watch: &'a Watch,
     /// Finished parts: where they start, and how many records they hold.
     parts: Mutex<Vec<(usize, usize)>>,
@@ -308,20 +310,26 @@ impl<'a> Cutter<'a> {
         let filled = pieces.into_iter().filter(|pairs| !pairs.is_empty());
         filled.into_iter().all(|pairs| {
             let class = persons::counted(pairs);
-            persons.plausible(self.model, &class) && persons.holds(self.model, &class)
+            persons.plausible(self.model, &class)
+                && persons.holds(self.model, &class)
+                && (self.apart <= self.model.k
+                    || persons.at_least(&class, self.apart)
+                    || persons.closed(&class))
         })
     }
 }
 
 /// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 ///
-/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model.
+/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model. A part that some of its
+/// persons stand outside of, too, has at least `apart` persons: readers who link their records compare its values with others.
 pub fn mondrian(
     axes: &[&Axis],
     sensitive: Vec<SensitiveColumn<'_>>,
     model: &Model,
     start: Option<&[i64]>,
     relaxed: bool,
+    apart: u32,
     watch: &Watch,
 ) -> (Vec<i64>, bool) {
     let rows = axes.first().map_or(0, |axis| axis.codes.len());
@@ -333,6 +341,7 @@ pub fn mondrian(
         sensitive: totals(sensitive, &|_| 1),
         rows: rows as u32,
         relaxed,
+        apart,
         watch,
         parts: Mutex::default(),
     };
@@ -405,6 +414,7 @@ mod tests {
             &model,
             None,
             relaxed,
+            0,
             &Watch::default(),
         )
     }

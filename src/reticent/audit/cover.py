@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_OR_MISSING = " or missing"
 _TEXTS = re.compile(r"\[(.+?), (.+)\]")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 
 
@@ -37,13 +39,31 @@ def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Po
 def covered(
     values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
 ) -> set[tuple[int, int]]:
-    """Which label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`."""
+    """Which label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`.
+
+    "... or missing" after any of these stands for an empty cell as well.
+    """
+    beside = [place for place, label in enumerate(labels) if label and label.endswith(_OR_MISSING)]
+    if beside:
+        return _or_missing(values, labels, policy, column, beside)
     number = {label: place for place, label in enumerate(labels)}
     pairs = {(row, number[value]) for row, value in enumerate(values) if value in number}
     pairs |= {(row, number[node]) for row, node in _nodes(values, policy, column) if node in number}
     if ROOT in number:
         pairs |= {(row, number[ROOT]) for row in range(len(values))}
     return pairs | _ranges(values, labels) | _sets(values, labels)
+
+
+def _or_missing(
+    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str, beside: list[int]
+) -> set[tuple[int, int]]:
+    """The labels that end so, without their ending, apart from the others."""
+    others = [place for place in range(len(labels)) if place not in set(beside)]
+    pairs = {(row, place) for row, value in enumerate(values) if value is None for place in beside}
+    for places in (beside, others):
+        texts = [label and label.removesuffix(_OR_MISSING) for label in (labels[place] for place in places)]
+        pairs |= {(row, places[at]) for row, at in covered(values, texts, policy, column)}
+    return pairs
 
 
 def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
@@ -81,9 +101,14 @@ def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[t
             below = numbers <= high if match[3] == "]" else numbers < high
             ranges |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
         elif match := _TEXTS.fullmatch(label or ""):
-            inside = (row for row, value in enumerate(values) if value is not None and match[1] <= value <= match[2])
+            inside = (row for row, value in enumerate(values) if value is not None and _between(value, match[1], match[2]))
             ranges |= {(row, place) for row in inside}
     return ranges
+
+
+def _between(value: str, low: str, high: str) -> bool:
+    """By their texts; a day as the upper end holds all of its hours."""
+    return low <= value and (value <= high or (_DAY.fullmatch(high) is not None and value.startswith(high)))
 
 
 def _sets(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
