@@ -189,7 +189,9 @@ def _spans(encoded: EncodedTable, name: str) -> bool:
     spec = encoded.policy.columns[name].hierarchy
     if spec is None or spec.kind not in ("dates", "prefix"):
         return False
-    texts = [text for text in encoded.columns.dictionaries[name].values.cast(pa.string()).to_pylist() if text is not None]
+    texts = [
+        text for text in encoded.columns.dictionaries[name].values.cast(pa.string()).to_pylist() if text is not None
+    ]
     if spec.kind == "dates":
         return all(_DAY.match(text) for text in texts)
     return len({len(text) for text in texts}) == 1 and not any(BRACKETS & set(text) for text in texts)
