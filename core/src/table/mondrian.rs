@@ -100,7 +100,7 @@ impl<'a> Cutter<'a> {
     /// Makes the best cut that is allowed; gives the size of its first piece.
     fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
         let n = part.len() / self.stride();
-        if n < 2 * self.model.smallest() as usize || self.watch.late() {
+        if n < 2 * self.model.smallest() as usize || self.watch.late() || self.worn(part) {
             return None;
         }
         if self.relaxed {
@@ -112,6 +112,21 @@ impl<'a> Cutter<'a> {
         choices
             .iter()
             .find_map(|choice| self.arrange(part, &self.side(choice, mask)))
+    }
+
+    /// Whether some persons of a part stand outside of it, too, and it has too few for two pieces: not worth trying every cut.
+    fn worn(&self, part: &[u32]) -> bool {
+        let Some(persons) = self
+            .model
+            .persons
+            .as_ref()
+            .filter(|_| self.apart > self.model.k)
+        else {
+            return false;
+        };
+        let row = |record: Record<'_>| self.values[0][record[self.axes.len()] as usize] as u32;
+        let class = persons::counted(self.records(part).map(row).collect());
+        !persons.at_least(&class, self.apart.saturating_mul(2)) && !persons.closed(&class)
     }
 
     /// The cuts of all axes, the best of each axis first, by what they win on their own axis.

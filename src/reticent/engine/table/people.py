@@ -149,7 +149,7 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
     people = encoded.people
     if people is None:
         return find(encoded)
-    outcome, k = None, max(k, encoded.apart)
+    outcome, k = None, max(k, encoded.apart // 2)
     while True:
         try:
             outcome = linked(encoded, find(encoded.linking(k)))
