@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from reticent.policy import Policy
 
-ADULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult"
+ADULT = Path(os.environ.get("RETICENT_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "adult"
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class"]
 SENSITIVE = "occupation"
 

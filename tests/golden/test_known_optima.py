@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import pytest
 
 from reticent import _core
 
-ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult"
+ADULT = Path(os.environ.get("RETICENT_DATA") or Path(__file__).parents[3] / "shared" / "data") / "adult"
 NAMES = {
     "loss": "loss",
     "height": "height",

@@ -21,7 +21,7 @@ pub struct Axis {
     pub codes: Vec<u32>,
     pub domain: usize,
     pub shape: Shape,
-    /// Code 0 is the missing value, which has no place in an interval or a set.
+    /// Code 0 is the missing value, which has no place in an interval: it is published beside one, and costs as one value more.
     pub missing: bool,
     pub weight: f64,
 }
@@ -36,6 +36,8 @@ pub struct Extent {
     high: u32,
     values: u32,
     level: u32,
+    /// Whether an interval stands beside the missing value.
+    gap: bool,
 }
 
 /// Where a part is cut: what lies above a code, or whose code is on a list, goes to the second piece.
@@ -51,6 +53,7 @@ impl Extent {
         high: 0,
         values: 0,
         level: 0,
+        gap: false,
     };
 }
 
@@ -69,9 +72,13 @@ impl Axis {
             }
             return;
         }
+        extent.values += u32::from(new);
+        if self.missing && code == 0 {
+            extent.gap = true;
+            return;
+        }
         extent.low = extent.low.min(code);
         extent.high = extent.high.max(code);
-        extent.values += u32::from(new);
     }
 
     /// What a record loses that is published with this extent, from 0 to the weight.
@@ -79,14 +86,15 @@ impl Axis {
         if extent.low == u32::MAX {
             return 0.0;
         }
-        let mixed = self.missing && extent.low == 0 && extent.high > 0;
         let cost = match &self.shape {
             Shape::Tree(levels) => {
                 let level = &levels[extent.level as usize];
                 level.costs[level.nodes[extent.low as usize] as usize]
             }
-            _ if mixed => 1.0,
-            Shape::Ordered(scale) => scale[extent.high as usize] - scale[extent.low as usize],
+            Shape::Ordered(scale) => {
+                let beside = f64::from(u8::from(extent.gap)) / (self.domain.max(2) - 1) as f64;
+                (scale[extent.high as usize] - scale[extent.low as usize] + beside).min(1.0)
+            }
             Shape::Set(step) => f64::from(extent.values - 1) * step,
         };
         self.weight * cost
@@ -124,11 +132,13 @@ impl Axis {
     fn neighbours(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let cost = |part: &[Entry]| {
+            let gap = self.missing && part[0].0 == 0;
+            let known = &part[usize::from(gap)..];
             self.cost(&Extent {
-                low: part[0].0,
-                high: part[part.len() - 1].0,
-                values: part.len() as u32,
-                level: 0,
+                low: known.first().map_or(u32::MAX, |e| e.0),
+                high: known.last().map_or(0, |e| e.0),
+                gap,
+                ..Extent::EMPTY
             })
         };
         let whole = f64::from(n) * cost(entries);
@@ -149,15 +159,11 @@ impl Axis {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let mut order = entries.to_vec();
         order.sort_by_key(|&(code, count)| (std::cmp::Reverse(count), code));
-        // A set with the missing value in it is published as a whole: it costs as much as all values.
-        let gap = order.iter().position(|e| self.missing && e.0 == 0);
         let cost = |from: usize, to: usize| {
-            let mixed = to - from > 1 && gap.is_some_and(|gap| gap >= from && gap < to);
             self.cost(&Extent {
-                low: if mixed { 0 } else { 1 },
-                high: 1,
+                low: 0,
                 values: (to - from) as u32,
-                level: 0,
+                ..Extent::EMPTY
             })
         };
         let whole = f64::from(n) * cost(0, order.len());

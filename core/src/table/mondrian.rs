@@ -27,6 +27,8 @@ struct Cutter<'a> {
     domain: usize,
     rows: u32,
     relaxed: bool,
+    /// Persons asked of parts that do not hold all records of their persons.
+    apart: u32,
     watch: &'a Watch,
     /// Finished parts: where they start, and how many records they hold.
     parts: Mutex<Vec<(usize, usize)>>,
@@ -98,7 +100,7 @@ impl<'a> Cutter<'a> {
     /// Makes the best cut that is allowed; gives the size of its first piece.
     fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
         let n = part.len() / self.stride();
-        if n < 2 * self.model.smallest() as usize || self.watch.late() {
+        if n < 2 * self.model.smallest() as usize || self.watch.late() || self.worn(part) {
             return None;
         }
         if self.relaxed {
@@ -110,6 +112,21 @@ impl<'a> Cutter<'a> {
         choices
             .iter()
             .find_map(|choice| self.arrange(part, &self.side(choice, mask)))
+    }
+
+    /// Whether some persons of a part stand outside of it, too, and it has too few for two pieces: not worth trying every cut.
+    fn worn(&self, part: &[u32]) -> bool {
+        let Some(persons) = self
+            .model
+            .persons
+            .as_ref()
+            .filter(|_| self.apart > self.model.k)
+        else {
+            return false;
+        };
+        let row = |record: Record<'_>| self.values[0][record[self.axes.len()] as usize] as u32;
+        let class = persons::counted(self.records(part).map(row).collect());
+        !persons.at_least(&class, self.apart.saturating_mul(2)) && !persons.closed(&class)
     }
 
     /// The cuts of all axes, the best of each axis first, by what they win on their own axis.
@@ -308,20 +325,26 @@ impl<'a> Cutter<'a> {
         let filled = pieces.into_iter().filter(|pairs| !pairs.is_empty());
         filled.into_iter().all(|pairs| {
             let class = persons::counted(pairs);
-            persons.plausible(self.model, &class) && persons.holds(self.model, &class)
+            persons.plausible(self.model, &class)
+                && persons.holds(self.model, &class)
+                && (self.apart <= self.model.k
+                    || persons.at_least(&class, self.apart)
+                    || persons.closed(&class))
         })
     }
 }
 
 /// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 ///
-/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model.
+/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model. A part that some of its
+/// persons stand outside of, too, has at least `apart` persons: readers who link their records compare its values with others.
 pub fn mondrian(
     axes: &[&Axis],
     sensitive: Vec<SensitiveColumn<'_>>,
     model: &Model,
     start: Option<&[i64]>,
     relaxed: bool,
+    apart: u32,
     watch: &Watch,
 ) -> (Vec<i64>, bool) {
     let rows = axes.first().map_or(0, |axis| axis.codes.len());
@@ -333,6 +356,7 @@ pub fn mondrian(
         sensitive: totals(sensitive, &|_| 1),
         rows: rows as u32,
         relaxed,
+        apart,
         watch,
         parts: Mutex::default(),
     };
@@ -405,6 +429,7 @@ mod tests {
             &model,
             None,
             relaxed,
+            0,
             &Watch::default(),
         )
     }

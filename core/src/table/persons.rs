@@ -40,6 +40,8 @@ pub struct Persons {
     /// Person of each pair, ascending.
     pub owner: Vec<u32>,
     pub attributes: Vec<Attribute>,
+    /// Records of each person in the whole table.
+    records: Vec<u32>,
 }
 
 /// Weight of each value that occurs, ascending by value; `exact` has the same over a common denominator.
@@ -63,10 +65,23 @@ impl Persons {
             width,
             tree,
         };
+        let mut records = vec![0; owner.last().map_or(0, |&person| person as usize + 1)];
+        for (&person, &n) in owner.iter().zip(times) {
+            records[person as usize] += n;
+        }
         Self {
             attributes: columns.into_iter().map(attribute).collect(),
             owner,
+            records,
         }
+    }
+
+    /// Whether a class holds all records of each of its persons.
+    pub fn closed(&self, class: &[Entry]) -> bool {
+        let owner = |entry: &Entry| self.owner[entry.0 as usize];
+        class.chunk_by(|a, b| owner(a) == owner(b)).all(|own| {
+            own.iter().map(|e| e.1).sum::<u32>() == self.records[owner(&own[0]) as usize]
+        })
     }
 
     /// The monotone part: persons, and different values (for distinct l: of different persons).
@@ -94,7 +109,7 @@ impl Persons {
         })
     }
 
-    fn at_least(&self, class: &[Entry], k: u32) -> bool {
+    pub fn at_least(&self, class: &[Entry], k: u32) -> bool {
         let mut last = u32::MAX;
         let mut persons = 0;
         for &(pair, _) in class {
@@ -397,6 +412,15 @@ mod tests {
         let (persons, entries) = class(&[&[0, 1, 2, 3]]);
         assert!(persons.plausible(&model(1, None), &entries));
         assert!(!persons.plausible(&model(2, None), &entries));
+    }
+
+    #[test]
+    fn a_class_is_closed_while_it_has_all_records_of_its_persons() {
+        let (persons, entries) = class(&[&[0, 1], &[0, 0, 2]]);
+        assert!(persons.closed(&entries));
+        assert!(persons.closed(&entries[2..]));
+        assert!(!persons.closed(&entries[1..]));
+        assert!(!persons.closed(&[(2, 1), (3, 1)]));
     }
 
     #[test]

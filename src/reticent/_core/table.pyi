@@ -127,6 +127,7 @@ def mondrian(
     *,
     relaxed: bool,
     start: npt.NDArray[np.int64] | None = None,
+    apart: int = 0,
     watch: Watch | None = None,
 ) -> Partition: ...
 def classes_hold(

@@ -53,11 +53,12 @@ _NUMBERS = frozenset(
         "groups",
         "cells",
         "stopped",
+        "apart",
     ]
 )
 METHODS = frozenset(["local", "mondrian", "optimal"])
 _WORDS = frozenset({"loss", "cuts"})
-_TRIED = frozenset(["sets", "weighed", "loss", "score", "suppressed", "stopped"])
+_TRIED = frozenset(["sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped"])
 _NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
 _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
 

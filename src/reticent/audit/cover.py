@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,17 @@ from reticent.policy.hierarchy import ROOT, ladder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from reticent.policy import Policy
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_OR_MISSING = " or missing"
 _TEXTS = re.compile(r"\[(.+?), (.+)\]")
+_AFTER = "\uffff"
+"""Comes after everything that may follow a day: hours, minutes, seconds."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 
 
@@ -30,20 +36,66 @@ def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Po
     """
     from scipy.sparse import csr_array  # of the extra `audit`
 
-    rows, columns = np.array(sorted(covered(values, labels, policy, column)), dtype=np.int64).reshape(-1, 2).T
+    rows, columns = covered(values, labels, policy, column).T
     return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
 
 
 def covered(
     values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
+) -> NDArray[np.int64]:
+    """Pairs of a value i and a label j that may stand for it: the value itself, a node above it, a range or a set that holds it, or `*`.
+
+    "... or missing" after any of these stands for an empty cell as well.
+    """
+    bare = [label and label.removesuffix(_OR_MISSING) for label in labels]
+    width = max(1, len(labels))
+    ranges = _ranges(values, bare) @ np.array([width, 1])
+    keys = np.union1d(_listed(values, labels, policy, column), ranges)
+    return np.stack([keys // width, keys % width], axis=1)
+
+
+def stands_for(
+    cells: tuple[Sequence[str | None], NDArray[np.int64]],
+    shown: tuple[Sequence[str | None], NDArray[np.int64]],
+    policy: Policy,
+    column: str,
+) -> NDArray[np.bool_]:
+    """Row by row, whether what is shown may stand for the cell; both as texts and codes.
+
+    Ranges are looked at where they stand: all values that thousands of them cover would be too many to list.
+    """
+    (values, value), (labels, label) = cells, shown
+    ends = [_ends(text and text.removesuffix(_OR_MISSING)) for text in labels]
+    ranged = np.array([end is not None for end in ends], dtype=np.bool_)[label]
+    holds = np.isin(value * max(1, len(labels)) + label, _listed(values, labels, policy, column))
+    asked, back = np.unique(np.stack([value[ranged], label[ranged]]), axis=1, return_inverse=True)
+    inside = [_inside(values[v], ends[at]) for v, at in asked.T.tolist()]
+    holds[ranged] |= np.array(inside, dtype=np.bool_)[back.reshape(-1)]
+    return np.asarray(holds)
+
+
+def _listed(
+    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
+) -> NDArray[np.int64]:
+    """All pairs but those of ranges, each as the value's place times the number of labels and the label's."""
+    bare = [label and label.removesuffix(_OR_MISSING) for label in labels]
+    beside = [place for place, label in enumerate(labels) if label != bare[place]]
+    pairs = _single(values, bare, policy, column)
+    pairs |= {(row, place) for row, value in enumerate(values) if value is None for place in beside}
+    return np.array([row * max(1, len(labels)) + place for row, place in pairs], dtype=np.int64)
+
+
+def _single(
+    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
 ) -> set[tuple[int, int]]:
-    """Which label j may stand for value i: the value itself, a node above it, a range or a set that holds it, or `*`."""
-    number = {label: place for place, label in enumerate(labels)}
-    pairs = {(row, number[value]) for row, value in enumerate(values) if value in number}
-    pairs |= {(row, number[node]) for row, node in _nodes(values, policy, column) if node in number}
-    if ROOT in number:
-        pairs |= {(row, number[ROOT]) for row in range(len(values))}
-    return pairs | _ranges(values, labels) | _sets(values, labels)
+    """Labels that are values, nodes, sets or `*`; two labels may read alike once their endings are gone."""
+    number: dict[str | None, list[int]] = {}
+    for place, label in enumerate(labels):
+        number.setdefault(label, []).append(place)
+    pairs = {(row, place) for row, value in enumerate(values) for place in number.get(value, ())}
+    pairs |= {(row, place) for row, node in _nodes(values, policy, column) for place in number.get(node, ())}
+    pairs |= {(row, place) for place in number.get(ROOT, ()) for row in range(len(values))}
+    return pairs | _sets(values, labels)
 
 
 def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
@@ -71,19 +123,50 @@ def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tup
     return [(row, labels.to_pylist()[0]) for labels in steps.labels[1:]]
 
 
-def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:
-    """Ranges of numbers by size, of anything else (dates, codes) by their text."""
-    numbers = np.array([_number(value) for value in values])
-    ranges: set[tuple[int, int]] = set()
+def _ends(label: str | None) -> tuple[float, float, bool] | tuple[str, str, bool] | None:
+    """The ends of a range, as numbers or as texts, and whether the upper one belongs to it; None for other labels."""
+    if match := _RANGE.fullmatch(label or ""):
+        return float(match[1]), float(match[2]), match[3] == "]"
+    match = _TEXTS.fullmatch(label or "")
+    return (match[1], match[2], True) if match else None
+
+
+def _inside(value: str | None, ends: tuple[float, float, bool] | tuple[str, str, bool] | None) -> bool:
+    if value is None or ends is None:
+        return False
+    if isinstance(ends[0], str):
+        return ends[0] <= value <= _last(str(ends[1]))
+    number = _number(value)
+    return float(ends[0]) <= number and (number <= float(ends[1]) if ends[2] else number < float(ends[1]))
+
+
+def _last(end: str) -> str:
+    """The last text that an upper end admits: a day holds all of its hours."""
+    return end + _AFTER if _DAY.fullmatch(end) else end
+
+
+def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> NDArray[np.int64]:
+    """Ranges of numbers by size, of anything else (dates, codes) by their text: a stretch of the sorted values each."""
+    numbers = np.array([_number(value) for value in values], dtype=np.float64)
+    by_size = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    by_text = np.array(
+        sorted((r for r, v in enumerate(values) if v is not None), key=lambda r: str(values[r])), dtype=int
+    )
+    sizes, texts = numbers[by_size], [str(values[row]) for row in by_text.tolist()]
+    parts = [np.empty((0, 2), dtype=np.int64)]
     for place, label in enumerate(labels):
-        if match := _RANGE.fullmatch(label or ""):
-            low, high = float(match[1]), float(match[2])
-            below = numbers <= high if match[3] == "]" else numbers < high
-            ranges |= {(int(row), place) for row in np.flatnonzero((numbers >= low) & below)}
-        elif match := _TEXTS.fullmatch(label or ""):
-            inside = (row for row, value in enumerate(values) if value is not None and match[1] <= value <= match[2])
-            ranges |= {(row, place) for row in inside}
-    return ranges
+        ends = _ends(label)
+        if ends is None:
+            continue
+        if isinstance(ends[0], str):
+            order, low = by_text, bisect.bisect_left(texts, ends[0])
+            high = bisect.bisect_right(texts, _last(str(ends[1])))
+        else:
+            order, low = by_size, int(np.searchsorted(sizes, ends[0]))
+            high = int(np.searchsorted(sizes, ends[1], side="right" if ends[2] else "left"))
+        rows = order[low:high]
+        parts.append(np.stack([rows, np.full(len(rows), place)], axis=1))
+    return np.concatenate(parts)
 
 
 def _sets(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:

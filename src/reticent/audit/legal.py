@@ -2,8 +2,8 @@
 
 Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-9, ICD-10) a value
 that the label would stand for is put through the hierarchy of the policy, and the label must come out on some level.
-Methods that cut columns freely publish closed intervals, `[20, 37]`, and sets of leaves, `{a, b}`, which are no nodes and
-are allowed there.
+Methods that cut columns freely publish closed intervals, `[20, 37]`, also of days and of codes, and sets of leaves, `{a, b}`, which
+are no nodes and are allowed there, as is `or missing` after anything.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ FULL_DOMAIN = ("optimal", "supervised", "local")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _HALF_OPEN = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\)")
 _CLOSED = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
+_ENDS = re.compile(r"\[(.+), (.+)\]")
+_OR_MISSING = " or missing"
 _BELOW = re.compile(rf"<({_NUMBER})")
 _ABOVE = re.compile(rf"({_NUMBER})\+")
 _DECADE = re.compile(r"(\d{3}0)s")
@@ -44,8 +46,12 @@ def illegal(values: Iterable[str | None], policy: Policy, column: str, method: s
     shown = [value for value in values if value is not None and value != ROOT]
     if spec is None:
         return 0
-    if method not in FULL_DOMAIN and spec.kind in ("intervals", "file", "tree"):
-        shown = [value for value in shown if not _closed(value)]
+    if method not in FULL_DOMAIN:
+        shown = [value.removesuffix(_OR_MISSING) for value in shown]
+        if spec.kind in ("intervals", "file", "tree"):
+            shown = [value for value in shown if not _closed(value)]
+        elif spec.kind in ("dates", "prefix"):
+            shown = [end for value in shown for end in _both_ends(value)]
     if spec.kind in ("file", "tree"):
         leaves, nodes = _nodes(spec, policy, column)
         free = method not in FULL_DOMAIN
@@ -58,6 +64,9 @@ def exact(value: str | None, policy: Policy, column: str) -> bool:
     spec = policy.columns[column].hierarchy
     if value is None or value == ROOT:
         return value is None
+    spans = spec is not None and spec.kind in ("dates", "prefix") and _ENDS.fullmatch(value) is not None
+    if spans or value.endswith(_OR_MISSING):
+        return False
     if any(shape.fullmatch(value) for shape in (_HALF_OPEN, _CLOSED, _BELOW, _ABOVE, _DECADE, _QUARTER)):
         return False
     if spec is not None and spec.kind in ("file", "tree"):
@@ -126,6 +135,12 @@ def _first_day(value: str) -> str:
     if match := _DECADE.fullmatch(value):
         return f"{match[1]}-01-01"
     return value + {4: "-01-01", 7: "-01"}.get(len(value), "")
+
+
+def _both_ends(value: str) -> tuple[str, ...]:
+    """The ends of an interval in the order of their texts, which must be legal themselves; else the value."""
+    match = _ENDS.fullmatch(value)
+    return (match[1], match[2]) if match is not None and match[1] <= match[2] else (value,)
 
 
 def _closed(value: str) -> bool:

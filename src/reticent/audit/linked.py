@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.audit.cover import stands_for
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
-from reticent.audit.places import fits
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves
@@ -321,7 +321,7 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
             continue  # a shifted date: `Moves` looks at them together
         (value, values), (label, labels) = codes(source[name]), codes(rows[name])
         if name in policy.quasi:
-            wrong |= ~fits(values, labels, policy, name).holds(value, label)
+            wrong |= ~stands_for((values, value), (labels, label), policy, name)
         else:
             truth, told = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
             wrong |= np.asarray(truth[value] != told[label], dtype=np.bool_)

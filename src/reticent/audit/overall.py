@@ -87,7 +87,7 @@ def _k_map(data: pa.Table, policy: Policy) -> Finding:
         different, labels = list(dict.fromkeys(values)), list(dict.fromkeys(row[at] for row in published))
         place = {value: number for number, value in enumerate(different)}
         inside = np.zeros((len(labels), len(different)), dtype=bool)
-        for row, label in covered(different, labels, policy, name):
+        for row, label in covered(different, labels, policy, name).tolist():
             inside[label, row] = True
         at_value = np.array([place[value] for value in values], dtype=np.int64)
         members.append({label: inside[number][at_value] for number, label in enumerate(labels)})

@@ -23,10 +23,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, codes, histograms, numbered
 from reticent.audit.matching import matching
 from reticent.audit.order import check_shuffled
-from reticent.audit.places import find_places, fits
+from reticent.audit.places import find_places
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.spellings import same
@@ -177,7 +178,7 @@ def _origin(
 
 def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.bool_]:
     (value, values_), (label, labels_) = codes(values), codes(labels)
-    return fits(values_, labels_, policy, name).holds(value, label)
+    return stands_for((values_, value), (labels_, label), policy, name)
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 
@@ -22,10 +20,9 @@ class Relation:
     width: int
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[int, int]], height: int, width: int) -> Relation:
-        """The relation of some pairs."""
-        rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
-        return cls(rows * max(1, width) + columns, height, width)
+    def of(cls, pairs: NDArray[np.int64], height: int, width: int) -> Relation:
+        """The relation of some pairs, one in each row."""
+        return cls(np.unique(pairs[:, 0] * max(1, width) + pairs[:, 1]), height, width)
 
     def holds(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some pairs hold."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 ANY = "*"
+OR_MISSING = " or missing"
+"""At the end of a cell: it stands for what comes before, or was empty."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _BELOW, _ABOVE = re.compile(rf"<\s*({_NUMBER})"), re.compile(rf"({_NUMBER})\+")
@@ -39,11 +41,16 @@ class Extent:
         return self.low + self.open_low, self.high if self.closed else self.high - 1
 
 
+def known(cell: Any) -> str:
+    """A cell without what it says of missing values."""
+    return str(cell).strip().removesuffix(OR_MISSING)
+
+
 def number_extent(cell: Any) -> Extent | None:
     """A cell as a stretch of numbers; None if it is none."""
     if isinstance(cell, int | float):
         return Extent(float(cell), float(cell)) if math.isfinite(cell) else None
-    text = str(cell).strip()
+    text = known(cell)
     if _ALONE.fullmatch(text):
         return Extent(float(text), float(text))
     if match := _RANGE.fullmatch(text):
@@ -61,7 +68,7 @@ def date_extent(cell: Any) -> Extent | None:
     if isinstance(cell, dt.date):
         day = float(cell.toordinal())
         return Extent(day, day)
-    text = str(cell).strip()
+    text = known(cell)
     if text[:1] in "[(" and text[-1:] in "])" and text.count(",") == 1:
         first, last = (date_extent(part) for part in text[1:-1].split(","))
         return None if first is None or last is None else Extent(first.low, last.high, text.endswith("]"))
@@ -136,6 +143,7 @@ def _finite(cell: Extent) -> tuple[float, float]:
 
 def members(cell: str) -> list[str] | None:
     """The values of a set such as `{a, b}`; None if the cell is none."""
+    cell = known(cell)
     if cell.startswith("{") and cell.endswith("}"):
         return [part.strip() for part in cell[1:-1].split(",")]
     return None

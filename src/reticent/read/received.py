@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.answer import Answer
-from reticent.read.cells import ANY, date_extent, members, number_extent, prefix
+from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
 from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of
 from reticent.read.question import Question, Shape, smoothed
@@ -298,7 +298,7 @@ class Received:
     @cache  # noqa: B019 - a release is small in number and lives as long as its answers
     def _fine_labels(self, name: str) -> tuple[str, ...]:
         """The finest labels of a column of names in which coarser ones occur; none for numbers, dates and columns that are exact."""
-        cells = [str(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
+        cells = [known(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
         nodes = self._nodes(name)
         sets = [part for cell in cells for part in members(cell) or ()]
         coarse = {cell for cell in cells if cell == ANY or members(cell) or nodes.get(cell, ((), 0))[0]}

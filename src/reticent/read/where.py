@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import PolicyError
-from reticent.read.cells import ANY, Extent, date_extent, members, number_extent, overlap, prefix
+from reticent.read.cells import ANY, OR_MISSING, Extent, date_extent, known, members, number_extent, overlap, prefix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -166,7 +166,9 @@ class _Test:
     def __call__(self, cell: Any) -> tuple[float | None, bool, bool]:
         if str(cell) == ANY:
             return None, False, True
-        answer = self._labels(str(cell)) if self._extent_of is None else self._numbers(cell)
+        answer = self._labels(known(cell)) if self._extent_of is None else self._numbers(cell)
+        if str(cell).endswith(OR_MISSING):
+            answer = (answer[0], False, answer[2])  # the share of known values; an empty cell fulfils nothing
         if self._condition.operator != "!=":
             return answer
         share, sure, perhaps = answer

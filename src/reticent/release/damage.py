@@ -155,6 +155,7 @@ def _method(entry: Mapping[str, Any]) -> str:
     return (
         str(entry["method"])
         + (" with sets" if entry.get("sets") else "")
+        + (" by whole persons" if entry.get("whole_persons") else "")
         + (" weighed" if entry.get("weighed") else "")
     )
 

@@ -96,7 +96,7 @@ def _other(name: str, value: Any) -> str:
 
 
 _GENERALISED = (
-    "A cell such as [40, 60) stands for every value in it, {a, b} for one of the two, 12*** for every code that begins so, * for anything.",
+    "A cell such as [40, 60) stands for every value in it, {a, b} for one of the two, 12*** for every code that begins so, * for anything; after `or missing` the cell may also have been empty.",
     "Sensitive values are exact.",
 )
 _GROUPS = (

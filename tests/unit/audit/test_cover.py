@@ -1,5 +1,8 @@
 """Which labels may stand for which values."""
 
+import numpy as np
+
+from reticent.audit import cover as cover_module
 from reticent.audit.cover import cover
 from reticent.policy import Policy
 
@@ -38,3 +41,23 @@ def test_a_stranger_spoils_nobody_else():
 
 def test_a_missing_value_is_covered_by_itself_and_the_root():
     assert cover([None], [None, "*", "rome"], POLICY, "town").toarray()[0].tolist() == [True, True, False]
+
+
+def test_a_cell_that_may_have_been_empty_covers_an_empty_one_besides():
+    labels = ["[20, 24]", "[20, 24] or missing", "24 or missing", "[30, 40] or missing", None]
+    assert covered("age", "24", labels) == ["[20, 24]", "[20, 24] or missing", "24 or missing"]
+    assert covered("age", None, labels) == ["[20, 24] or missing", "24 or missing", "[30, 40] or missing", None]
+
+
+def test_the_last_day_of_an_interval_holds_its_hours():
+    labels = ["[2024-01-01, 2024-03-05]", "[2024-03-06, 2024-04-01]"]
+    assert covered("day", "2024-03-05 23:59:00", labels) == labels[:1]
+
+
+def test_row_by_row_the_same_as_all_pairs():
+    values = ["20", "24", "31", None]
+    labels = ["[20, 30)", "[20, 24] or missing", "*", "24", None, "[30, 40]"]
+    pairs = {tuple(pair) for pair in cover_module.covered(values, labels, POLICY, "age").tolist()}
+    value, label = (part.reshape(-1) for part in np.indices((len(values), len(labels))))
+    holds = cover_module.stands_for((values, value), (labels, label), POLICY, "age")
+    assert holds.tolist() == [(v, at) in pairs for v, at in zip(value.tolist(), label.tolist(), strict=True)]

@@ -22,7 +22,7 @@ def test_a_matching_is_as_large_as_can_be(wishes):
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 3))))
 def test_a_relation_holds_its_pairs_and_no_others(pairs):
-    relation = Relation.of(pairs, 6, 4)
+    relation = Relation.of(np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2), 6, 4)
     wanted = np.array([[(row, column) in pairs for column in range(4)] for row in range(6)])
     rows, columns = (part.reshape(-1) for part in np.indices((6, 4)))
     assert relation.holds(rows, columns).reshape(6, 4).tolist() == wanted.tolist()

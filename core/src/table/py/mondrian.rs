@@ -97,7 +97,8 @@ impl Axis {
 
 /// Cuts a table, or the classes of `start`, as long as every part satisfies the model.
 #[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed, start=None, watch=None))]
+#[pyo3(signature = (axes, sensitive, model, *, relaxed, start=None, apart=0, watch=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     py: Python<'_>,
     axes: Vec<PyRef<'_, Axis>>,
@@ -105,6 +106,7 @@ pub fn mondrian(
     model: &Model,
     relaxed: bool,
     start: Option<PyReadonlyArray1<'_, i64>>,
+    apart: u32,
     watch: Option<&Watch>,
 ) -> PyResult<Partition> {
     let axes: Vec<&axis::Axis> = axes.iter().map(|axis| &axis.0).collect();
@@ -123,7 +125,7 @@ pub fn mondrian(
     let unlimited = Watch::default();
     let watch = &watch.unwrap_or(&unlimited).0;
     let (classes, holds) = interruptible(py, watch, || {
-        crate::table::mondrian::mondrian(&axes, sensitive, &model.0, start, relaxed, watch)
+        crate::table::mondrian::mondrian(&axes, sensitive, &model.0, start, relaxed, apart, watch)
     })?;
     Ok(Partition {
         classes: classes.into_pyarray(py).unbind(),

@@ -26,7 +26,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Part, by_loss, contest
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.local import recode
-from reticent.engine.table.mondrian import cut
+from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.purpose import Counts, Model
 
@@ -66,6 +66,8 @@ def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) ->
     parts = [Part("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
     if sets is None:
         parts.append(Part("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
+    if encoded.people is not None:
+        parts.append(replace(whole_persons(parts[-1].find, sets=parts[-1].sets), emphasis=emphasis))
     if encoded.lattice <= SMALL:
         parts.append(Part("optimal", optimum, emphasis=emphasis))
     return [*parts, Part("local", recode, emphasis=emphasis)]

@@ -28,12 +28,16 @@ SMALL = 1 << 18
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """One search: what it is called, how it is done, and by which weights of the quasi-identifiers if not the policy's."""
+    """One search: what it is called, how it is done, by which weights of the quasi-identifiers if not the policy's.
+
+    `whole` says that it never parts the records of a person.
+    """
 
     name: str
     find: Callable[[EncodedTable], Outcome]
     sets: bool = False
     emphasis: tuple[float, ...] | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +56,7 @@ class Entry:
             "method": self.part.name,
             "sets": self.part.sets,
             "weighed": self.part.emphasis is not None,
+            "whole_persons": self.part.whole,
             "loss": self.metrics.loss,
             "score": self.score,
             "suppressed": int(self.outcome.suppressed.sum()),
@@ -65,15 +70,18 @@ def contest(
     """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""
     entries: list[Entry] = []
     refusal: GuaranteeError | None = None
+    apart = encoded.apart
     for place, part in enumerate(parts):
         if encoded.watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis)
+        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis, apart=apart)
         try:
             outcome = settled(asked, part.find)
         except GuaranteeError as error:
             refusal = error
             continue
+        # What links a person's records asks for classes of much the same size whatever forms them: later searches begin there.
+        apart = max(apart, 0 if part.whole else int(outcome.explain.get("apart", 0)))
         metrics = measured(encoded, outcome)
         encoded.watch.tell(metrics.loss)
         entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 ROOT = "*"
+OR_MISSING = " or missing"
+"""After an interval, a set or a value: the cell may also have been empty."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +30,7 @@ class Cuts:
         numeric: whether classes are published as intervals; as sets of values if not.
         size: leaves of the attribute's hierarchy, or its distinct values where it has none.
         order: the code of each value.
+        ends: characters of a value that the ends of intervals show; all where none is given.
     """
 
     values: list[Any]
@@ -37,26 +40,36 @@ class Cuts:
     numeric: bool
     size: int
     order: npt.NDArray[np.int64]
+    ends: int | None = None
 
     uniform = False
 
     @cached_property
     def _spans(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Per class: lowest and highest rank, and number of distinct values."""
+        """Per class: lowest and highest rank of its known values, and number of distinct values, a missing one included."""
         owner, rank = self._members
         starts = np.searchsorted(owner, np.arange(int(self.classes.max()) + 2))
-        return rank[starts[:-1]], rank[starts[1:] - 1], np.diff(starts)
+        held = np.diff(starts)
+        beside = (rank[starts[:-1]] == 0) & (held > 1) & (self.values[0] is None)
+        return rank[starts[:-1] + beside], rank[starts[1:] - 1], held
 
     @cached_property
     def _mixed(self) -> npt.NDArray[np.bool_]:
-        """The classes with missing and other values: they are published as a whole."""
-        low, high, _ = self._spans
-        return np.asarray((low != high) & np.array([self.values[rank] is None for rank in low.tolist()], dtype=bool))
+        """The classes with missing and other values."""
+        owner, rank = self._members
+        empty = np.zeros(int(self.classes.max()) + 1, dtype=bool)
+        empty[owner[rank == 0]] = self.values[0] is None
+        return np.asarray(empty & (self._spans[2] > 1))
+
+    @cached_property
+    def _stands_for(self) -> npt.NDArray[np.int64]:
+        """Per class, how many values its cell may stand for."""
+        low, high, held = self._spans
+        return np.asarray(high - low + 1 + self._mixed if self.numeric else held)
 
     def exact(self) -> npt.NDArray[np.bool_]:
         """Which rows keep their value."""
-        low, high, _ = self._spans
-        return np.asarray((low == high)[self.classes])
+        return np.asarray((self._stands_for == 1)[self.classes])
 
     def chance(self, asked: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
@@ -64,27 +77,27 @@ class Cuts:
         low, high, held = self._spans
         if self.numeric:
             below = np.concatenate([[0.0], np.cumsum(asked)])
-            share = (below[high + 1] - below[low]) / (high - low + 1)
+            hits = below[high + 1] - below[low] + asked[0] * self._mixed
         else:
             owner, rank = self._members
-            share = np.bincount(owner, weights=asked[rank], minlength=len(held)) / held
-        return np.asarray(np.where(self._mixed, asked.mean(), share)[self.classes])
+            hits = np.bincount(owner, weights=asked[rank], minlength=len(held))
+        return np.asarray((hits / self._stands_for)[self.classes])
 
     def mass(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
         low, high, held = self._spans
-        per_class = np.bincount(self.classes, weights=weights, minlength=len(held))
-        mixed, values = self._mixed, np.zeros(len(self.values) + 1)
+        share = np.bincount(self.classes, weights=weights, minlength=len(held)) / self._stands_for
+        values = np.zeros(len(self.values) + 1)
         if self.numeric:
-            share = np.where(mixed, 0.0, per_class / (high - low + 1))
             np.add.at(values, low, share)
             np.add.at(values, high + 1, -share)
             values = np.cumsum(values)
+            values[0] += share[self._mixed].sum()
         else:
             owner, rank = self._members
-            np.add.at(values, rank, np.where(mixed, 0.0, per_class / held)[owner])
+            np.add.at(values, rank, share[owner])
         mass = np.empty(len(self.values))
-        mass[self.order] = values[:-1] + per_class[mixed].sum() / len(self.values)
+        mass[self.order] = values[:-1]
         return mass
 
     @cached_property
@@ -95,46 +108,46 @@ class Cuts:
 
     def labels(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """The values to publish, as text."""
-        low, high, _ = self._spans
         if self.numeric:
+            low, high, _ = self._spans
             texts = [self._interval(int(a), int(b)) for a, b in zip(low, high, strict=True)]
         else:
             texts = self._sets()
-        return pa.array(texts, type=pa.string()).take(pa.array(self.classes[rows]))
+        whole = self._stands_for == len(self.values)
+        marks = zip(texts, self._mixed.tolist(), (whole & (self._mixed | (not self.numeric))).tolist(), strict=True)
+        cells = [ROOT if all_of_them and len(self.values) > 1 else f"{text}{OR_MISSING}" if beside else text
+                 for text, beside, all_of_them in marks]  # fmt: skip
+        return pa.array(cells, type=pa.string()).take(pa.array(self.classes[rows]))
 
     def _interval(self, low: int, high: int) -> str | None:
         if low == high:
             return None if self.values[low] is None else str(self.values[low])
-        # A missing value has no place in an interval.
-        return ROOT if self.values[low] is None else f"[{self.values[low]}, {self.values[high]}]"
+        first, last = (str(self.values[end])[: self.ends] for end in (low, high))
+        return f"[{first}, {last}]"
 
     def _sets(self) -> list[str | None]:
-        members: list[list[Any]] = [[] for _ in range(int(self.classes.max()) + 1)]
+        members: list[list[str]] = [[] for _ in range(int(self.classes.max()) + 1)]
         for owner, rank in zip(*(column.tolist() for column in self._members), strict=True):
-            members[owner].append(self.values[rank])
-        return [self._set(values) for values in members]
-
-    def _set(self, values: list[Any]) -> str | None:
-        if len(values) == 1:
-            return None if values[0] is None else str(values[0])
-        if len(values) == len(self.values) or None in values:
-            return ROOT
-        return "{" + ", ".join(str(value) for value in values) + "}"
+            if self.values[rank] is not None:
+                members[owner].append(str(self.values[rank]))
+        return ["{" + ", ".join(known) + "}" if len(known) > 1 else next(iter(known), None) for known in members]
 
     def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
         """What the measures need to know: a class covers the values it holds, or the span of its interval."""
-        low, high, held = self._spans
-        missing = self._mixed
-        whole = missing if self.numeric else missing | ((held == len(self.values)) & (held > 1))
-        covered = np.where(whole, self.size, high - low + 1 if self.numeric else held)
-        loss = self.scale[high] - self.scale[low] if self.numeric else (covered - 1) / max(1, self.size - 1)
+        low, high, _ = self._spans
+        covered, mixed = self._stands_for, self._mixed
+        step = 1 / max(1, self.size - 1)
+        spans = np.minimum(1.0, self.scale[high] - self.scale[low] + mixed * step)
+        whole = (covered == len(self.values)) & (covered > 1) & (mixed | (not self.numeric))
+        loss = np.where(whole, 1.0, spans if self.numeric else (covered - 1) * step)
+        covered = np.where(whole, self.size, covered)
         at = self.classes[rows]
-        _, node = np.unique(np.stack([low, high, held if not self.numeric else low]), axis=1, return_inverse=True)
+        _, node = np.unique(np.stack([low, high, mixed]), axis=1, return_inverse=True)
         return Recoding(
             source=self.ranks[rows],
             node=node.reshape(-1).astype(np.int64)[at] if self.numeric else at,
             share=(covered / self.size)[at],
-            ncp=np.where(missing, 1.0, loss)[at],
+            ncp=loss[at],
             size=self.size,
             level=None,
             height=1,

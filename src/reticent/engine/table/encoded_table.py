@@ -48,6 +48,8 @@ class EncodedTable:
         people: who the rows belong to; none where everybody has one record.
         watch: what searches of this table may use.
         emphasis: weights to search by instead of the policy's.
+        closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
+        apart: persons asked of the others.
     """
 
     policy: Policy
@@ -61,6 +63,8 @@ class EncodedTable:
     people: People | None = None
     watch: _core.table.Watch = field(default_factory=_core.table.Watch)
     emphasis: tuple[float, ...] | None = None
+    closed: _core.table.Model | None = None
+    apart: int = 0
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
@@ -87,6 +91,14 @@ class EncodedTable:
     def asking(self, k: int) -> EncodedTable:
         """The same table with more persons asked of every class."""
         return replace(self, model=model(self.policy, people=self.people, k=k))
+
+    def linking(self, k: int) -> EncodedTable:
+        """The same table with more persons asked of every class that some of its persons stand outside of, too.
+
+        What all classes of a person have in common is what a reader who links them is left with; Mondrian can tell the classes that
+        are all there is of their persons, the other searches ask more of every class.
+        """
+        return replace(self.asking(k), closed=self.closed or self.model, apart=k)
 
     def sharing(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
@@ -122,6 +134,11 @@ class EncodedTable:
         aside = 1 / IMPORTANT if settings.important else 1.0
         factor = {name: 1.0 if name in settings.important else aside for name in self.quasi}
         return [float(settings.weights.get(name, 1.0)) * factor[name] for name in self.quasi]
+
+    @property
+    def people_count(self) -> int:
+        """How many persons there are, each with a record or more."""
+        return self.rows if self.people is None else self.people.count
 
     def collapse(self) -> _core.table.Collapsed:
         """The same table collapsed anew, for benchmarks."""

@@ -11,14 +11,15 @@ classes it has, at the limits of the policy.
 Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
 
 Differences from the paper: l and t stop a cut as k does. Of every attribute the cuts that win most on it are candidates, the best
-of them are compared by what they win over all attributes: numbers are cut between two values; values that are published as sets
-into frequent and rare ones; attributes with a tree into one child of the common node and the others, which stay at the node.
+of them are compared by what they win over all attributes: numbers, and with `sets` dates and codes of one length, are cut between
+two values; values that are published as sets into frequent and rare ones; attributes with a tree into one child of the common node and the others, which stay at the node.
 Classes are published by their tightest interval, set or node. `cuts: relaxed` halves the records along the attribute that
 costs most. Nothing is suppressed: if the whole table fails the policy, the release is refused.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.table.base import TablePublisher
+from reticent.engine.table.contest import Part, by_loss, contest
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
@@ -36,11 +38,15 @@ from reticent.errors import GuaranteeError
 from reticent.utility.ncp import node_loss
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from reticent.policy.hierarchy import Ladder
     from reticent.release import Release
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([ T][\d:.]+)?$")
+"""Dates, with times or not, whose order is that of their texts."""
 BRACKETS = frozenset(",{}")
 """A reader could not tell where one value of a set ends and the next begins."""
 
@@ -53,8 +59,17 @@ class Mondrian(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
         encoded = self.encoded(table)
-        release, self._places = publish(encoded, table, settled(encoded, cut), self.rng)
+        if encoded.people is None:
+            outcome = settled(encoded, cut)
+        else:
+            outcome = contest(encoded, [Part("mondrian", cut), whole_persons(cut)], by_loss(encoded))[0].outcome
+        release, self._places = publish(encoded, table, outcome, self.rng)
         return release
+
+
+def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> Part:
+    """Mondrian that never parts the records of a person: nothing is left to link, at the price of what tells them apart."""
+    return Part("mondrian", lambda encoded: find(encoded.linking(encoded.people_count)), sets=sets, whole=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +112,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
                 sight.numeric,
                 ladder.size,
                 sight.order,
+                _ends(encoded, name),
             )
     explain = {
         "classes": int(classes.max()) + 1,
@@ -115,8 +131,9 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
     parts = _core.table.mondrian(
         [sight.axis for sight in sights.values()],
         encoded.sensitive,
-        encoded.model,
+        encoded.closed or encoded.model,
         relaxed=settings.cuts == "relaxed",
+        apart=encoded.apart,
         watch=encoded.watch,
     )
     if not parts.holds:
@@ -133,8 +150,9 @@ def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None
     given = encoded.columns.dictionaries[name].values.to_pylist()
     places = order(given)
     values = [given[place] for place in places]
-    numeric = _numeric(values)
-    tree = not _free(encoded, name, sets=sets) if ladder.numeric is None else False
+    spans = bool(sets) and _spans(encoded, name)
+    numeric = spans or _numeric(values)
+    tree = not (spans or _free(encoded, name, sets=sets)) if ladder.numeric is None else False
     ranks = np.empty(len(values), dtype=np.int32)
     ranks[places] = np.arange(len(values), dtype=np.int32)
     rows, missing = ranks[codes], values[0] is None
@@ -164,6 +182,25 @@ def _free(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:
         return False
     clear = not any(BRACKETS & set(str(value)) for value in values)
     return _numeric(values) or (clear and sets is not False)
+
+
+def _spans(encoded: EncodedTable, name: str) -> bool:
+    """Whether a column of dates or codes, in the order of their texts, may be published by intervals."""
+    spec = encoded.policy.columns[name].hierarchy
+    if spec is None or spec.kind not in ("dates", "prefix"):
+        return False
+    texts = [
+        text for text in encoded.columns.dictionaries[name].values.cast(pa.string()).to_pylist() if text is not None
+    ]
+    if spec.kind == "dates":
+        return all(_DAY.match(text) for text in texts)
+    return len({len(text) for text in texts}) == 1 and not any(BRACKETS & set(text) for text in texts)
+
+
+def _ends(encoded: EncodedTable, name: str) -> int | None:
+    """Times are not shown at the ends of an interval: days are enough there."""
+    spec = encoded.policy.columns[name].hierarchy
+    return len("2000-12-31") if spec is not None and spec.kind == "dates" else None
 
 
 def _texts(encoded: EncodedTable, name: str, order: npt.NDArray[np.int64]) -> list[str | None]:

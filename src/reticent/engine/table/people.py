@@ -149,16 +149,16 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
     people = encoded.people
     if people is None:
         return find(encoded)
-    outcome = None
+    outcome, k = None, max(k, encoded.apart // 2)
     while True:
         try:
-            outcome = linked(encoded, find(encoded.asking(k)))
+            outcome = linked(encoded, find(encoded.linking(k)))
         except GuaranteeError:
             if outcome is None:
                 raise
             break
         if int(outcome.suppressed.sum()) <= encoded.limit:
-            return outcome
+            return replace(outcome, explain={**outcome.explain, "apart": k})
         if k >= people.count:
             break
         k = min(2 * k, people.count)

@@ -124,6 +124,19 @@ def test_what_links_the_records_of_a_person_leaves_l_values(method):
     assert any("common to all records" in finding.claim for finding in verdict.findings) or verdict.unchecked
 
 
+def test_what_is_all_there_is_of_its_persons_is_asked_for_no_more_than_k():
+    table = visits()
+    release = anonymize(table, policy("mondrian", k=4, l=3), seed=1)
+    assert max(heads(release, table).values()) < 8
+
+
+def test_auto_also_tries_to_keep_the_records_of_a_person_together():
+    table = visits(times=2)
+    release = anonymize(table, policy("auto", k=4, l=3), seed=1)
+    assert [entry["method"] for entry in release.explain["tried"] if entry["whole_persons"]] == ["mondrian"]
+    assert verify(release, policy("auto", k=4, l=3), original=table).holds
+
+
 def test_linked_records_beyond_the_limit_are_refused_or_generalised():
     rows = [("a", 1, "x"), ("b", 1, "y"), ("a", 100, "z"), ("c", 100, "w")]
     table = pa.table(dict(zip(("patient", "born", "ill"), map(list, zip(*rows, strict=True)), strict=True)))
