@@ -220,6 +220,7 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     assert DESPITE in despite.guarantee.not_covered
     with Store.open(tmp_path / "s.db") as store:
         assert [about["method"] for about in seen_of(store).values()] == ["linked", "linked"]
+    assert b"x1-0" not in (tmp_path / "s.db").read_bytes()
 
 
 def test_files_in_and_a_folder_out(tmp_path):
@@ -240,24 +241,6 @@ def test_files_in_and_a_folder_out(tmp_path):
     assert Release.from_dir(out).shape == "linked"
     (out / "visits.csv").write_text((out / "visits.csv").read_text().replace("2024", "2023"))
     assert runner.invoke(app, ["verify", str(out), "-p", policy]).exit_code == 4
-
-
-def test_a_store_remembers_who_was_published(tmp_path):
-    store = tmp_path / "s.db"
-    first = anonymize(tables(), POLICY, store=store)
-    assert verify(first, POLICY).holds
-    again = anonymize(tables(), POLICY, store=store)  # the same tables are the same release, not a second one
-    assert {name: table.to_pylist() for name, table in again.tables.items()} == {
-        name: table.to_pylist() for name, table in first.tables.items()
-    }
-    first.to_dir(tmp_path / "out")
-    assert verify(tmp_path / "out", POLICY).holds
-    more = tables(8)
-    with pytest.raises(GuaranteeError, match="6 of 8 persons stand in another publication"):
-        anonymize(more, POLICY, store=store)
-    release = anonymize(more, POLICY, store=store, despite_ledger=True)
-    assert any("stand in other publications of the same store" in words for words in release.guarantee.not_covered)
-    assert store.read_bytes().count(b"x1-0") == 0
 
 
 def test_a_recipient_asks_linked_tables_as_one(tmp_path):
