@@ -121,5 +121,5 @@ def test_mistakes_in_a_notebook_are_answered_in_words(files):
         reticent.verify([], policy)
     quasi = policy.quasi[0]
     assert reticent.risk(table, quasi=quasi).quasi == (quasi,)
-    stricter = policy.replace(columns={quasi: "plain"}, privacy={"l": 4}, evolving={"l": 4})
-    assert (stricter.quasi, stricter.l_of("table")) == (policy.quasi[1:], 4)
+    changed = policy.replace(columns={quasi: "plain"}, privacy={"l": 3, "k": 2})
+    assert (changed.quasi, changed.privacy.k) == (policy.quasi[1:], 2)
