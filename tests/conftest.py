@@ -17,8 +17,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")
 
-# As on Windows: `RETICENT_WITHOUT_FCNTL=1 pytest ...` shows what cannot do without.
+# As on Windows: `RETICENT_WITHOUT_FCNTL=1 pytest ...` shows what cannot do without. Only filelock keeps it: it has a lock
+# for each system, and would take one for none that outlives a killed process.
 if os.environ.get("RETICENT_WITHOUT_FCNTL"):
+    import filelock  # noqa: F401
+
     sys.modules["fcntl"] = None
     for name in ("fdatasync", "pread"):
         delattr(os, name)

@@ -131,7 +131,10 @@ def verify(
         )
     source = None if original is None else Input(prepare(_table(original, rules), rules))
     ledger = None if store is None else ledger_of(store)
-    return judge(sources_of(releases, rules), rules, ledger=ledger, original=source)
+    sources = sources_of(releases, rules)
+    if not sources:
+        raise PolicyError("There is no release to verify.", hint="Give a folder, a file, a release or a table.")
+    return judge(sources, rules, ledger=ledger, original=source)
 
 
 def audit(
@@ -166,8 +169,8 @@ def audit(
 def risk(
     data: Data,
     *,
-    quasi: Sequence[str] | None = None,
-    sensitive: Sequence[str] | None = None,
+    quasi: Sequence[str] | str | None = None,
+    sensitive: Sequence[str] | str | None = None,
     person: str | None = None,
 ) -> SinglingOut:
     """Says who could be singled out in a table as it is, before any policy exists.
@@ -180,6 +183,7 @@ def risk(
     """
     records = _whole(data)
     guesses = guess(records)
+    quasi, sensitive = ([names] if isinstance(names, str) else names for names in (quasi, sensitive))
     named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
     for name in named:
         if name not in records.column_names:

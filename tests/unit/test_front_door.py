@@ -107,3 +107,19 @@ def test_a_stream_runs_between_named_ends(tmp_path, monkeypatch):
         done = stream.run("feed.csv", "released.ndjson")
     assert done.counts.published == 200
     assert reticent.verify("released.ndjson", "feed.policy.yaml").holds
+
+
+def test_mistakes_in_a_notebook_are_answered_in_words(files):
+    folder, table = files
+    policy = reticent.Policy.load(folder / "policy.json")
+    release = reticent.anonymize(table, policy, method="anatomy", seed=1)
+    with pytest.raises(reticent.PolicyError, match=r"no table 'data'. It has: qit, st"):
+        release.to_pandas("data")
+    with pytest.raises(reticent.PolicyError, match=r"release\.to_dir"):
+        reticent.read(release)
+    with pytest.raises(reticent.PolicyError, match="no release to verify"):
+        reticent.verify([], policy)
+    quasi = policy.quasi[0]
+    assert reticent.risk(table, quasi=quasi).quasi == (quasi,)
+    changed = policy.replace(columns={quasi: "plain"}, privacy={"l": 3, "k": 2})
+    assert (changed.quasi, changed.privacy.k) == (policy.quasi[1:], 2)

@@ -104,7 +104,8 @@ impl Watch {
     /// A score; the least one is kept.
     pub fn tell_best(&self, best: f64) {
         let less = |bits: u64| Some(f64::from_bits(bits).min(best).to_bits());
-        // The closure never refuses.
+        // The closure never refuses. Its newer name, try_update, is not known to the oldest Rust that builds this.
+        #[allow(deprecated)]
         let _ = self.account.best.fetch_update(Relaxed, Relaxed, less);
     }
 

@@ -320,6 +320,16 @@ class Policy(Section):
         plain = self.to_dict()
         return Policy.from_dict(plain | {kind: plain.get(kind, {}) | {"method": method}}, base=self.base)
 
+    def replace(self, *, columns: dict[str, Any] | None = None, **sections: Any) -> Policy:
+        """The same policy with other columns or sections; a column or section that is not named stays as it is.
+
+        >>> Policy(columns={"age": "quasi", "ill": "plain"}).replace(columns={"ill": "sensitive"}, privacy={"l": 2}).sensitive
+        ('ill',)
+        """
+        plain = self.to_dict()
+        plain["columns"] = plain["columns"] | (columns or {})
+        return Policy.from_dict(plain | sections, base=self.base)
+
     def to_yaml(self) -> str:
         """The policy as a file would say it, defaults left out; `from_yaml` and `load` read it back."""
         return dump_yaml(self.to_dict())

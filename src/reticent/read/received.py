@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,12 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
         received = reticent.read("release")
         received.count("type 2 diabetes", where=["age>=60", "sex=female"])
     """
+    for each in (place, *more):
+        if not isinstance(each, str | PathLike):
+            raise PolicyError(
+                f"A release is read where it lies; this is of the type {type(each).__name__}.",
+                hint="Write it first: reticent.read(release.to_dir(FOLDER)).",
+            )
     parts = [parts_of(each, name=name) for each in (place, *more)]
     whole = parts[0] if len(parts) == 1 else _together(parts)
     return Received(shape_of(whole, sensitive), whole, sensitive or sensitive_of(whole) or "value")

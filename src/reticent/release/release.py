@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from reticent.errors import PolicyError
 from reticent.frames import pandas_of, polars_of
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Release:
 
     def to_arrow(self, name: str | None = None) -> pa.Table:
         """A table of the release; without a name the first: `data`, or `qit`."""
+        if name is not None and name not in self.tables:
+            raise PolicyError(f"The release has no table '{name}'.", hint=f"It has: {', '.join(self.tables)}.")
         return self.tables[name or next(iter(self.tables))]
 
     def to_pandas(self, name: str | None = None) -> Any:
