@@ -59,7 +59,7 @@ def test_a_persons_epsilon_is_spent_once(place):
     assert release(place, "again").exit_code == 0  # the very same release: no further noise
     same = [json.loads((place / name / "veil.json").read_bytes())["totals"] for name in ("a", "again")]
     assert same[0] == same[1]
-    write(place / "fewer.csv", people(2, 1000))
+    write(place / "fewer.csv", people(2, 2000).slice(0, 1000))
     for policy in ("policy.yaml", "without.yaml"):
         done = release(place, "b", data="fewer.csv", policy=policy)
         assert isinstance(done.exception, GuaranteeError), policy

@@ -69,8 +69,8 @@ def stream(
     from reticent.store import Store
 
     rules = Policy.load(policy).with_method("stream", method)
-    for path in warm_up(rules, source, store, format, seed=seed):
-        say(f"Written to {path}: the prior of the first records, which waited for it.")
+    if files := warm_up(rules, source, store, format, seed=seed):
+        say(f"The first records waited and made the prior: {' and '.join(map(str, files))}.")
     check(rules)
     if format is not None and format not in FORMATS:
         raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
