@@ -246,7 +246,8 @@ class EvolvingTable:
         with Store.open(store) as opened:
             if name in opened.publishers():
                 raise StateError(
-                    "The store holds an evolving table already.", hint="Go on with it, or name a new store."
+                    "The store holds an evolving table already.",
+                    hint="Go on with it. Another store is for other persons: these would be published anew.",
                 )
             opened.register(name, policy_hash=rules.hash)
             with opened.lock(name, wait=WAIT), opened.transaction() as tx:

@@ -40,7 +40,7 @@ def refuse_replaced(source: Source, offset: int, mark: str | None) -> None:
     if offset and mark is not None and source.mark(offset) != mark:
         raise DataError(
             f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
-            hint="Put that one back, append to it and never replace it; another input is another stream, with its own store.",
+            hint="Put that one back, and append to it instead of replacing it. Another store is for other persons: these would be published anew.",
         )
 
 
