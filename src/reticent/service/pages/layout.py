@@ -64,7 +64,6 @@ _STYLE = """
 .r-columns { width: 100%; } .r-columns .q-table__middle { max-height: 60vh; }
 .r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
 .body--dark .r-columns thead tr:first-child th { background: #1c252c; }
-.r-columns td:last-child { white-space: normal; min-width: 12rem; }
 .r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
 .r-phone { display: none; }
 .body--dark { background: #12181d; }
