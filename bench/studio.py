@@ -50,7 +50,7 @@ TABLE = {
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
     """Figures of the studio beside feeds, and of strangers."""
-    rows, seconds = (20_000, 4.0) if quick else (300_000, 40.0)
+    rows, seconds = (20_000, 4.0) if quick else (300_000, 30.0)
     return {
         "alone": load(seconds=seconds / 4, rate=STEADY),
         "beside": {"rows": rows} | beside(rows, seconds),
@@ -128,7 +128,7 @@ def strangers(*, quick: bool = False) -> dict[str, Any]:
         server = Server(Path(folder))
         try:
             asyncio.run(Plan(server, 2.0 if quick else 10.0, FEEDS, BATCH, STEADY / BATCH / FEEDS).go())
-            seconds = 3.0 if quick else 20.0
+            seconds = 3.0 if quick else 10.0
             token = f"Authorization: Bearer {server.custodian}\r\n"
             large = b"POST /api/v1/tables HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"
             asks = f"GET /api/v1/streams/bench/records?limit=1000 HTTP/1.1\r\nHost: x\r\n{token}\r\n"

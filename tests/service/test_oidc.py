@@ -24,6 +24,10 @@ USERS = {
     "ana": {"groups": ["research", "sport"], "name": "Ana"},
     "eve": {"groups": ["sport"]},
     "bob": {},
+    "nil": {"groups": None},
+    "odd": {"groups": {"privacy": 1}},
+    "one": {"groups": 5},
+    "mal": {"groups": ["research"], "name": "<img src=x onerror=alert(1)>\n\u202eAna"},
 }
 
 
@@ -77,7 +81,16 @@ def test_a_group_becomes_a_role(house, user, role):
         assert browser.get(f"{house.root}/history").status_code == 303
 
 
-@pytest.mark.parametrize("user", ["eve", "bob"])
+def test_a_name_is_shown_as_words(house):
+    with signed_in(house, "mal") as (_, answer):
+        assert answer.status_code == 200
+    entry = house.hub.trail.entries(house.hub.trail.head()["entries"] - 2)[0]
+    assert entry["name"] == "<img src=x onerror=alert(1)>  Ana"
+    with signed_in(house, "reed") as (browser, _):
+        assert "<img src=x" not in browser.get(f"{house.root}/trail").text
+
+
+@pytest.mark.parametrize("user", ["eve", "bob", "nil", "odd", "one"])
 def test_nobody_without_a_group_gets_in(house, user):
     with signed_in(house, user) as (browser, answer):
         assert answer.status_code == 403

@@ -1,16 +1,22 @@
-"""Try-outs end when nobody wants them."""
+"""Try-outs: the same figures for every kind, and an end when nobody wants them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
+import yaml
 from test_jobs_api import endless
 
+from reticent.datasets import feed, series
+from reticent.datasets.policies import policy_yaml
+from reticent.datasets.writers import csv_text
 from reticent.errors import UnwantedError
 from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
-from reticent.service.tryout import measure_apart
+from reticent.service.shelf import Shelf, parse
+from reticent.service.tryout import measure, measure_apart
 
 
 def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
@@ -19,6 +25,39 @@ def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
     looks = iter([False, True])
     with pytest.raises(UnwantedError):
         measure_apart(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), unwanted=lambda: next(looks))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "l"),
+    [
+        ("stream", "veil", 10),
+        ("stream", "delay-free", 10),
+        ("stream", "castle", 4),
+        ("series", "veil", 4),
+        ("series", "m-invariance", 4),
+        ("evolving", "indexed", 4),
+    ],
+)
+def test_every_kind_is_tried(kind, method, l):
+    """What would be promised, what a reader guesses right and what a count is worth, on a sample."""
+    name, table = ("feed", feed.generate(600, 3)) if kind == "stream" else ("series", series.generate(300, 1, 1)[0])
+    files = {"prior.csv": feed.strata(), "kernel.csv": feed.kernel()}
+    if kind != "stream":
+        files = {"prior.csv": series.prior(), "updates.csv": series.updates()}
+    settings = yaml.safe_load(policy_yaml(name))
+    own = {"method": method} | ({"m": l} if method.startswith("m-") else {})
+    settings |= {kind: own, "privacy": {"l": l} | ({"k": 5} if method == "castle" else {})}
+    with contextlib.closing(Shelf()) as shelf:
+        policy = shelf.policy(parse(settings, {file: csv_text(content) for file, content in files.items()}))
+        figures = measure(table, policy, kind)
+    assert figures["method"] == method
+    assert figures["claims"]
+    assert figures["against"]
+    assert figures["counts"]["rows_in"] == table.num_rows
+    assert figures["shown"]["rows"] or figures["counts"]["held"]
+    assert 0 <= figures["asked"].get("error", 0) < 3  # nothing is asked of values that are all rare
+    if method == "veil":
+        assert 1 / l <= figures["guess"] < 3 / l
 
 
 def test_a_problem_of_the_policy_is_told():

@@ -11,6 +11,7 @@ from reticent.service.pages.layout import (
     GREY,
     LINE,
     LINE_3,
+    PATIENCE,
     Visit,
     axis,
     card,
@@ -26,7 +27,7 @@ from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 
 
-@ui.page("/audit")
+@ui.page("/audit", response_timeout=PATIENCE)
 async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)

@@ -16,6 +16,7 @@ from reticent.service.pages.layout import (
     LINE,
     LINE_2,
     LINE_3,
+    PATIENCE,
     Visit,
     axis,
     card,
@@ -34,7 +35,7 @@ from reticent.service.tryout import SIZES
 COLOURS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
 
 
-@ui.page("/compare")
+@ui.page("/compare", response_timeout=PATIENCE)
 async def compare(request: Request, table: str = "", draft: str = "") -> None:
     """The page; `draft` names the one to look at more closely."""
     visit = visit_of(request)

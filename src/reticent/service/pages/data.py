@@ -8,14 +8,14 @@ from typing import Any
 from nicegui import events, ui
 from starlette.requests import Request
 
-from reticent.service.pages.layout import Visit, card, moment, page, steps, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, moment, page, steps, trying, visit_of
 from reticent.service.pages.safe import labelled, uploader
 from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
 from reticent.store.scrub import cut_log
 
 
-@ui.page("/")
+@ui.page("/", response_timeout=PATIENCE)
 async def data(request: Request) -> None:
     """The page."""
     visit = visit_of(request)

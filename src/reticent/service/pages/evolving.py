@@ -12,7 +12,7 @@ from reticent.engine.evolving.change_feed import COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.release.wording import claims_in_words
 from reticent.service.pages.data import drop
-from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table
@@ -26,7 +26,7 @@ _OPS = {
 }
 
 
-@ui.page("/evolving")
+@ui.page("/evolving", response_timeout=PATIENCE)
 async def evolving(request: Request, name: str = "") -> None:
     """The page."""
     visit = visit_of(request)

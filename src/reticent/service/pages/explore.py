@@ -16,7 +16,7 @@ from reticent.read.received import Received, read
 from reticent.read.wire import from_lines
 from reticent.service.actor import reaches
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import GREY, LINE, arrived, axis, card, held, page, trying, visit_of
+from reticent.service.pages.layout import GREY, LINE, PATIENCE, arrived, axis, card, held, page, trying, visit_of
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import aside
@@ -29,7 +29,7 @@ _LINES = 20_000
 _ANSWERS = 30
 
 
-@ui.page("/explore")
+@ui.page("/explore", response_timeout=PATIENCE)
 async def explore(request: Request, release: str = "") -> None:
     """The page; `release` is the id of a release, or stream:NAME."""
     visit = visit_of(request)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from reticent.service.actor import reaches
 from reticent.service.pages import timeline
 from reticent.service.pages.compare import COLOURS
-from reticent.service.pages.layout import Visit, card, held, moment, page, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, held, moment, page, visit_of
 from reticent.service.pages.release import audited, download, risk
 from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
@@ -20,7 +20,7 @@ WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "st
 _SHOWN = 100
 
 
-@ui.page("/history")
+@ui.page("/history", response_timeout=PATIENCE)
 async def history(request: Request) -> None:
     """The page."""
     visit = visit_of(request)

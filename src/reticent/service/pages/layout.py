@@ -40,6 +40,8 @@ STEPS = {
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
 # Lines and bars are seen on both grounds, so they take the middle.
 LINE, LINE_2, LINE_3, GREY = "#1f93ad", "#c77a12", "#d9541e", "#7b8a95"
+PATIENCE = 120.0
+"""Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
 T = TypeVar("T")
 
 _STYLE = """
@@ -64,7 +66,6 @@ _STYLE = """
 .r-columns { width: 100%; } .r-columns .q-table__middle { max-height: 60vh; }
 .r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
 .body--dark .r-columns thead tr:first-child th { background: #1c252c; }
-.r-columns td:last-child { white-space: normal; min-width: 12rem; }
 .r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
 .r-phone { display: none; }
 .body--dark { background: #12181d; }

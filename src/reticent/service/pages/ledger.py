@@ -6,12 +6,12 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.publication.population import seen_of
-from reticent.service.pages.layout import LINE, LINE_3, axis, card, held, legend, moment, page, visit_of
+from reticent.service.pages.layout import LINE, LINE_3, PATIENCE, axis, card, held, legend, moment, page, visit_of
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
 
 
-@ui.page("/ledger")
+@ui.page("/ledger", response_timeout=PATIENCE)
 async def ledger(request: Request) -> None:
     """The page."""
     visit = visit_of(request)

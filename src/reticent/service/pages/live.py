@@ -23,6 +23,7 @@ from reticent.service.pages.layout import (
     LINE,
     LINE_2,
     LINE_3,
+    PATIENCE,
     Visit,
     arrived,
     axis,
@@ -52,7 +53,7 @@ _SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta":
 _POINTS, _WINDOWS, _BATCH, _STRETCHES = 400, 40, 1_000, 10
 
 
-@ui.page("/live")
+@ui.page("/live", response_timeout=PATIENCE)
 async def live(request: Request, stream: str = "", value: str = "") -> None:
     """The page; `value` is the one whose curve is drawn."""
     visit = visit_of(request)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, arrived, card, figure, held, page, steps, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, arrived, card, figure, held, page, steps, trying, visit_of
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.sources import begin
 from reticent.service.routes.common import aside
@@ -36,7 +36,7 @@ def ask_ledger(hub: Hub, draft: dict[str, Any]) -> Standing:
     return Standing(len(persons), population.elsewhere(persons), policy.person is not None)
 
 
-@ui.page("/publish")
+@ui.page("/publish", response_timeout=PATIENCE)
 async def publish(request: Request, draft: str = "", table: str = "") -> None:
     """The page."""
     visit = visit_of(request)

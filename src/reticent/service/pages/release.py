@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from reticent.release.wording import SHAPES, claims_in_words
 from reticent.service.audits import audit
-from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.releases import Glance
 from reticent.service.routes.common import aside
@@ -22,7 +22,7 @@ _WITHDRAW = (
 )
 
 
-@ui.page("/release")
+@ui.page("/release", response_timeout=PATIENCE)
 async def release(request: Request, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)

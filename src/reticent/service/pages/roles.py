@@ -10,7 +10,7 @@ from starlette.requests import Request
 from reticent.errors import PolicyError
 from reticent.service.pages.data import file_name
 from reticent.service.pages.hierarchy import edit, in_words
-from reticent.service.pages.layout import Visit, card, held, page, steps, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, steps, trying, visit_of
 from reticent.service.pages.plan import KINDS, Plan, cells
 from reticent.service.pages.prior import prior
 from reticent.service.pages.safe import chooser, labelled, numbered, uploader
@@ -25,7 +25,7 @@ ROLES = {
 _NAMES = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
 
 
-@ui.page("/roles")
+@ui.page("/roles", response_timeout=PATIENCE)
 async def roles(request: Request, table: str = "") -> None:
     """The page."""
     visit = visit_of(request)

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from reticent.publication.series import Series
 from reticent.service.pages.data import drop
 from reticent.service.pages.evolving import releases
-from reticent.service.pages.layout import Visit, card, figure, held, page, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, page, trying, visit_of
 from reticent.service.routes.common import aside
 from reticent.service.routes.series import begin
 from reticent.service.uploads import read_upload
 
 
-@ui.page("/series")
+@ui.page("/series", response_timeout=PATIENCE)
 async def series(request: Request, name: str = "") -> None:
     """The page."""
     visit = visit_of(request)

@@ -12,7 +12,7 @@ from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.service.documents import OWNER
 from reticent.service.pages.data import file_name
-from reticent.service.pages.layout import Visit, card, held, page, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, trying, visit_of
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.safe import uploader
 from reticent.service.routes.common import aside
@@ -21,7 +21,7 @@ from reticent.service.shelf import parse
 PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
 
 
-@ui.page("/sources")
+@ui.page("/sources", response_timeout=PATIENCE)
 async def sources(request: Request) -> None:
     """The page."""
     visit = visit_of(request)

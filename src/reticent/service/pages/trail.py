@@ -5,14 +5,14 @@ from __future__ import annotations
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.service.pages.layout import card, held, moment, page, visit_of
+from reticent.service.pages.layout import PATIENCE, card, held, moment, page, visit_of
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 
 _SHOWN = 200
 
 
-@ui.page("/trail")
+@ui.page("/trail", response_timeout=PATIENCE)
 async def trail(request: Request) -> None:
     """The page."""
     visit = visit_of(request)

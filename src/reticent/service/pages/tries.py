@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from reticent.errors import PolicyError
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, held, page, steps, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, steps, trying, visit_of
 from reticent.service.pages.plan import KINDS, Plan
 from reticent.service.pages.safe import labelled
 from reticent.service.routes.common import aside
@@ -19,7 +19,7 @@ from reticent.service.routes.common import aside
 _SHOWN = ("records", "left out", "held", "risk", "guess", "loss", "query error", "asked")
 
 
-@ui.page("/try")
+@ui.page("/try", response_timeout=PATIENCE)
 async def tries(request: Request, table: str = "") -> None:
     """The page."""
     visit = visit_of(request)

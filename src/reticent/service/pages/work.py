@@ -8,7 +8,7 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.routes.common import aside
 
@@ -16,7 +16,7 @@ _JOBS = 30
 _WORDS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
 
 
-@ui.page("/work")
+@ui.page("/work", response_timeout=PATIENCE)
 async def work(request: Request) -> None:
     """The page."""
     visit = visit_of(request)
