@@ -66,8 +66,8 @@ def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) ->
     parts = [Part("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
     if sets is None:
         parts.append(Part("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
-    if encoded.people is not None:
-        parts.append(replace(whole_persons(parts[-1].find, sets=parts[-1].sets), emphasis=emphasis))
+    if encoded.people is not None:  # needs one run and always ends well: the others may run out of time
+        parts.insert(0, replace(whole_persons(parts[-1].find, sets=parts[-1].sets), emphasis=emphasis))
     if encoded.lattice <= SMALL:
         parts.append(Part("optimal", optimum, emphasis=emphasis))
     return [*parts, Part("local", recode, emphasis=emphasis)]

@@ -81,7 +81,8 @@ def contest(
             refusal = error
             continue
         # What links a person's records asks for classes of much the same size whatever forms them: later searches begin there.
-        apart = max(apart, 0 if part.whole else int(outcome.explain.get("apart", 0)))
+        if not part.whole and not outcome.explain.get("stopped"):
+            apart = max(apart, int(outcome.explain.get("apart", 0)))
         metrics = measured(encoded, outcome)
         encoded.watch.tell(metrics.loss)
         entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))

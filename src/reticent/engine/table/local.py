@@ -68,9 +68,10 @@ def rehearsed(encoded: EncodedTable) -> int:
     if encoded.people is None:
         return 0
     try:
-        return int(settled(encoded.sharing(4), cut).explain["apart"])
+        explain = settled(encoded.sharing(4), cut).explain
     except GuaranteeError:
         return 0
+    return 0 if explain["stopped"] else int(explain["apart"])
 
 
 def recode(encoded: EncodedTable) -> Outcome:
