@@ -92,8 +92,13 @@ impl Axis {
                 level.costs[level.nodes[extent.low as usize] as usize]
             }
             Shape::Ordered(scale) => {
-                let beside = f64::from(u8::from(extent.gap)) / (self.domain.max(2) - 1) as f64;
-                (scale[extent.high as usize] - scale[extent.low as usize] + beside).min(1.0)
+                let span = scale[extent.high as usize] - scale[extent.low as usize];
+                let beside = 1.0 / (self.domain.max(2) - 1) as f64;
+                if extent.gap {
+                    (span + beside).min(1.0)
+                } else {
+                    span
+                }
             }
             Shape::Set(step) => f64::from(extent.values - 1) * step,
         };
