@@ -51,6 +51,7 @@ class Plan:
             guesses = guess(head)
             plan = cls(table, settings_of(head, guesses), why={one.column: one.why for one in guesses})
             plan.settings["columns"] = _long(plan.settings["columns"])
+            plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
         return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"])
 
