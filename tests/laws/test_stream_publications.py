@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from cases import CASES, people
 
 from reticent import verify
 from reticent.connectors.stream import FileSource, Stream
+from reticent.connectors.stream.sink import FileSink
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Groups, Placed
 from reticent.engine.stream.delay_free import DelayFree
@@ -135,6 +137,42 @@ def test_dying_at_any_commit_loses_and_doubles_nothing(case, tmp_path):
         ):
             stream.run(file, out)
         assert release(case, tmp_path, str(last), source, block=5000) == whole
+
+
+@pytest.mark.parametrize("case", AT_ONCE, ids=lambda case: case.method)
+@pytest.mark.parametrize("fails", [1, 2, 4])
+def test_a_sink_that_fails_while_the_next_batch_is_stored_loses_and_doubles_nothing(case, tmp_path, monkeypatch, fails):
+    """One batch is being sent and the one behind it stored: the first is not sent yet, and both must come again."""
+    source = written(tmp_path / "in.ndjson", case)
+    whole = release(case, tmp_path, "a", source)
+    stored = threading.Semaphore(0)
+    write, counted = FileSink.write, iter(range(10_000))
+
+    def commit(store):
+        def step(change):
+            with store.transaction() as tx:
+                number = change(tx)
+            stored.release()
+            return number
+
+        return step
+
+    def failing(self, payload):
+        if next(counted) + 1 == fails:
+            for _ in range(fails + 1):
+                assert stored.acquire(timeout=60), "the next batch is stored meanwhile"
+            write(self, payload[: len(payload) // 2])
+            raise KilledError
+        write(self, payload)
+
+    ends = Store.open(tmp_path / "b.db"), closing(FileSource(source, block=3000))
+    with monkeypatch.context() as patch, ends[0] as store, ends[1] as file:
+        patch.setattr(FileSink, "write", failing)
+        with Stream(case.rules(), store=store, seed=3, commit=commit(store)) as stream, suppress(KilledError):
+            stream.run(file, str(tmp_path / "b.ndjson"))
+    with Store.open(tmp_path / "b.db") as store:
+        assert [entry.number for entry in store.unsent("stream")][:2] == [fails - 1, fails]
+    assert release(case, tmp_path, "b", source, block=3000) == whole
 
 
 def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
