@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from reticent.errors import ReticentError, StateError
 from reticent.release import Counts, LedgerEntry
-from reticent.store import DeadLetter, OutboxEntry, Rewriting, Snapshot, Store, rewriting, schema
+from reticent.store import DeadLetter, OutboxEntry, Rewriting, Snapshot, Store, opening, rewriting, schema
 from reticent.store import store as store_module
 
 
@@ -279,6 +279,21 @@ with Store.open(sys.argv[1]) as store, store.lock("feed", wait=60):
             tx.put_snapshot("feed", b"%d" % step)
         print(step, flush=True)
 """
+
+
+def test_a_store_opens_while_another_process_commits(store, where, monkeypatch):
+    """Its witness is read before its head: what is committed in between puts the store ahead of the witness, not behind."""
+    real = opening.read_head
+
+    def read_head(*args):
+        head = real(*args)
+        with store.lock("feed"), store.transaction() as tx:
+            tx.set_position("feed", "7")
+        return head
+
+    monkeypatch.setattr(opening, "read_head", read_head)
+    with Store.open(where) as again:
+        assert again.position("feed") == "7"
 
 
 def test_a_killed_writer_leaves_whole_steps(store, where):

@@ -38,12 +38,15 @@ def opened(
         check_structure(engine)
     with database.errors(engine), engine.connect() as connection:
         seal = read_seal(connection, key)
-        head = read_head(connection, seal)
     witness = None if path is None else Witness(path)
+    # The witness first: another process may commit between the two, and then it is the store that is ahead.
+    seen, anyone = (None, None) if witness is None else (witness.said(seal), witness.said())
+    with database.errors(engine), engine.connect() as connection:
+        head = read_head(connection, seal)
     if witness is None and not moved:
         place.refuse_moved(engine, seal)
     if witness is not None:
-        witness.refuse_older(head, seal, f"Store {database.show(engine)}")
+        witness.refuse_older(head, seen, anyone, f"Store {database.show(engine)}")
     return seal, head, witness
 
 

@@ -70,9 +70,15 @@ class Witness:
             (slot for slot in slots if slot is not None), key=lambda seen: (seen.generation, seen.commits), default=None
         )
 
-    def refuse_older(self, head: Head, seal: Seal, name: str) -> None:
-        """Refuses a store that has had fewer commits than its witness saw."""
-        seen, anyone = self.said(seal), self.said()
+    def refuse_older(self, head: Head, seen: Seen | None, anyone: Seen | None, name: str) -> None:
+        """Refuses a store that has had fewer commits than its witness saw.
+
+        Args:
+            head: of the store, read after what its witness said.
+            seen: what the witness said of this store.
+            anyone: what it said of any.
+            name: of the store.
+        """
         if seen is not None and (seen.generation, seen.commits) > (head.generation, head.commits):
             raise StateError(
                 f"{name} is an older copy of the store that was here, or lost its last {seen.commits - head.commits:,} commits.",
