@@ -96,7 +96,9 @@ def test_lines_with_a_field_each_are_refused(server):
 
 
 @pytest.mark.parametrize(
-    "write", [parquet, arrow, lambda t: arrow(t, "zstd"), lambda t: arrow(t, "lz4", file=True)], ids=str
+    "write",
+    [parquet, arrow, lambda t: arrow(t, "zstd"), lambda t: arrow(t, "lz4", file=True)],
+    ids=["parquet", "arrow", "zstd", "lz4 file"],
 )
 def test_honest_tables_are_taken(write):
     table = hospital.generate(2_000, 1)
