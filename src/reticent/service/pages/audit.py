@@ -31,7 +31,7 @@ from reticent.service.routes.common import aside
 async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)
-    with page(visit, "History"):
+    with page(visit, "Audit"):
         if not visit.custodian:
             return
         known = await aside(visit.hub.audits.all)
