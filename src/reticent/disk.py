@@ -76,6 +76,12 @@ def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:
     return list(select.select(handles, [], [], timeout)[0])
 
 
+def give_way() -> None:
+    """Lets every other process go first, where the system has an order of them."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+
+
 def widen_pipe(handle: int) -> None:
     """A larger pipe lets its writer go on while its reader is busy; where it cannot be had, it stays as it is."""
     with contextlib.suppress(ImportError, OSError, AttributeError):

@@ -19,7 +19,7 @@ for name in ("fdatasync", "pread"):
 from reticent.cli import main
 main(sys.argv[1:])
 """
-POSIX = r"\bfcntl\b|os\.(fsync|fdatasync|pread|chmod|fchmod|geteuid|getuid|fork|mkfifo)\b|\b0o[67]00\b|O_CLOEXEC|O_DIRECTORY"
+POSIX = r"\bfcntl\b|os\.(nice|fsync|fdatasync|pread|chmod|fchmod|geteuid|getuid|fork|mkfifo)\b|\b0o[67]00\b|O_CLOEXEC|O_DIRECTORY"
 
 
 def reticent_without_fcntl(*words, cwd):

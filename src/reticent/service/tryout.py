@@ -6,7 +6,6 @@ A process apart keeps the feeds of this one quick, gives its memory back, and ma
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
 from reticent.service.problems import ServiceError, describe
@@ -89,7 +89,7 @@ def _ended(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> tu
 
 def main() -> None:
     """The other side: a policy and a table on standard input, figures on standard output."""
-    os.nice(10)
+    give_way()
     request = sys.stdin.buffer.read()
     end = _LENGTH + int.from_bytes(request[:_LENGTH], "big")
     try:
