@@ -37,7 +37,9 @@ def compare(other: str, kind: str, *, only: str = "", quick: bool = False) -> di
     module, figures = importlib.import_module(f"bench.compared.{kind}"), {}
     with tempfile.TemporaryDirectory() as place:
         module.prepare(Path(place), quick=quick)
-        old, new = (Version(python, kind, Path(place) / side) for side, python in (("old", other), ("new", sys.executable)))
+        old, new = (
+            Version(python, kind, Path(place) / side) for side, python in (("old", other), ("new", sys.executable))
+        )
         for name in (name for name in module.MEASURES if only in name):
             rounds = [(old.taken(name), new.taken(name)) for _ in range(QUICK_ROUNDS if quick else ROUNDS)]
             figures[name] = summed(*zip(*rounds, strict=True))
@@ -57,8 +59,8 @@ class Version:
 
     def taken(self, name: str) -> dict[str, Any]:
         """One run of a measurement."""
-        assert self._process.stdin is not None  # noqa: S101 - both are pipes
-        assert self._process.stdout is not None  # noqa: S101
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
         taken: dict[str, Any] = json.loads(self._process.stdout.readline())
@@ -85,7 +87,10 @@ def summed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> dict[str, An
     """Shortest times of both, their ratio part by part, what rounds of one version differ by, and figures that are no times."""
     figures: dict[str, Any] = {}
     for part in [*new[0]["seconds"], *(["all"] if len(new[0]["seconds"]) > 1 else [])]:
-        times = [[sum(one["seconds"].values()) if part == "all" else one["seconds"][part] for one in side] for side in (old, new)]
+        times = [
+            [sum(one["seconds"].values()) if part == "all" else one["seconds"][part] for one in side]
+            for side in (old, new)
+        ]
         best = [min(side) for side in times]
         noise = max(median(side) / min(side) for side in times)
         figures[part] = {"old": best[0], "new": best[1], "ratio": best[1] / best[0], "noise": noise}

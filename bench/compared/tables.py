@@ -57,7 +57,7 @@ def table_of(data: str, folder: Path) -> pa.Table:
 
 
 def policy_of(data: str, method: str) -> Policy:
-    """k = 5 and l = 3 with two in a hundred suppressed at most; Anatomy keeps l alone."""
+    """K = 5 and l = 3 with two in a hundred suppressed at most; Anatomy keeps l alone."""
     privacy = {"l": 3, "suppression": 0.02} if method == "anatomy" else {"k": 5, "l": 3, "suppression": 0.02}
     if data == "adult":
         rules = adult_policy(privacy).to_dict()
@@ -74,6 +74,7 @@ class Released:
         self.table, self.policy = table_of(name, data), policy_of(name, method)
 
     def __call__(self) -> Taken:
+        """One release."""
         taken = Taken()
         engine = publisher(self.policy, "table", self.method, rng=Rng.from_seed(1))
 
@@ -109,9 +110,20 @@ class Command:
         self.out, policy = scratch / "command", scratch / "policy.json"
         policy.write_text(json.dumps(policy_of(name, method).to_dict()))
         source = data / "hospital.csv" if name == "hospital" else ADULT / "adult_30162.csv"
-        self.words = [sys.executable, "-m", "reticent", "anonymize", str(source), "-p", str(policy), "-o", str(self.out)]
+        self.words = [
+            sys.executable,
+            "-m",
+            "reticent",
+            "anonymize",
+            str(source),
+            "-p",
+            str(policy),
+            "-o",
+            str(self.out),
+        ]
 
     def __call__(self) -> Taken:
+        """One command."""
         taken = Taken()
         shutil.rmtree(self.out, ignore_errors=True)
         taken.command("command", self.words)

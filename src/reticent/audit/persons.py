@@ -306,7 +306,9 @@ def matchings(
     rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Per group, the most persons that can be matched with as many different values."""
-    if _alone(person) or len(distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
+    if _alone(person) or len(distinct(rows, person)[0]) == len(
+        rows
+    ):  # one record each: every value finds a person of its own
         return np.bincount(distinct(rows, value)[0], minlength=size)
     edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))

@@ -58,11 +58,11 @@ def _escaped(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 def _may_run(cells: pa.Array | pa.ChunkedArray) -> bool:
     """Whether some cell begins with a sign or an apostrophe: a look at first bytes, before anything is matched."""
     for chunk in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
-        wide = np.int64 if pa.types.is_large_string(chunk.type) else np.int32
+        wide = np.dtype(np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
         _, offsets, text = chunk.buffers()
         if not len(chunk) or text is None or not text.size:
             continue
-        ends = np.frombuffer(offsets, wide, len(chunk) + 1, chunk.offset * np.dtype(wide).itemsize)
+        ends = np.frombuffer(offsets, wide, len(chunk) + 1, chunk.offset * wide.itemsize).astype(np.int64)
         first = np.frombuffer(text, np.uint8)[ends[:-1][ends[1:] > ends[:-1]]]
         if _FIRST[first].any():
             return True

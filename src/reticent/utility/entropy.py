@@ -49,14 +49,14 @@ def attribute_entropy(
     return floored(bits)
 
 
-def _tally(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _tally(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The keys that occur, in order, and how often; counted where they are few, sorted where they are not."""
     if int(key.max(initial=0)) < _FEW * len(key):
         sums = np.bincount(key, weights=counts)
         keys = np.flatnonzero(sums)
-        return keys, sums[keys]
-    keys, inverse = np.unique(key, return_inverse=True)
-    return keys, np.bincount(inverse, weights=counts, minlength=len(keys))
+        return keys.astype(np.int64), sums[keys]
+    different, inverse = np.unique(key, return_inverse=True)
+    return different, np.bincount(inverse, weights=counts, minlength=len(different))
 
 
 def _bits(part: NDArray[Any], whole: NDArray[Any]) -> float:

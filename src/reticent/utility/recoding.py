@@ -41,7 +41,7 @@ class Recoding:
     def from_levels(cls, codes: NDArray[np.int32], ladder: Ladder, levels: int | NDArray[np.int64]) -> Self:
         """Full-domain recoding (one level) or local recoding (a level per record)."""
         level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
-        starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)])
+        starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)], dtype=np.int64)
         shares = np.concatenate(ladder.leaves) / ladder.size
         losses = np.concatenate([_cell_loss(ladder, step) for step in range(len(ladder.leaves))])
         nodes = ladder.tables[levels][codes] if isinstance(levels, int) else np.stack(ladder.tables)[level, codes]

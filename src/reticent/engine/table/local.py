@@ -114,7 +114,7 @@ def refined(
     columns = [(gone.astype(np.int64), 2)]
     for name, level in zip(encoded.quasi, levels, strict=True):
         ladder, codes = encoded.ladders[name], encoded.codes(name)
-        starts = np.cumsum([0, *(len(names) for names in ladder.labels)])
+        starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
         columns.append((starts[level] + np.stack(ladder.tables)[level, codes], int(starts[-1])))
     classes = np.unique(packed(columns), return_inverse=True)[1].astype(np.int64)
     axes = [

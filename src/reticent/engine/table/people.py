@@ -77,7 +77,9 @@ def persons_of(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
             f"Column '{policy.person}': {column.null_count:,} records have no person.",
             hint="Fill the column, or leave those records out.",
         )
-    if pa.types.is_floating(column.type) or pa.types.is_dictionary(column.type):  # NaN is refused; unused words count for nobody
+    if pa.types.is_floating(column.type) or pa.types.is_dictionary(
+        column.type
+    ):  # NaN is refused; unused words count for nobody
         return Dictionary().encode(column).astype(np.int64)
     coded = pc.dictionary_encode(column).unify_dictionaries()
     return np.concatenate([np.empty(0, dtype=np.int64), *(chunk.indices.to_numpy() for chunk in coded.chunks)])
