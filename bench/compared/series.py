@@ -36,7 +36,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
 
 
 def policy_of(method: str) -> Policy:
-    """m = 4; where values change, within a diameter of ten."""
+    """M = 4; where values change, within a diameter of ten."""
     updates = {"updates": {"diameter": 10}} if method.startswith("m-distinct") else {}
     columns: dict[str, Any] = {
         "person": "identifier",
