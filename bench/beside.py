@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 KINDS = ("tables", "evolving", "series")
-ROUNDS, QUICK_ROUNDS = 7, 2
+ROUNDS, QUICK_ROUNDS = 5, 2
 LONG = 5.0
 """Seconds of a run from which on three of them have to do."""
 HERE = Path(__file__).resolve().parents[1]

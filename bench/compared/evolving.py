@@ -54,7 +54,7 @@ class Changed:
     def __call__(self) -> Taken:
         """Load, publish, delete, insert."""
         engine = publisher(self.policy, "evolving", self.method, rng=Rng.from_seed(1))
-        return changed(self.table, engine, lambda: engine.cut())
+        return changed(self.table, engine, engine.cut)
 
 
 class Kept(Changed):
