@@ -59,8 +59,8 @@ class Worker:
         return {number: held.shard for number, held in self._session.shards.items()} if self._session else {}
 
     def positions(self) -> dict[int, int]:
-        """The next input offset of every shard this worker has."""
-        return {number: held.position for number, held in self._session.shards.items()} if self._session else {}
+        """The committed input offset of every shard this worker has."""
+        return {number: held.committed for number, held in self._session.shards.items()} if self._session else {}
 
     def run(self, going: Callable[[Worker], bool]) -> None:
         """Works while `going` says so; starts afresh after a failure of the brokers, gives up when it lasts."""
@@ -93,6 +93,7 @@ class Worker:
         try:
             while going(self):
                 session.step()
+            session.finish()
         finally:
             self._session = None
             session.close()
