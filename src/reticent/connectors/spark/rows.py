@@ -49,6 +49,14 @@ class SparkRows:
         counted = self.frame.groupBy(F.col(column(person))).count()
         return bool(counted.filter(F.col("count") > 1).limit(1).count())
 
+    def further(self, name: str) -> int:
+        """Rows that repeat a value of a column; those without one do not count."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        cells = F.col(column(name))
+        known, different = self.frame.agg(F.count(cells), F.countDistinct(cells)).collect()[0]
+        return int(known) - int(different)
+
     def without_markers(self, words: Sequence[str]) -> SparkRows:
         """The rows with nothing where a cell is a marker that the policy declares."""
         from pyspark.sql import functions as F  # noqa: N812
@@ -72,6 +80,8 @@ class SparkRows:
             pairs = spark.createDataFrame(labels)
             joined = out.join(F.broadcast(pairs), F.col(column(name)).eqNullSafe(F.col(LEAF)), "inner")
             out = joined.withColumn(name, F.col(LABEL)).drop(LEAF, LABEL)
+        if how.classes is not None:
+            out = _in_classes(out, how, spark.createDataFrame(how.classes))
         if how.lost is not None:
             same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(how.keys)]
             condition = same[0]
@@ -81,6 +91,23 @@ class SparkRows:
         # The order of the input may follow something a reader knows.
         shown = [column(name) for name in how.shown]
         return out.select(*shown).orderBy(*shown)
+
+
+def _in_classes(out: DataFrame, how: Recoded, classes: DataFrame) -> DataFrame:
+    """Puts the labels of its combination in the place of every row's quasi-identifiers."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    quasi = [name for name in how.keys if name in classes.columns]
+    # Under names of their own: both sides have the columns.
+    classes = classes.select(*[F.col(column(name)).alias(f"{LEAF}{i}") for i, name in enumerate(quasi)],
+                             *[f"{LABEL}{i}" for i in range(len(quasi))])  # fmt: skip
+    condition = F.lit(True)  # noqa: FBT003 - Spark's own
+    for i, name in enumerate(quasi):
+        condition &= F.col(column(name)).eqNullSafe(F.col(f"{LEAF}{i}"))
+    out = out.join(classes, condition, "inner")
+    for i, name in enumerate(quasi):
+        out = out.withColumn(name, F.col(f"{LABEL}{i}"))
+    return out.drop(*[f"{word}{i}" for word in (LEAF, LABEL) for i in range(len(quasi))])
 
 
 def column(name: str) -> str:
