@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from reticent.connectors.counted.rows import Recoded
 
 
+_STRETCH = 4096
+
+
 @dataclass(frozen=True, repr=False)
 class SparkRows:
     """A frame as the search on counts sees it."""
@@ -88,9 +91,22 @@ class SparkRows:
             for more in same[1:]:
                 condition &= more
             out = out.join(spark.createDataFrame(how.lost), condition, "left_anti")
-        # The order of the input may follow something a reader knows.
-        shown = [column(name) for name in how.shown]
-        return out.select(*shown).orderBy(*shown)
+        return _in_order(out.select(*[column(name) for name in how.shown]))
+
+
+def _in_order(frame: DataFrame) -> DataFrame:
+    """The rows sorted by their cells: the order of the input may follow something a reader knows.
+
+    Equal rows are counted, not sorted one by one, and written out again in stretches, so that no array is long.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [column(name) for name in frame.columns]
+    counted = frame.groupBy(*names).agg(F.count(F.lit(1)).alias(RECORDS)).orderBy(*names)
+    stretches = F.expr(f"sequence(0L, ({RECORDS} - 1) DIV {_STRETCH})")
+    at = F.explode(stretches).alias(LEAF)
+    each = F.expr(f"sequence(1L, least({_STRETCH}L, {RECORDS} - {_STRETCH} * {LEAF}))")
+    return counted.select("*", at).select(*names, F.explode(each).alias(LABEL)).drop(LABEL)
 
 
 def _in_classes(out: DataFrame, how: Recoded, classes: DataFrame) -> DataFrame:
