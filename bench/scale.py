@@ -44,7 +44,7 @@ def part(name: str, folder: Path, *, quick: bool) -> Any:
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)
     try:
         if name == "streams":
-            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 400_000, 400_000)
+            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 1_000_000, 1_000_000)
             return spark_streams(spark, folder, [1] if quick else [1, 2, 4], sizes)
         if name == LARGE:
             return spark_tables(spark, folder, [100_000_000], compare=0)
