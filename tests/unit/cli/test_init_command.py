@@ -59,6 +59,18 @@ def test_the_prior_counts_the_whole_file(folder):
     assert abs(sum(float(line.rpartition(",")[2]) for line in lines[1:]) / len(persons) - 1) < 0.05
 
 
+def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_that_offers_the_truths(folder, capsys):
+    write_feed(folder / "feed.csv", 12_000, seed=1)
+    assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 0
+    assert Policy.load(folder / "p.yaml").prior.kernel.file == "p.kernel.csv"
+    words = ("feed.csv", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson", "--json")
+    capsys.readouterr()
+    assert run("stream", *words) == 0
+    told = capsys.readouterr()
+    assert "drifts" not in told.err
+    assert json.loads(told.out.splitlines()[-1])["metrics"]["eta"] < 0.1  # a fifth, when nothing could move
+
+
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
