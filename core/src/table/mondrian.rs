@@ -366,6 +366,7 @@ impl<'a> Cutter<'a> {
 /// classes are those of the rows themselves. Relaxed cuts and persons look at single rows.
 /// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model. A part that some of its
 /// persons stand outside of, too, has at least `apart` persons: readers who link their records compare its values with others.
+#[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     axes: &[&Axis],
     sensitive: Vec<SensitiveColumn<'_>>,
