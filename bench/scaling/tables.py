@@ -62,7 +62,7 @@ def spark_tables(spark: Any, folder: Path, sizes: list[int], *, compare: int) ->
                 began, busy = time.perf_counter(), processor_seconds()
                 made = release(frame, policy)
                 judged = time.perf_counter()
-                made.frame.write.mode("overwrite").parquet(str(folder / "out"))
+                made.frame.write.mode("overwrite").option("compression", "none").parquet(str(folder / "out"))
                 ended = time.perf_counter()
             figure: dict[str, Any] = {
                 "rows": rows,
@@ -89,7 +89,7 @@ def against_one_machine(frame: Any, policy: Any, folder: Path) -> dict[str, Any]
     """Writes the rows, too, and releases them here."""
     from reticent import anonymize
 
-    frame.write.mode("overwrite").parquet(str(folder / "in"))
+    frame.write.mode("overwrite").option("compression", "none").parquet(str(folder / "in"))
     table = pq.read_table(folder / "in")
     began = time.perf_counter()
     local = anonymize(table, policy, seed=1)
