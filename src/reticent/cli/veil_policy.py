@@ -37,6 +37,12 @@ _VALUES = 3
 """Values per candidate, at least."""
 
 
+_FEWER = (
+    "With noise the records tell {} values apart, rarer ones under their parents: that carries l = {}. A prior of the past or of public "
+    "statistics carries more (reticent prior)."
+)
+
+
 def usual_method(kind: str) -> str | None:
     """The veil for all that is published more than once; tables are generalised unless told otherwise."""
     return VEIL if kind != "table" and VEIL in methods(kind) else None
@@ -86,12 +92,17 @@ def veil_kind(
     # A stream has all events of a person; elsewhere one record of each stands for all, unless the policy is changed by hand.
     rng = np.random.default_rng()
     fitted = fit_released(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
+    offered = int(fitted.prior.shares.any(axis=0).sum())
+    carried = possible_l(persons, offered)
+    notes = () if carried == l else (_FEWER.format(offered, carried),)
+    l, fitted = carried, fitted.for_l(carried)
     return Kind(
         commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior, kernel=fitted.kernel is not None)),
         levels=levels,
         records="first" if kind in ("table", "evolving") and persons < table.num_rows else None,
         files=_files(fitted, prior),
+        notes=notes,
     )
 
 

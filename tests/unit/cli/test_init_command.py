@@ -123,6 +123,15 @@ def test_the_veil_gets_levels_and_a_prior_that_say_what_they_are(folder):
     assert "released persons themselves" in " ".join(release.guarantee.not_covered)
 
 
+def test_few_persons_get_an_l_that_their_noisy_counts_carry(folder, capsys):
+    write_hospital(folder / "data.csv", 1000, seed=1)
+    assert run("init", "data.csv", "--for", "evolving", "-o", "p.yaml") == 0
+    policy = Policy.load("p.yaml")
+    values = len({line.rpartition(",")[0] for line in (folder / "p.prior.csv").read_text().splitlines()[1:]})
+    assert policy.l_of("evolving") * 3 <= values
+    assert f"that carries l = {policy.l_of('evolving')}" in capsys.readouterr().err
+
+
 def test_several_records_of_a_person_are_said_to_be_first_ones(folder):
     write_hospital(folder / "data.csv", 1000, seed=1)
     lines = (folder / "data.csv").read_text().splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,13 @@ PER_CANDIDATE = 5
 SMALLEST = 40
 """Persons of the past per candidate, below whom no prior is fitted."""
 
-DOMAIN, SIZES, KERNEL = 0.1, 0.1, 0.3
-"""Of epsilon: the domain, the sizes of fixed strata, the kernel; the counts take what is left."""
+SIZES, KERNEL = 0.1, 0.3
+"""Of epsilon: the sizes of fixed strata, the kernel; the counts take what is left."""
+FEW = 5_000
+"""Persons below whom noise decides how many values can be told apart."""
+
+# Of epsilon, for the domain.
+_DOMAIN, _DOMAIN_OF_FEW = 0.1, 0.3
 
 FOLLOWED = 200
 """Persons with two events below whom there is no kernel."""
@@ -45,12 +51,16 @@ _SEEN = 3
 _EACH, _AVERAGE = 4, 100
 
 
+def _domain_share(persons: int) -> float:
+    return _DOMAIN_OF_FEW if persons < FEW else _DOMAIN
+
+
 @dataclass(frozen=True)
 class Past:
     """The past or a part of it as codes, one record per person, and how to count it.
 
     `share` is the part's share of the persons: noise and thresholds shrink with it, so that a part is as noisy as the whole.
-    `followed` is the share of epsilon that goes to how values follow one another; `totals` are noisy counts of the domain.
+    `whole` is the number of all persons, `followed` the share of epsilon that goes to how values follow one another; `totals` are noisy counts of the domain.
     """
 
     domain: Domain
@@ -61,6 +71,7 @@ class Past:
     l: int
     epsilon: float | None
     totals: npt.NDArray[np.float64]
+    whole: int
     followed: float = 0.0
     share: float = 1.0
 
@@ -83,7 +94,7 @@ class Past:
     @property
     def count_epsilon(self) -> float | None:
         """Of the noise on counts."""
-        spent = DOMAIN + SIZES * self.told + self.followed
+        spent = _domain_share(self.whole) + SIZES * self.told + self.followed
         return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
 
     @property
@@ -132,7 +143,7 @@ def past_of(
             hint="Give more of the past, or public statistics as prior.csv.",
         )
     values, codes = coded(table.column(sensitive))
-    spent = None if epsilon is None else DOMAIN * epsilon
+    spent = None if epsilon is None else _domain_share(persons) * epsilon
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
     least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
     domain = choose_domain(values, counts, policy, sensitive, least=least)
@@ -140,7 +151,7 @@ def past_of(
     fields = published(table, policy, (*policy.quasi, *policy.plain))
     asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
     told = bool(by) and all(":" in item for item in by or ())
-    return Past(domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals)
+    return Past(domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons)
 
 
 def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
@@ -171,9 +182,10 @@ def sizes_of(past: Past, rng: np.random.Generator) -> Codes:
 
 @dataclass(frozen=True, repr=False)
 class Counted:
-    """A prior, and which share of its persons' values it does not offer, as far as the noisy counts say."""
+    """A prior, the noisy counts behind it, and which share of the values it does not offer, as far as they say."""
 
     prior: Prior
+    counts: npt.NDArray[np.int64]
     unseen: float
 
     def __repr__(self) -> str:
@@ -186,16 +198,25 @@ def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
     empty = Prior(past.domain.labels, rows, np.empty((0, size)), np.empty(0))
     flat = empty.rows(past.fields, past.persons).astype(np.int64) * size + past.values
     table = np.bincount(flat, minlength=len(rows) * size).reshape(len(rows), size)
-    counts = noised(table, past.count_epsilon, rng)
+    return _offered(past, tree, noised(table, past.count_epsilon, rng), past.seen)
+
+
+def together(past: Past, counted: Counted) -> Counted:
+    """All rows as one, by the same noisy counts: nothing more is spent, and their noise adds up."""
+    counts = counted.counts.sum(axis=0, keepdims=True)
+    return _offered(past, None, counts, past.seen * math.sqrt(len(counted.counts)))
+
+
+def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], least: float) -> Counted:
     shares = shrunk(tree, counts.astype(np.float64))
     sizes = np.maximum(counts, 0).sum(axis=1).astype(np.float64)
-    seen = shares * sizes[:, None] >= past.seen
+    seen = shares * sizes[:, None] >= least
     # A row in which nothing is frequent offers its most frequent value: never an empty line.
-    seen[np.arange(len(rows)), shares.argmax(axis=1)] = True
+    seen[np.arange(len(counts)), shares.argmax(axis=1)] = True
     unseen = float(sizes @ np.where(seen, 0, shares).sum(axis=1) / max(sizes.sum(), 1))
     shares = np.where(seen, shares, 0)
     shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
-    return Counted(Prior(past.domain.labels, rows, shares, sizes), unseen)
+    return Counted(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
 
 
 def steps_of(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.engine.veil.prior.prior import apart
 
 if TYPE_CHECKING:
     from reticent.engine.veil.domain import Domain
@@ -67,3 +71,8 @@ class FittedPrior:
 
     def __repr__(self) -> str:
         return f"FittedPrior({self.prior!r}, {self.measures!r})"
+
+    def for_l(self, l: int) -> FittedPrior:
+        """The same for another number of candidates: shares that could not be counted are moved a little."""
+        shares = np.array([apart(row, l) for row in self.prior.shares])
+        return replace(self, prior=replace(self.prior, shares=shares))

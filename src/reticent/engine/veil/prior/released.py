@@ -20,7 +20,17 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.spellings import spelled
-from reticent.engine.veil.prior.counted import FOLLOWED, KERNEL, SIZES, count, past_of, sizes_of, steps_of
+from reticent.engine.veil.prior.counted import (
+    FEW,
+    FOLLOWED,
+    KERNEL,
+    SIZES,
+    count,
+    past_of,
+    sizes_of,
+    steps_of,
+    together,
+)
 from reticent.engine.veil.prior.fields import level_of
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
 from reticent.engine.veil.prior.noise import noised
@@ -40,6 +50,8 @@ if TYPE_CHECKING:
 _WHETHER = 0.05
 # Shares of the truths not offered: what columns may cost that are chosen here, and what is refused.
 _CHOSEN, _REFUSED = 0.06, 0.1
+# Of few persons the counts that decide are mostly noise: so many times the persons then.
+_SPARE = 3
 # What illness goes with, whatever else is published.
 _TELLING = [pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex")]
 
@@ -77,6 +89,8 @@ def fit_released(
     past = replace(past, followed=_WHETHER * kernel + KERNEL * follows)
     past = past.asking(_chosen(past, policy) if by is None else [_told(policy, item) for item in by], policy)
     counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
+    if counted.unseen > _REFUSED and by is None:
+        counted = together(past, counted)
     if counted.unseen > _REFUSED:
         raise GuaranteeError(
             f"Column '{sensitive}': about {counted.unseen:.0%} of the values would not be offered, more than {_REFUSED:.0%}: "
@@ -105,10 +119,11 @@ def _least(past: Past) -> float:
 def _chosen(past: Past, policy: Policy) -> list[str]:
     """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
     rows, by, least = 1, [], _least(replace(past, followed=past.followed + SIZES))
+    room = min(ROWS, past.persons / least / (_SPARE if past.persons < FEW else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
         for level, labels in enumerate(field.labels, level_of(policy, field.name)):
             more = rows * len(labels)
-            if len(labels) > 1 and more <= min(ROWS, past.persons / least):
+            if len(labels) > 1 and more <= room:
                 by.append(f"{field.name}:{level}")
                 rows = more
                 break
