@@ -51,6 +51,7 @@ class EncodedTable:
         closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
         apart: persons asked of the others.
         below: the loss that is found already; a search may leave out what loses more.
+        times: records that each row stands for, where somebody else has counted them.
     """
 
     policy: Policy
@@ -67,6 +68,7 @@ class EncodedTable:
     closed: _core.table.Model | None = None
     apart: int = 0
     below: float = math.inf
+    times: npt.NDArray[np.uint32] | None = None
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
@@ -88,7 +90,7 @@ class EncodedTable:
         collapsed = collapse(policy, columns, known, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
         asked = model(policy, people=people)
-        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people)
+        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
 
     def asking(self, k: int) -> EncodedTable:
         """The same table with more persons asked of every class."""
