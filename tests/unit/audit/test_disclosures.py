@@ -12,7 +12,11 @@ import pyarrow.csv
 import pytest
 
 from reticent import anonymize, verify
+from reticent.audit import verify as judge
+from reticent.audit.persons import Input
 from reticent.audit.spellings import same
+from reticent.engine import publisher
+from reticent.engine.rng import Rng
 from reticent.engine.spellings import folded
 from reticent.errors import DataError
 from reticent.policy import Policy
@@ -154,6 +158,20 @@ def test_strangers_among_the_published_are_refuted(table):
     rules = policy("optimal", k=5)
     made = anonymize(table.set_column(3, "ill", pa.array(["d1", "d2"] * 150)), rules, seed=1)
     assert "every published record is one of the input" in refuted(made, rules, original=table)
+
+
+def test_a_person_published_twice_in_the_place_of_another_is_refuted(table):
+    rules = policy("optimal", k=5)
+    engine = publisher(rules, "table", "optimal", rng=Rng.from_seed(1))
+    engine.push(table)
+    (made,) = engine.close()
+    places = engine.original().places
+    assert judge(made, rules, original=Input(table, places)).holds
+    rows = np.arange(len(places))
+    rows[5] = rows[4]
+    twice = replace(made, tables={"data": made.tables["data"].take(pa.array(rows))})
+    verdict = judge(twice, rules, original=Input(table, places[rows]))
+    assert "every published record is one of the input" in {finding.claim for finding in verdict.refuted}
 
 
 SPELLINGS = [
