@@ -115,6 +115,7 @@ def stream(policy: Policy, source: Path, store: Path, sink: Path) -> None:
     except ModuleNotFoundError:
         from reticent.connectors.runner import StreamRunner
         from reticent.connectors.runner.sink import File
+
         from reticent.store import Store
 
         with Store.open(store) as opened, StreamRunner(policy, opened, File(sink)) as runner:
