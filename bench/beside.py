@@ -22,7 +22,7 @@ from typing import Any
 KINDS = ("tables", "evolving", "series", "streams")
 ROUNDS, QUICK_ROUNDS = 5, 2
 LONG = 5.0
-"""Seconds of a run from which on three of them have to do."""
+"""Seconds of a run from which on two of them have to do."""
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -44,7 +44,7 @@ def compare(other: str, kind: str, *, only: str = "", quick: bool = False) -> di
         )
         for name in (name for name in module.MEASURES if only in name):
             rounds = [(old.taken(name), new.taken(name))]
-            enough = 3 if sum(rounds[0][1]["seconds"].values()) > LONG else ROUNDS
+            enough = 2 if sum(rounds[0][1]["seconds"].values()) > LONG else ROUNDS
             rounds += [(old.taken(name), new.taken(name)) for _ in range((QUICK_ROUNDS if quick else enough) - 1)]
             figures[name] = summed(*zip(*rounds, strict=True))
             print(f"{kind}, {name}: {in_words(figures[name])}", file=sys.stderr, flush=True)
