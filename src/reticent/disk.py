@@ -77,9 +77,16 @@ def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:
 
 
 def give_way() -> None:
-    """Lets every other process go first, where the system has an order of them."""
+    """Lets every other process go first, where the system has an order of them.
+
+    Linux may weigh whole sessions against each other and against its own threads, which bring a commit to disk; what is low within
+    a busy session is not low beside them. So the process leaves its session for one of its own, and that one gives way.
+    """
     if hasattr(os, "nice"):
         os.nice(19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.setsid()
+        Path("/proc/self/autogroup").write_text("19", encoding="ascii")
 
 
 def widen_pipe(handle: int) -> None:

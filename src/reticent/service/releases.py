@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from reticent.release import Release
     from reticent.service.packing import Packer
     from reticent.store import Store, Transaction
+
+# Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
+_GLANCES = 32
 
 
 def _persons(tx: Transaction, publisher: str) -> int:
@@ -57,6 +61,7 @@ class Releases:
         self._packer = packer
         self._note = note
         self._documents = Documents(store, "release", "release")
+        self._glances = lru_cache(_GLANCES)(self._glanced)
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
@@ -105,7 +110,11 @@ class Releases:
 
     def glance(self, ident: str, rows: int) -> list[Glance]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
-        return [Glance.of(name, table, rows) for name, table in self.read(ident).tables.items()]
+        self._refuse_withdrawn(ident)
+        return self._glances(ident, rows)
+
+    def _glanced(self, ident: str, rows: int) -> list[Glance]:
+        return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
 
     def of(self, publisher: str) -> str:
         """The release that a publisher of one table has made."""
@@ -123,6 +132,7 @@ class Releases:
     def drop(self, ident: str) -> None:
         """Removes what was packed of a release; what is being read is read to its end."""
         self._packer.drop(ident)
+        self._glances.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
         """The folder of a release as a zip file, to be read piece by piece.

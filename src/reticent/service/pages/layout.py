@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -188,6 +189,11 @@ def figure(words: str, value: str = "-") -> ui.label:
 async def arrived() -> None:
     """Waits until the frame of a page is on the visitor's screen: what is slow comes after it."""
     await ui.context.client.connected()
+
+
+async def others() -> None:
+    """Lets others have their turn: a page is built on the loop that answers the feeds, a few milliseconds at a time."""
+    await asyncio.sleep(0)
 
 
 def held(words: str, *, bad: bool = False) -> ui.label:
