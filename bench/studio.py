@@ -1,7 +1,8 @@
 """The studio beside its feeds: 200 feeds push 20,500 records a second while a table of 300,000 rows is tried and its release is shown.
 
-`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a browser opens its release,
-asks it, and opens the pages around it, one after the other. `alone` is the same load on a server without the studio.
+`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens its release and
+the pages around it, one after the other. `alone` is the same load on a server without the studio. Both say what the processor did:
+the server, its drafts, and the load with the client, which share the machine.
 
 `strangers` are clients without a token that send half a request each, or bodies of 60 MB, and readers that do not read: what the memory
 of the server is meanwhile, and how long `/health` takes. Load, strangers and server share the machine.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,7 +10,7 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.read.load import sensitive_of, shape_of
-from reticent.read.received import Received, read
+from reticent.read.received import Received
 from reticent.read.wire import from_lines
 from reticent.service.actor import reaches
 from reticent.service.pages.history import WORDS
@@ -67,10 +65,9 @@ def open_release(hub: Hub, name: str) -> Received:
     if name.startswith("stream:"):
         hub.note_reader(name)
         return _stream(hub, name.partition(":")[2])
-    release, about = hub.releases.read(name), hub.releases.get(name)
+    received, about = hub.releases.received(name), hub.releases.get(name)
     hub.note_reader(f"{about['kind']}:{about['source']}")
-    with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
-        return read(release.to_dir(Path(folder) / "release", format="parquet"))
+    return received
 
 
 def _stream(hub: Hub, name: str) -> Received:

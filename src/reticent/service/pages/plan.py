@@ -60,7 +60,13 @@ class Plan:
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""
-        document = {"settings": self.settings, "files": self.files, "why": self.why, "kind": self.kind, "cells": self.cells}
+        document = {
+            "settings": self.settings,
+            "files": self.files,
+            "why": self.why,
+            "kind": self.kind,
+            "cells": self.cells,
+        }
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
 
     @property
