@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from reticent.read.received import Received, read
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, reaches
+from reticent.service.asking import Place
 from reticent.service.documents import Documents, fresh_id, now
 from reticent.service.problems import ServiceError
 from reticent.store import schema
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 # Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
 _GLANCES = 32
-# Releases that stay open for further questions, with all that their estimators have worked out.
-_OPENED = 2
 
 
 def _persons(tx: Transaction, publisher: str) -> int:
@@ -67,7 +63,6 @@ class Releases:
         self._note = note
         self._documents = Documents(store, "release", "release")
         self._glances = lru_cache(_GLANCES)(self._glanced)
-        self._opened = lru_cache(_OPENED)(self._open)
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
@@ -103,11 +98,14 @@ class Releases:
 
     def load(self, ident: str) -> Release:
         """One release with its data, withdrawn or not: for the judge."""
+        return from_bytes(self._payload(ident))
+
+    def _payload(self, ident: str) -> bytes:
         place = self.get(ident)
         entry = next(self._store.outbox(place["publisher"], after=place["outbox"] - 1), None)
         if entry is None or entry.number != place["outbox"]:
             raise self._documents.missing()
-        return from_bytes(entry.payload)
+        return entry.payload
 
     def glance(self, ident: str, rows: int) -> list[Glance]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
@@ -117,14 +115,10 @@ class Releases:
     def _glanced(self, ident: str, rows: int) -> list[Glance]:
         return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
 
-    def received(self, ident: str) -> Received:
-        """A release as its recipient has it; 410 when it was withdrawn."""
+    def place(self, ident: str) -> Place:
+        """Where a release is for whoever asks it; 410 when it was withdrawn."""
         self._refuse_withdrawn(ident)
-        return self._opened(ident)
-
-    def _open(self, ident: str) -> Received:
-        with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
-            return read(self.load(ident).to_dir(Path(folder) / "release", format="parquet"))
+        return Place(ident, lambda: (self._payload(ident), b""))
 
     def of(self, publisher: str) -> str:
         """The release that a publisher of one table has made."""
@@ -143,7 +137,6 @@ class Releases:
         """Removes what was packed of a release; what is being read is read to its end."""
         self._packer.drop(ident)
         self._glances.cache_clear()
-        self._opened.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
         """The folder of a release as a zip file, to be read piece by piece.
