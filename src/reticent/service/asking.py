@@ -63,6 +63,7 @@ class Asking:
             try:
                 found, problem = self._asked(place, work, about)
             except (EOFError, OSError):
+                self.close()
                 words = "The question ended early, perhaps for want of memory."
                 raise ServiceError(500, "ask", words, "Ask for fewer values.") from None
         if problem is not None:
