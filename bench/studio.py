@@ -81,12 +81,13 @@ def beside(rows: int, seconds: float) -> dict[str, Any]:
 class Studio(threading.Thread):
     """A custodian's client: opens the release of a large table, asks it, and opens the pages around it, while drafts of it are tried."""
 
-    PAGES = ("/release", "/history", "/explore", "/roles?table=TABLE", "/try?table=TABLE", "/work")
+    PAGES = ("/release", "/history", "/roles?table=TABLE", "/try?table=TABLE", "/work")
+    QUESTIONS = ("/explore",)
 
     def __init__(self, server: Server, rows: int) -> None:
         super().__init__(daemon=True)
         self._server, self._over = server, threading.Event()
-        self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in self.PAGES}
+        self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in (*self.PAGES, *self.QUESTIONS)}
         body = io.BytesIO()
         pacsv.write_csv(renamed(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
         with server.client() as client:
@@ -104,10 +105,16 @@ class Studio(threading.Thread):
         server.start()  # it begins with the drafts that wait
 
     def run(self) -> None:
-        """Opens one page after the other."""
+        """Opens one page after the other; beside it, one question after the other is asked."""
+        asking = threading.Thread(target=self._visit, args=(self.QUESTIONS,))
+        asking.start()
+        self._visit(self.PAGES)
+        asking.join()
+
+    def _visit(self, pages: tuple[str, ...]) -> None:
         with httpx.Client(base_url=f"http://127.0.0.1:{self._server.port}", timeout=120) as browser:
             browser.post("/sign-in", data={"token": self._server.custodian})
-            for path in itertools.cycle(self.PAGES):
+            for path in itertools.cycle(pages):
                 if self._over.wait(0.2):
                     return
                 began = time.perf_counter()
