@@ -101,6 +101,7 @@ def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
     asking.close()
 
 
-def test_it_gives_way(running, release):
+def test_it_lets_others_go_first(running, release):
     running.hub.asking.ask(running.hub.releases.place(release), questions.about)
-    assert os.getpriority(os.PRIO_PROCESS, running.hub.asking._process.pid) == 19
+    asking = os.getpriority(os.PRIO_PROCESS, running.hub.asking._process.pid)
+    assert asking == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)

@@ -1,4 +1,4 @@
-"""Questions to a release, answered in a process of their own that gives way to everything else.
+"""Questions to a release, answered in a process of their own that lets the feeds go first.
 
 To count a large release takes seconds of computing; beside the feeds, in one interpreter with them, they would wait for it. The
 process starts with the first question, keeps the last releases open, and ends with the server.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reticent.disk import give_way
+from reticent.disk import step_back
 from reticent.service.problems import ServiceError, describe
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Asking:
 
 def _answer(link: Connection) -> None:
     """The other side: a question, the release where it is not open yet, and the answer."""
-    give_way()
+    step_back()
     known: OrderedDict[str, Received] = OrderedDict()
     while True:
         try:
