@@ -87,3 +87,24 @@ def test_what_cannot_be_read_twice_does_not_wait(place, source):
     done = begin(place, source)
     assert isinstance(done.exception, PolicyError), done.output
     assert "--released" in done.exception.hint
+
+
+def test_a_kernel_that_the_policy_names_is_made_of_the_same_records(place):
+    rng = np.random.default_rng(3)
+    lines = [f"p{rng.integers(500)},{rng.choice(['m', 'f'])},{rng.choice(ILLS)}\n" for _ in range(1500)]
+    (place / "feed.csv").write_text("id,sex,ill\n" + "".join(lines))
+    text = POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}")
+    (place / "policy.yaml").write_text(text)
+    assert begin(place).exit_code == 0
+    assert (place / "steps.csv").read_text().startswith("value,stay,within\n")
+    assert {record["event"] for record in records(place)} > {0, 1, 2}
+    assert run("verify", place / "out.ndjson", "-p", place / "policy.yaml").exit_code == 0
+
+
+def test_a_kernel_that_nobody_tells_of_is_refused(place):
+    feed(place, 1200)
+    (place / "policy.yaml").write_text(POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}"))
+    done = begin(place)
+    assert isinstance(done.exception, DataError), done.output
+    assert "further ones of somebody" in str(done.exception)
+    assert not (place / "prior.csv").exists()

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.audit.veil import SHAPE, codes_of, line_of, packed, whole
+from reticent.audit.veil_moves import Moves
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
@@ -125,59 +126,29 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
         none_of("events of a person never go back", int(back.sum())),
     ]
     pairs = np.flatnonzero(follow)
-    kernel, strays = release.documents["veil"].get("kernel"), 0
     correcting = release.kind == "evolving" and (policy.persons is None or policy.persons.events is None)
-    for some, row in _by_row(firsts, pairs, kernel):
-        strays += _strays(firsts, some, _moves(kernel, line, row, correcting=correcting))
+    try:
+        moves = Moves(release.documents["veil"].get("kernel"), line)
+        strays = sum(
+            _strays(firsts, some, moves.matrix(row, correcting=correcting))
+            for some, row in _by_row(firsts, pairs, by_row=moves.by_row)
+        )
+    except (ValueError, KeyError, TypeError, OverflowError):
+        strays = len(pairs)  # a kernel that cannot be read leads nowhere
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trails: Trails, pairs: Whole, kernel: Mapping[str, Any] | None) -> Iterator[tuple[Whole, int]]:
+def _by_row(trails: Trails, pairs: Whole, *, by_row: bool) -> Iterator[tuple[Whole, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
-    if kernel is None or "stay" not in kernel:
+    if not by_row:
         yield pairs, 0
     else:
         rows = trails.row[pairs]
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _moves(kernel: Mapping[str, Any] | None, line: Line, row: int, *, correcting: bool) -> npt.NDArray[np.bool_] | None:
-    """Where a value can go at one event; None where the form of the kernel is not known here.
-
-    Where every event is a correction, all values move but those that the kernel never lets go.
-    """
-    size = len(line.domain)
-    if kernel is None:
-        return np.eye(size, dtype=bool)
-    if {"starts", "targets"} <= set(kernel):
-        starts = np.array(kernel["starts"], dtype=np.int64)
-        steps = np.zeros((size, size), dtype=bool)
-        steps[np.repeat(np.arange(size), np.diff(starts)), np.array(kernel["targets"], dtype=np.int64)] = True
-    elif {"stay", "within", "parents"} <= set(kernel):
-        steps = _shared(kernel, line, row)
-    else:
-        return None
-    if correcting:
-        np.fill_diagonal(steps, steps.sum(axis=1) == steps.diagonal())
-    return steps
-
-
-def _shared(kernel: Mapping[str, Any], line: Line, row: int) -> npt.NDArray[np.bool_]:
-    """A kernel of few numbers: stay, siblings, and whatever the row of the prior knows."""
-    stay, parents = np.array(kernel["stay"], dtype=np.int64), np.array(kernel["parents"], dtype=np.int64)
-    others = np.tile(line.stretches[row] > 0, (len(stay), 1)) & ~np.eye(len(stay), dtype=bool)
-    near = others & (parents[:, None] == parents[None, :])
-    far = others & (kernel["within"] < line.one)
-    steps: npt.NDArray[np.bool_] = np.where(near.any(axis=1)[:, None], near & (kernel["within"] > 0) | far, others)
-    steps[stay >= line.one] = False
-    np.fill_diagonal(steps, (stay > 0) | ~steps.any(axis=1))
-    return steps
-
-
-def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_] | None) -> int:
+def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_]) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
-    if steps is None:
-        return 0
     gaps, strays = trails.event[pairs + 1] - trails.event[pairs], 0
     for gap in np.unique(gaps):
         reach = _power(steps, int(gap))

@@ -100,7 +100,7 @@ class VeilJudge:
                     return ["a first sight is no set that its row can give"]
             elif known.rows[place] != row or known.events[place] + 1 != event:
                 return ["the events of a person are not counted one by one, under one row"]
-            elif not self._possible.leads(known.sets[place].tolist(), codes):
+            elif not self._possible.leads(row, known.sets[place].tolist(), codes):
                 return ["a set cannot follow the one before it"]
             known.rows[place], known.events[place], known.sets[place] = row, event, codes
         return []
@@ -127,7 +127,7 @@ class VeilJudge:
         strange = self._possible.impossible_sets(candidates[first], rows[first])
         if strange:
             return [f"{strange:,} first sights are no sets that their rows can give"]
-        sudden = self._possible.impossible_steps(old_sets, candidates[later])
+        sudden = self._possible.impossible_steps(old_sets, candidates[later], rows[later])
         if sudden:
             return [f"{sudden:,} sets cannot follow the ones before them"]
         tails = order[np.append(heads[1:], len(order)) - 1]

@@ -8,6 +8,7 @@ import numpy as np
 
 from reticent.audit.numbers import Numbers
 from reticent.audit.veil import Line
+from reticent.audit.veil_moves import Moves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.integer]
 
 _WORD = (1 << 64) - 1
-# Values up to which the kernel is written out as a matrix.
-_DENSE = 4_096
 
 
 class Possible:
@@ -36,13 +35,8 @@ class Possible:
         self._factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         self._plain = [int(factor) for factor in self._factors]
         self._sets: dict[int, Numbers] = {}
-        self._followers = _followers(document.get("kernel"), len(self.line.domain))
-        self._matrix = (
-            _matrix(self._followers) if self._followers is not None and len(self._followers) <= _DENSE else None
-        )
-        self._all_stay = self._followers is None or all(v in after for v, after in enumerate(self._followers))
-        """Whether every value may stay, so that a set that did not change needs no look."""
-        self._steps: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
+        self._moves = Moves(document.get("kernel"), self.line)
+        self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
     def gives(self, row: int, codes: Sequence[int]) -> bool:
         """Whether a row can give this set; as `impossible_sets`, for one."""
@@ -50,11 +44,9 @@ class Possible:
             row
         )
 
-    def leads(self, before: Sequence[int], after: Sequence[int]) -> bool:
-        """Whether a set can follow another; as `impossible_steps`, for one."""
-        if before == after and self._all_stay:
-            return True
-        return self._followers is not None and self._follows(before, after)
+    def leads(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
+        """Whether a set can follow another under a row; as `impossible_steps`, for one."""
+        return (before == after and self._moves.all_stay) or self._follows(row, before, after)
 
     def _known(self, row: int) -> Numbers:
         if row not in self._sets:
@@ -74,26 +66,25 @@ class Possible:
         names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self._factors + self._factors.sum()
         return names
 
-    def impossible_steps(self, before: Codes, after: Codes) -> int:
+    def impossible_steps(self, before: Codes, after: Codes, rows: Codes) -> int:
         """How many sets cannot follow those before them: no way to lead every slot to another along the kernel."""
-        if self._all_stay:
+        if self._moves.all_stay:
             moved = (before != after).any(axis=1)
-            before, after = before[moved], after[moved]
-        if self._followers is None:
-            return len(before)
-        if self._matrix is not None:
-            # Mostly each slot can have gone to its neighbour in canonical order, and there is nothing to look for.
-            bent = ~self._matrix[before, after].all(axis=1)
-            before, after = before[bent], after[bent]
-        doubtful = np.arange(len(before)) if self._matrix is None else self._doubtful(before, after, self._matrix)
-        return sum(not self._follows(before[i].tolist(), after[i].tolist()) for i in doubtful)
+            before, after, rows = before[moved], after[moved], rows[moved]
+        # Mostly each slot can have gone to its neighbour in canonical order, and there is nothing to look for.
+        bent = ~self._moves.may(rows[:, None], before, after).all(axis=1)
+        before, after, rows = before[bent], after[bent], rows[bent]
+        doubtful = self._doubtful(before, after, rows)
+        return sum(not self._follows(int(rows[i]), before[i].tolist(), after[i].tolist()) for i in doubtful)
 
-    def _doubtful(self, before: Codes, after: Codes, matrix: npt.NDArray[np.bool_]) -> Codes:
+    def _doubtful(self, before: Codes, after: Codes, rows: Codes) -> Codes:
         """Those for which the first way that comes to mind is closed: the slots with the fewest ways choose first."""
-        ways = matrix[before[:, :, None], after[:, None, :]]
+        ways = self._moves.may(rows[:, None, None], before[:, :, None], after[:, None, :])
         out, into = ways.sum(axis=2), ways.sum(axis=1)
         # With so many ways out of every slot and into every slot there must be a matching (Hall).
-        unsure = np.flatnonzero(out.min(axis=1) + into.min(axis=1) < self.line.l)
+        unsure = np.flatnonzero(
+            out.min(axis=1, initial=self.line.l) + into.min(axis=1, initial=self.line.l) < self.line.l
+        )
         ways, into, each = ways[unsure], into[unsure], np.arange(len(unsure))
         lost = np.zeros(len(unsure), dtype=bool)
         for slots in np.argsort(out[unsure], axis=1, kind="stable").T:
@@ -103,23 +94,24 @@ class Possible:
             ways[each, :, to] = False
         return unsure[lost]
 
-    def _follows(self, before: Sequence[int], after: Sequence[int]) -> bool:
-        key = tuple(before), tuple(after)
+    def _follows(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
+        key = row if self._moves.by_row else 0, tuple(before), tuple(after)
         if key not in self._steps:
             if len(self._steps) > 1 << 16:
                 self._steps.clear()
-            self._steps[key] = self._matched(before, after)
+            self._steps[key] = self._matched(row, before, after)
         return self._steps[key]
 
-    def _matched(self, before: Sequence[int], after: Sequence[int]) -> bool:
-        """Whether every slot before has a slot after of its own (augmenting paths)."""
-        assert self._followers is not None  # noqa: S101 - asked only where there is a kernel
+    def _matched(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
+        """Whether every slot before has a slot after of its own (augmenting paths); mostly its neighbour in canonical order."""
+        may = self._moves.one
+        if all(may(row, old, new) for old, new in zip(before, after, strict=True)):
+            return True
         owner: dict[int, int] = {}
-        followers = self._followers
 
         def place(slot: int, tried: set[int]) -> bool:
             for to, value in enumerate(after):
-                if to not in tried and value in followers[before[slot]]:
+                if to not in tried and may(row, before[slot], value):
                     tried.add(to)
                     if to not in owner or place(owner[to], tried):
                         owner[to] = slot
@@ -127,20 +119,3 @@ class Possible:
             return False
 
         return all(place(slot, set()) for slot in range(len(before)))
-
-
-def _followers(kernel: Any, size: int) -> list[frozenset[int]] | None:
-    """Per value those that may follow it; None without a kernel: nothing moves."""
-    if kernel is None:
-        return None
-    starts, targets, weights = ([int(x) for x in kernel[name]] for name in ("starts", "targets", "weights"))
-    if len(starts) != size + 1 or len(weights) != len(targets) or min(weights, default=1) < 1:
-        raise ValueError("the kernel does not fit the domain")
-    return [frozenset(targets[starts[v] : starts[v + 1]]) for v in range(size)]
-
-
-def _matrix(followers: list[frozenset[int]]) -> npt.NDArray[np.bool_]:
-    matrix = np.zeros((len(followers), len(followers)), dtype=bool)
-    for value, after in enumerate(followers):
-        matrix[value, list(after)] = True
-    return matrix

@@ -104,7 +104,7 @@ class VeiledLines:
         if person:
             expected = (row, 0) if before is None else (before[0], before[1] + 1)
             self._offences["events"] += (row, event) != expected
-            self._offences["step"] += before is not None and not self._possible.leads(before[2], codes)
+            self._offences["step"] += before is not None and not self._possible.leads(row, before[2], codes)
             self._last[person] = row, event, codes
 
     def _look(self) -> None:

@@ -23,7 +23,7 @@ def prior(
     public: Annotated[bool, typer.Option("--public", help="The past is public: no noise.")] = False,
     released: Annotated[
         bool,
-        typer.Option("--released", help="The data are those to be released: told levels, noise, nothing measured."),
+        typer.Option("--released", help="The data are those to be released: noise on everything, nothing measured."),
     ] = False,
     seed: Seed = None,
     json: Json = False,
@@ -38,7 +38,8 @@ def prior(
     from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.file import kernel_name, write_fit
-    from reticent.engine.veil.prior.fit import fit, fit_released
+    from reticent.engine.veil.prior.fit import fit
+    from reticent.engine.veil.prior.released import fit_released
     from reticent.engine.veil.prior.report import figures, report
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
@@ -60,7 +61,8 @@ def prior(
         columns = usual if by is None else [name.strip() for name in by.split(",") if name.strip()]
         rng, sensitive, l = np.random.default_rng(seed), rules.sensitive[0], rules.l_of("table")
         if released:
-            fitted = fit_released(past, rules, sensitive, l=l, by=columns or (), epsilon=epsilon, rng=rng)
+            named = rules.person is not None
+            fitted = fit_released(past, rules, l=l, by=columns, epsilon=epsilon, kernel=named, rng=rng)
         else:
             fitted = fit(past, rules, sensitive, l=l, by=columns, epsilon=None if public else epsilon, rng=rng)
     files = write_fit(fitted, output)

@@ -13,9 +13,8 @@ import yaml
 
 from reticent.cli.kinds import Kind, commands, required
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
-from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.file import write_fit
-from reticent.engine.veil.prior.fit import fit_released
+from reticent.engine.veil.prior.file import kernel_name, write_fit
+from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.guess import SAMPLE
@@ -26,16 +25,22 @@ from reticent.policy.section import unknown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.engine.veil.prior.fitted import FittedPrior
     from reticent.policy.guess import Guess
 
 VEIL = "veil"
 EPSILON = 1.0
 _MOST_L = 10
-# Persons per candidate below which a prior says too little, and per candidate and row for a column to be asked.
-_EACH, _PER_ROW = 80, 100
+# Persons per candidate below which a prior says too little.
+_EACH = 80
 _VALUES = 3
 """Values per candidate, at least."""
+
+
+_FEWER = (
+    "With noise the records tell {} values apart, rarer ones under their parents: that carries l = {}. A prior of the past or of public "
+    "statistics carries more (reticent prior)."
+)
 
 
 def usual_method(kind: str) -> str | None:
@@ -84,12 +89,20 @@ def veil_kind(
         )
     l = possible_l(persons, pc.count_distinct(table.column(sensitive), mode="all").as_py())
     prior = output.with_suffix(".prior.csv")
+    # A stream has all events of a person; elsewhere one record of each stands for all, unless the policy is changed by hand.
+    rng = np.random.default_rng()
+    fitted = fit_released(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
+    offered = int(fitted.prior.shares.any(axis=0).sum())
+    carried = possible_l(persons, offered)
+    notes = () if carried == l else (_FEWER.format(offered, carried),)
+    l, fitted = carried, fitted.for_l(carried)
     return Kind(
         commands(kind, data, output, keyed=True),
-        tuple(_lines(kind, l, prior)),
+        tuple(_lines(kind, l, prior, kernel=fitted.kernel is not None)),
         levels=levels,
         records="first" if kind in ("table", "evolving") and persons < table.num_rows else None,
-        files=_files(fit_prior(table, policy, l), prior),
+        files=_files(fitted, prior),
+        notes=notes,
     )
 
 
@@ -127,30 +140,14 @@ def possible_l(persons: int, values: int) -> int:
     return l
 
 
-def fit_prior(table: pa.Table, policy: Policy, l: int) -> FittedPrior:
-    """A prior counted on the data themselves, by the published columns that their number carries."""
-    by = _columns(table, policy, l)
-    return fit_released(table, policy, policy.sensitive[0], l=l, by=by, epsilon=EPSILON, rng=np.random.default_rng())
-
-
-def _columns(table: pa.Table, policy: Policy, l: int) -> list[str]:
-    """Columns with the fewest published nodes first, as long as rows stay full; no value of the data decides."""
-    sizes = {name: field.size for name, field in published(table, policy, policy.quasi).items()}
-    room, by = table.num_rows / (_PER_ROW * l), []
-    for name in sorted(sizes, key=lambda name: sizes[name]):
-        if 1 < sizes[name] <= room:
-            by.append(name)
-            room /= sizes[name]
-    return by
-
-
-def _lines(kind: str, l: int, prior: Path) -> list[str]:
+def _lines(kind: str, l: int, prior: Path, *, kernel: bool) -> list[str]:
     """The sections of the policy."""
+    steps = f", kernel: {{file: {kernel_name(prior.name)}}}" if kernel else ""
     return [
         f"privacy: {{l: {l}}}",
         f"# {prior.name} was counted on the data that init was given, with noise for epsilon = {EPSILON:g}. One from the past is better",
         "# and says what an informed reader gains: reticent prior PAST -p POLICY -o prior.csv. Values that change from one event",
         "# of a person to the next need a kernel, which the same command makes where persons have several records.",
-        f"prior: {{file: {prior.name}}}",
+        f"prior: {{file: {prior.name}{steps}}}",
         f"{kind}: {{method: veil}}   # each sensitive value stands among {l} candidates",
     ]

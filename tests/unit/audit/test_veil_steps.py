@@ -35,8 +35,8 @@ def test_steps_are_those_of_some_matching():
     possible = Possible(DOCUMENT)
     for before, after in itertools.product(SETS, SETS):
         expected = follows(before, after)
-        assert possible.leads(before, after) is expected, (before, after)
-        assert possible.impossible_steps(np.array([before]), np.array([after])) == (not expected)
+        assert possible.leads(0, before, after) is expected, (before, after)
+        assert possible.impossible_steps(np.array([before]), np.array([after]), np.zeros(1, int)) == (not expected)
 
 
 @pytest.mark.parametrize("density", [0.15, 0.4, 0.8])
@@ -58,16 +58,53 @@ def test_any_kernel_is_followed_as_by_trying_all_ways(density):
         any(all(w in rows[v] for v, w in zip(a, turned, strict=True)) for turned in itertools.permutations(b))
         for a, b in zip(before.tolist(), after.tolist(), strict=True)
     ]
-    assert [possible.leads(a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
-    assert possible.impossible_steps(before, after) == expected.count(False)
-    assert len(possible._doubtful(before, after, possible._matrix)) >= expected.count(False)
+    assert [possible.leads(0, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
+    assert possible.impossible_steps(before, after, np.zeros(400, int)) == expected.count(False)
+    assert len(possible._doubtful(before, after, np.zeros(400, int))) >= expected.count(False)
+
+
+@pytest.mark.parametrize("within", [0, ONE // 3, ONE])
+def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
+    # Two rows of six values: one offers all of them, the other three; 0 never stays, 1 never leaves; 5 has no sibling.
+    parents, stay = [0, 0, 0, 1, 1, 2], [0, ONE, ONE // 2, ONE // 2, 0, ONE // 2]
+    offered = [[0, 1, 2, 3, 4, 5], [0, 3, 5]]
+    stretches = [[2 * ONE // len(some) if v in some else 0 for v in range(6)] for some in offered]
+    given = {"domain": list("abcdef"), "by": ["sex"], "rows": [["f"], ["m"]], "orders": [list(range(6))]}
+    kernel = {"stay": stay, "within": within, "parents": parents}
+    possible = Possible(DOCUMENT | given | {"stretches": stretches, "kernel": kernel})
+
+    def may(row, old, new):
+        others = [v for v in offered[row] if v != old]
+        near = [v for v in others if parents[v] == parents[old]]
+        goals = others if not near else ([*near] if within else []) + (others if within < ONE else [])
+        left = ONE - stay[old] if goals else 0
+        return (old == new and left < ONE) or (left > 0 and new in goals)
+
+    sets = [list(codes) for codes in itertools.combinations_with_replacement(range(6), 2)]
+    cases = [(row, a, b) for row in (0, 1) for a in sets for b in sets if {*a, *b} <= {*offered[row]}]
+    expected = [
+        any(all(may(row, old, new) for old, new in zip(a, turned, strict=True)) for turned in (b, b[::-1]))
+        for row, a, b in cases
+    ]
+    assert [possible.leads(*case) for case in cases] == expected
+    rows, before, after = (np.array(part) for part in zip(*cases, strict=True))
+    assert possible.impossible_steps(before, after, rows) == expected.count(False)
+    assert 0 < expected.count(False) < len(cases)
+
+
+@pytest.mark.parametrize("bad", [{"stay": [0]}, {"parents": [-1, 0, 0]}, {"within": "x"}])
+def test_a_kernel_of_few_numbers_that_does_not_fit_is_refused(bad):
+    kernel = {"stay": [0, 0, 0], "within": 0, "parents": [0, 0, 0]}
+    Possible(DOCUMENT | {"kernel": kernel})
+    with pytest.raises(ValueError):
+        Possible(DOCUMENT | {"kernel": kernel | bad})
 
 
 def test_without_a_kernel_nothing_moves():
     possible = Possible(DOCUMENT | {"kernel": None})
     for before, after in itertools.product(SETS, SETS):
-        assert possible.leads(before, after) is (before == after)
-        assert possible.impossible_steps(np.array([before]), np.array([after])) == (before != after)
+        assert possible.leads(0, before, after) is (before == after)
+        assert possible.impossible_steps(np.array([before]), np.array([after]), np.zeros(1, int)) == (before != after)
 
 
 def test_sets_are_those_of_the_line():

@@ -59,6 +59,18 @@ def test_the_prior_counts_the_whole_file(folder):
     assert abs(sum(float(line.rpartition(",")[2]) for line in lines[1:]) / len(persons) - 1) < 0.05
 
 
+def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_that_offers_the_truths(folder, capsys):
+    write_feed(folder / "feed.csv", 12_000, seed=1)
+    assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 0
+    assert Policy.load(folder / "p.yaml").prior.kernel.file == "p.kernel.csv"
+    words = ("feed.csv", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson", "--json")
+    capsys.readouterr()
+    assert run("stream", *words) == 0
+    told = capsys.readouterr()
+    assert "drifts" not in told.err
+    assert json.loads(told.out.splitlines()[-1])["metrics"]["eta"] < 0.1  # a fifth, when nothing could move
+
+
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
@@ -109,6 +121,15 @@ def test_the_veil_gets_levels_and_a_prior_that_say_what_they_are(folder):
     release = Release.from_dir(folder / "out")
     assert alone(release.tables["data"], policy.quasi) <= 0.02
     assert "released persons themselves" in " ".join(release.guarantee.not_covered)
+
+
+def test_few_persons_get_an_l_that_their_noisy_counts_carry(folder, capsys):
+    write_hospital(folder / "data.csv", 1000, seed=1)
+    assert run("init", "data.csv", "--for", "evolving", "-o", "p.yaml") == 0
+    policy = Policy.load("p.yaml")
+    values = len({line.rpartition(",")[0] for line in (folder / "p.prior.csv").read_text().splitlines()[1:]})
+    assert policy.l_of("evolving") * 3 <= values
+    assert f"that carries l = {policy.l_of('evolving')}" in capsys.readouterr().err
 
 
 def test_several_records_of_a_person_are_said_to_be_first_ones(folder):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from reticent.connectors.stream.source import FileSource
 from reticent.connectors.stream.stream import FORMATS
 from reticent.engine.veil.prior.file import write_fit
-from reticent.engine.veil.prior.warmup import fit_warmup
+from reticent.engine.veil.prior.warmup import fit_warmup, kernel_to_make
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.publication.blocks import Blocks
 from reticent.publication.records import RecordReader
@@ -51,8 +51,14 @@ def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *,
             hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
             "and take warmup out of the policy.",
         )
-    waited = _first(policy, source, form, settings.warmup)
-    return write_fit(fit_warmup(policy, waited, np.random.default_rng(seed)), policy.path(settings.file))
+    kernel = kernel_to_make(policy)
+    fitted = fit_warmup(policy, _first(policy, source, form, settings.warmup), np.random.default_rng(seed))
+    if kernel is not None and fitted.kernel is None:
+        raise DataError(
+            "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
+            hint="Write a larger warmup, or take prior.kernel out: later values that differ are then not offered.",
+        )
+    return write_fit(fitted, policy.path(settings.file), kernel)
 
 
 def _first(policy: Policy, source: str, form: str | None, number: int) -> pa.Table:

@@ -66,18 +66,19 @@ def _counted(visit: Visit, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 
-    from reticent.engine.veil.prior.file import write_fit
-    from reticent.engine.veil.prior.fit import fit_released
+    from reticent.engine.veil.prior.file import kernel_name, write_fit
+    from reticent.engine.veil.prior.released import fit_released
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
     policy = visit.hub.shelf.policy(type(plan)(plan.table, rest, plan.files).bundle())
     if len(policy.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
     table = read_upload(visit.hub.tables.blob(plan.table["id"]))
-    l = policy.l_of("table")
-    fitted = fit_released(table, policy, policy.sensitive[0], l=l, by=(), epsilon=1.0, rng=np.random.default_rng())
+    l, rng, kernel = policy.l_of("table"), np.random.default_rng(), plan.kind == "stream" and policy.person is not None
+    fitted = fit_released(table, policy, l=l, epsilon=1.0, kernel=kernel, rng=rng)
     with tempfile.TemporaryDirectory(prefix="reticent-prior-") as folder:
         for path in write_fit(fitted, Path(folder) / "prior.csv"):
             plan.files[path.name] = path.read_text(encoding="utf-8")
-    plan.settings["prior"] = {"file": "prior.csv"}
+    steps = {} if fitted.kernel is None else {"kernel": {"file": kernel_name("prior.csv")}}
+    plan.settings["prior"] = {"file": "prior.csv"} | steps
     return "prior.csv"

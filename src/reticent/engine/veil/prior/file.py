@@ -29,7 +29,7 @@ from reticent.policy.prior import report_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reticent.engine.veil.prior.fit import FittedPrior
+    from reticent.engine.veil.prior.fitted import FittedPrior
     from reticent.engine.veil.prior.kernel import Kernel
     from reticent.engine.veil.prior.prior import Prior
 
@@ -72,9 +72,9 @@ def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
             out.writerow([label.replace(MISSING, ""), f"{stay:.4g}", f"{kernel.within:.4g}"])
 
 
-def write_fit(fitted: FittedPrior, path: Path) -> list[Path]:
+def write_fit(fitted: FittedPrior, path: Path, kernel: Path | None = None) -> list[Path]:
     """Writes a prior, its kernel if there is one, and the report that ties its figures to these files; says which files."""
-    kernel = path.with_name(kernel_name(path.name))
+    kernel = kernel or path.with_name(kernel_name(path.name))
     write_prior(fitted.prior, path)
     if fitted.kernel is not None:
         write_kernel(fitted.kernel.kernel, fitted.domain.labels, kernel)

@@ -52,6 +52,11 @@ class Paths:
         """Events of every person."""
         return np.diff(self.starts)
 
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """Whether a person has several events."""
+        return np.asarray(self.lengths > 1)
+
     def steps(self, values: Codes, persons: Codes) -> tuple[Codes, Codes, Codes]:
         """All transitions of some persons: who, before, after.
 
@@ -67,6 +72,6 @@ class Paths:
 
     def one_step(self, values: Codes, persons: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """One transition of each of the persons who have any, drawn at random: before, after."""
-        several = persons[self.lengths[persons] > 1]
+        several = persons[self.several[persons]]
         at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)
         return values[self.order[at]], values[self.order[at + 1]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fit import FittedKernel, FittedPrior
+    from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
     from reticent.engine.veil.prior.measure import Measures
 
 
@@ -35,10 +35,12 @@ def report(fitted: FittedPrior) -> str:
 
 def _released(fitted: FittedPrior) -> str:
     columns = ", ".join(fitted.prior.columns) or "nothing"
-    return (
-        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.\n"
-        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.\n"
-    )
+    lines = [
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
+        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.",
+        *_kernel(fitted),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def figures(fitted: FittedPrior) -> dict[str, Any]:
@@ -128,7 +130,8 @@ def _kernel(fitted: FittedPrior) -> list[str]:
     if found is None:
         return []
     stay, within = found.kernel.stay.mean(), found.kernel.within
-    lines = [f"Kernel of {found.persons} persons: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
+    of = "" if found.persons is None else f" of {found.persons} persons"
+    lines = [f"Kernel{of}: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
     if found.misfit is not None:
         lines.append(
             f"Its misfit on {found.misfit.events} held-out steps: {found.misfit.gain:.3f} nats per event; "

@@ -40,6 +40,8 @@ ROWS = 64
 PULL = 150.0
 """Records that the shares of the stratum above count for in a row's own shares."""
 
+# Of the records of a stratum: what is left of it may be small if it is not even this.
+_HARDLY = 0.03
 # Held-out gain in nats below which a row is not worth having.
 _GAIN = 2.0
 # What a held-out record costs whose value its row would not offer, in nats: such records are lost for every count.
@@ -244,6 +246,8 @@ def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> Vector:
 def fixed(fields: Sequence[Field], sizes: npt.NDArray[np.integer], least: float) -> Split | None:
     """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
 
+    What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is.
+
     Args:
         fields: in the order in which they are asked; of each the lowest level counts.
         sizes: records of each combination of published nodes (one axis per field), with noise where needed.
@@ -251,9 +255,13 @@ def fixed(fields: Sequence[Field], sizes: npt.NDArray[np.integer], least: float)
     """
     if not fields:
         return None
+    totals = sizes.reshape(fields[0].size, -1).sum(axis=1)
+    alone = [int(node) for node in np.argsort(-totals, kind="stable") if totals[node] >= least]
+    rest = totals.sum() - totals[alone].sum()
+    while alone and _HARDLY * totals.sum() < rest < least:
+        rest += totals[alone.pop()]
     tree = None
-    for node in range(fields[0].size - 1, -1, -1):
-        if sizes[node].sum() >= least:
-            label = fields[0].labels[0][fields[0].levels[0][node]]
-            tree = Split(fields[0].name, label, fixed(fields[1:], sizes[node], least), tree)
+    for node in sorted(alone, reverse=True):
+        label = fields[0].labels[0][fields[0].levels[0][node]]
+        tree = Split(fields[0].name, label, fixed(fields[1:], sizes[node], least), tree)
     return tree

@@ -6,11 +6,11 @@ import pytest
 
 from reticent.engine.veil.house import House
 from reticent.engine.veil.prior.file import write_fit, write_prior
-from reticent.engine.veil.prior.fit import fit_released
 from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.released import fit_released
 from reticent.engine.veil.prior.warmup import fit_warmup
 from reticent.engine.veil.release import guarantee
-from reticent.errors import PolicyError
+from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata
 
@@ -51,7 +51,7 @@ def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
 
 def test_every_count_has_noise_and_no_stratum_is_grown():
     priors = [
-        fit_released(records(), policy(), "ill", l=3, epsilon=1.0, rng=np.random.default_rng(seed)).prior
+        fit_released(records(), policy(), l=3, by=(), epsilon=1.0, rng=np.random.default_rng(seed)).prior
         for seed in range(8)
     ]
     assert {len(prior.strata) for prior in priors} == {1}
@@ -61,12 +61,12 @@ def test_every_count_has_noise_and_no_stratum_is_grown():
 
 def test_a_person_counts_once():
     twice = pa.concat_tables([records(), records()])
-    found = fit_released(twice, policy(), "ill", l=3, epsilon=1.0, rng=np.random.default_rng(1))
+    found = fit_released(twice, policy(), l=3, epsilon=1.0, rng=np.random.default_rng(1))
     assert found.persons == 3000
 
 
 def test_the_file_is_read_back_with_its_report(tmp_path):
-    found = fit_released(records(), policy(), "ill", l=3, by=["sex"], epsilon=0.5, rng=np.random.default_rng(1))
+    found = fit_released(records(), policy(), l=3, by=["sex"], epsilon=0.5, rng=np.random.default_rng(1))
     write_fit(found, tmp_path / "prior.csv")
     rules = policy(tmp_path, file="prior.csv")
     assert House.of(rules, "table").epsilon == pytest.approx(0.5)
@@ -86,3 +86,68 @@ def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path)
         House.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
     with pytest.raises(PolicyError, match="write file beside warmup"):
         policy(tmp_path, warmup=1000)
+
+
+def returning(n=3000, seed=1):
+    """Everybody comes twice and mostly has the same again."""
+    rng, first = np.random.default_rng(seed + 100), records(n, seed)
+    ill = np.where(rng.random(n) < 0.8, np.array(first["ill"].to_pylist()), rng.choice(list("abcdefgh"), n))
+    return pa.concat_tables([first, first.set_column(3, "ill", pa.array(ill))])
+
+
+def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
+    fits = [
+        fit_released(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
+        for table in (returning(), records())
+        for seed in range(5)
+    ]
+    kernels = [fitted.kernel for fitted in fits]
+    assert all(kernel is not None for kernel in kernels[:5])
+    assert kernels[5:] == [None] * 5
+    stays = np.array([kernel.kernel.stay for kernel in kernels[:5]])
+    assert abs(stays[:, :8].mean() - 0.825) < 0.03
+    assert (stays.std(axis=0) > 0).all()  # noise
+    assert {kernel.persons for kernel in kernels[:5]} == {None}  # their number would cost, too
+
+
+def test_a_kernel_takes_its_part_of_epsilon_from_the_counts():
+    def spread(kernel):
+        fits = [
+            fit_released(returning(), policy(), l=3, by=(), epsilon=1.0, kernel=kernel, rng=np.random.default_rng(seed))
+            for seed in range(60)
+        ]
+        return np.std([fitted.prior.shares[0][:8] * fitted.prior.sizes[0] for fitted in fits], axis=0).mean()
+
+    assert spread(kernel=True) / spread(kernel=False) > 1.3  # .9 of epsilon for the counts, then .55
+
+
+WARDS = Policy.from_dict(
+    {"version": 1, "person": "id", "columns": COLUMNS | {"ward": "quasi"}, "privacy": {"l": 3}, "prior": {}}
+)
+
+
+def in_wards(n, wards, ills="abcdefgh"):
+    rng = np.random.default_rng(n)
+    table = records(n).append_column("ward", pa.array(rng.choice([f"w{i}" for i in range(wards)], n)))
+    return table.set_column(3, "ill", pa.array(rng.choice(list(ills), n)))
+
+
+def test_columns_are_chosen_as_far_as_the_number_of_persons_carries():
+    def chosen(n):
+        table, rng = in_wards(n, 16), np.random.default_rng(1)
+        return set(fit_released(table, WARDS, l=3, epsilon=1.0, rng=rng).prior.columns)
+
+    assert chosen(2_000) == {"sex", "age"}  # before others, though the ward would leave full rows beside either
+    assert chosen(20_000) == {"sex", "age", "ward"}
+
+
+def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
+    table = in_wards(20_000, 40, "abcdefghijklmnopqrstuvwxyz1234")
+
+    def rows():
+        return len(fit_released(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata)
+
+    assert rows() < 40  # wards that are too small stand together
+    monkeypatch.setattr("reticent.engine.veil.prior.released._least", lambda past: past.least)
+    with pytest.raises(GuaranteeError, match="would not be offered"):
+        rows()

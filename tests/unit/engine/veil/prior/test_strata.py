@@ -102,7 +102,10 @@ def test_negative_counts_are_none():
 def test_fixed_strata_let_small_cells_stand_together():
     table = pa.table({"age": [5, 30, 70] * 4, "sex": (["f"] * 3 + ["m"] * 3) * 2, "hair": ["a"] * 12})
     fields = published(table, POLICY, ("sex", "hair"))
-    sizes = np.array([[90, 5, 40, 4], [3, 2, 2, 1]])
+    sizes = np.array([[90, 5, 40, 25], [2, 1, 0, 0]])
     hairy = published(pa.table({"hair": list("abcd")}), POLICY, ("hair",))["hair"]
     rows = strata(fixed([fields["sex"], hairy], sizes, 20))
+    # Five with the hair b are too few for a row: those with d join them. Three men of all are too few to matter.
     assert rows == ({"sex": "f", "hair": "a"}, {"sex": "f", "hair": "c"}, {"sex": "f"}, {})
+    assert strata(fixed([hairy], np.array([90, 5, 40, 25]), 70)) == ({"hair": "a"}, {})
+    assert strata(fixed([hairy], np.array([40, 5, 40, 25]), 75)) == ({},)

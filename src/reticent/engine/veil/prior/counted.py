@@ -1,0 +1,228 @@
+"""The past as codes, one record per person, and what is counted of it: domain, strata, shares, steps; each with noise for its part of epsilon."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.engine.veil.prior.domain import choose_domain
+from reticent.engine.veil.prior.fields import Field, coded, level_of, published
+from reticent.engine.veil.prior.kernel import Kernel, fit_kernel
+from reticent.engine.veil.prior.noise import floor, noised
+from reticent.engine.veil.prior.prior import Prior, apart
+from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
+from reticent.errors import DataError, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from reticent.engine.veil.domain import Domain
+    from reticent.engine.veil.prior.paths import Paths
+    from reticent.policy import Policy
+
+    Codes = npt.NDArray[np.integer]
+
+PER_CANDIDATE = 5
+"""Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
+
+SMALLEST = 40
+"""Persons of the past per candidate, below whom no prior is fitted."""
+
+SIZES, KERNEL = 0.1, 0.3
+"""Of epsilon: the sizes of fixed strata, the kernel; the counts take what is left."""
+FEW = 5_000
+"""Persons below whom noise decides how many values can be told apart."""
+
+# Of epsilon, for the domain.
+_DOMAIN, _DOMAIN_OF_FEW = 0.1, 0.3
+
+FOLLOWED = 200
+"""Persons with two events below whom there is no kernel."""
+
+# A cell with fewer records says as little as one that was never seen, even where the past is public.
+_SEEN = 3
+# Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
+_EACH, _AVERAGE = 4, 100
+
+
+def _domain_share(persons: int) -> float:
+    return _DOMAIN_OF_FEW if persons < FEW else _DOMAIN
+
+
+@dataclass(frozen=True)
+class Past:
+    """The past or a part of it as codes, one record per person, and how to count it.
+
+    `share` is the part's share of the persons: noise and thresholds shrink with it, so that a part is as noisy as the whole.
+    `whole` is the number of all persons, `followed` the share of epsilon that goes to how values follow one another; `totals` are noisy counts of the domain.
+    """
+
+    domain: Domain
+    fields: dict[str, Field]
+    by: tuple[Field, ...]
+    values: Codes
+    told: bool
+    l: int
+    epsilon: float | None
+    totals: npt.NDArray[np.float64]
+    whole: int
+    followed: float = 0.0
+    share: float = 1.0
+
+    def asking(self, by: Sequence[str], policy: Policy) -> Past:
+        """The same with told columns to condition on, each with its level."""
+        asked = tuple(_asked(self.fields, policy, item) for item in by)
+        return replace(self, by=asked, told=bool(asked))
+
+    def part(self, at: Codes) -> Past:
+        """Some of the persons."""
+        fields = {name: field.take(at) for name, field in self.fields.items()}
+        by = tuple(field.take(at) for field in self.by)
+        return replace(self, fields=fields, by=by, values=self.values[at], share=len(at) / self.persons)
+
+    @property
+    def persons(self) -> int:
+        """Their number."""
+        return len(self.values)
+
+    @property
+    def count_epsilon(self) -> float | None:
+        """Of the noise on counts."""
+        spent = _domain_share(self.whole) + SIZES * self.told + self.followed
+        return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
+
+    @property
+    def kernel_epsilon(self) -> float | None:
+        """Of the noise on the kernel."""
+        return None if self.epsilon is None else self.epsilon * KERNEL / self.share
+
+    @property
+    def least(self) -> float:
+        """Fewest records of a row."""
+        return PER_CANDIDATE * self.l * self.share
+
+    @property
+    def seen(self) -> float:
+        """Fewest records of a value in a row that offers it."""
+        return max(floor(self.count_epsilon), _SEEN * self.share)
+
+
+def past_of(
+    table: pa.Table,
+    policy: Policy,
+    sensitive: str,
+    l: int,
+    by: Sequence[str] | None,
+    epsilon: float | None,
+    rng: np.random.Generator,
+) -> Past:
+    """The past of a table with one record per person.
+
+    Args:
+        table: the records.
+        policy: roles, hierarchies, published levels.
+        sensitive: the sensitive column.
+        l: candidates per person.
+        by: columns to condition on; all published ones if None.
+        epsilon: of the noise; None where the past is public.
+        rng: of the noise.
+
+    Raises:
+        DataError: there are too few persons.
+    """
+    persons = table.num_rows
+    if persons < SMALLEST * l:
+        raise DataError(
+            f"The past has {persons} persons; a prior for l = {l} needs at least {SMALLEST * l}.",
+            hint="Give more of the past, or public statistics as prior.csv.",
+        )
+    values, codes = coded(table.column(sensitive))
+    spent = None if epsilon is None else _domain_share(persons) * epsilon
+    counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
+    least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
+    domain = choose_domain(values, counts, policy, sensitive, least=least)
+    totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
+    fields = published(table, policy, (*policy.quasi, *policy.plain))
+    asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
+    told = bool(by) and all(":" in item for item in by or ())
+    return Past(domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons)
+
+
+def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
+    name, _, level = item.partition(":")
+    if name not in fields:
+        raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
+    return _at_level(fields[name], level, level_of(policy, name)) if level else fields[name]
+
+
+def _at_level(field: Field, level: str, lowest: int) -> Field:
+    highest = lowest + len(field.levels) - 1
+    if not level.isdigit() or not lowest <= int(level) <= highest:
+        raise PolicyError(
+            f"by: column '{field.name}' has the levels {lowest} to {highest} to condition on.",
+            hint=f"Write one of them, such as {field.name}:{lowest}.",
+        )
+    nodes, labels = field.levels[int(level) - lowest], field.labels[int(level) - lowest]
+    return Field(field.name, nodes[field.codes], (np.arange(len(labels), dtype=np.int32),), (labels,))
+
+
+def sizes_of(past: Past, rng: np.random.Generator) -> Codes:
+    """Persons of each combination of nodes, with noise."""
+    shape = tuple(field.size for field in past.by)
+    flat = np.ravel_multi_index(tuple(field.codes for field in past.by), shape)
+    counts = np.bincount(flat, minlength=int(np.prod(shape)))
+    return noised(counts, None if past.epsilon is None else SIZES * past.epsilon, rng).reshape(shape)
+
+
+@dataclass(frozen=True, repr=False)
+class Counted:
+    """A prior, the noisy counts behind it, and which share of the values it does not offer, as far as they say."""
+
+    prior: Prior
+    counts: npt.NDArray[np.int64]
+    unseen: float
+
+    def __repr__(self) -> str:
+        return f"Counted({self.prior!r})"
+
+
+def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
+    """The prior of a tree: counts with noise, drawn toward the stratum above; what is then too rare is not offered."""
+    rows, size = strata(tree), len(past.domain)
+    empty = Prior(past.domain.labels, rows, np.empty((0, size)), np.empty(0))
+    flat = empty.rows(past.fields, past.persons).astype(np.int64) * size + past.values
+    table = np.bincount(flat, minlength=len(rows) * size).reshape(len(rows), size)
+    return _offered(past, tree, noised(table, past.count_epsilon, rng), past.seen)
+
+
+def together(past: Past, counted: Counted) -> Counted:
+    """All rows as one, by the same noisy counts: nothing more is spent, and their noise adds up."""
+    counts = counted.counts.sum(axis=0, keepdims=True)
+    return _offered(past, None, counts, past.seen * math.sqrt(len(counted.counts)))
+
+
+def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], least: float) -> Counted:
+    shares = shrunk(tree, counts.astype(np.float64))
+    sizes = np.maximum(counts, 0).sum(axis=1).astype(np.float64)
+    seen = shares * sizes[:, None] >= least
+    # A row in which nothing is frequent offers its most frequent value: never an empty line.
+    seen[np.arange(len(counts)), shares.argmax(axis=1)] = True
+    unseen = float(sizes @ np.where(seen, 0, shares).sum(axis=1) / max(sizes.sum(), 1))
+    shares = np.where(seen, shares, 0)
+    shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
+    return Counted(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
+
+
+def steps_of(
+    past: Past, paths: Paths, values: Codes, prior: Prior, rng: np.random.Generator, persons: Codes | None = None
+) -> Kernel:
+    """The kernel of some persons, or of everybody, from one transition of each."""
+    shares = prior.sizes @ prior.shares / prior.sizes.sum()
+    before, after = paths.one_step(values, np.arange(len(paths)) if persons is None else persons, rng)
+    return fit_kernel(before, after, past.domain.parents(), shares, epsilon=past.kernel_epsilon, rng=rng)

@@ -1,0 +1,135 @@
+"""A prior counted on the very records that it will veil, or on the first of a stream: everything costs epsilon.
+
+Guarantee (to these persons): prior and kernel together are epsilon-differentially private in their records, so that a weight a becomes at
+most a e^epsilon / (a e^epsilon + 1 - a). Strata are told, or chosen by what has noise already; nothing is measured, since figures
+would cost, too.
+
+Not covered: that a value occurs at all: one with a single record is named with a probability below 1 %. Which nodes of the
+published columns occur.
+
+Cost: a few passes over the records.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine.spellings import spelled
+from reticent.engine.veil.prior.counted import (
+    FEW,
+    FOLLOWED,
+    KERNEL,
+    SIZES,
+    count,
+    past_of,
+    sizes_of,
+    steps_of,
+    together,
+)
+from reticent.engine.veil.prior.fields import level_of
+from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
+from reticent.engine.veil.prior.noise import noised
+from reticent.engine.veil.prior.paths import Paths
+from reticent.engine.veil.prior.strata import ROWS, fixed
+from reticent.errors import GuaranteeError
+from reticent.policy.column_patterns import KNOWN_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reticent.engine.veil.prior.counted import Past
+    from reticent.engine.veil.prior.fields import Field
+    from reticent.policy import Policy
+
+# Of epsilon: whether enough persons have several records for a kernel.
+_WHETHER = 0.05
+# Shares of the truths not offered: what columns may cost that are chosen here, and what is refused.
+_CHOSEN, _REFUSED = 0.06, 0.1
+# Of few persons the counts that decide are mostly noise: so many times the persons then.
+_SPARE = 3
+# What illness goes with, whatever else is published.
+_TELLING = [pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex")]
+
+
+def fit_released(
+    table: pa.Table,
+    policy: Policy,
+    *,
+    l: int,
+    by: Sequence[str] | None = None,
+    epsilon: float,
+    kernel: bool = False,
+    rng: np.random.Generator,
+) -> FittedPrior:
+    """Counts a prior on the records to be released.
+
+    Args:
+        table: the records; of a person with several the first counts.
+        policy: roles, hierarchies, published levels.
+        l: candidates per person.
+        by: columns to condition on, at their published level or at one that is told, as `age:2`; as many as the number of
+            persons carries if left out, age and sex before others.
+        epsilon: of the noise.
+        kernel: count how values follow one another, too, where enough persons have several records.
+        rng: of the noise.
+
+    Raises:
+        GuaranteeError: too many truths would not be offered.
+    """
+    table = spelled(table, policy)
+    paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
+    several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
+    follows = kernel and int(several[0]) >= FOLLOWED
+    past = past_of(table.take(pa.array(paths.firsts)), policy, sensitive, l, (), epsilon, rng)
+    past = replace(past, followed=_WHETHER * kernel + KERNEL * follows)
+    past = past.asking(_chosen(past, policy) if by is None else [_told(policy, item) for item in by], policy)
+    counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
+    if counted.unseen > _REFUSED and by is None:
+        counted = together(past, counted)
+    if counted.unseen > _REFUSED:
+        raise GuaranteeError(
+            f"Column '{sensitive}': about {counted.unseen:.0%} of the values would not be offered, more than {_REFUSED:.0%}: "
+            f"{past.persons:,} persons are too few for {len(past.domain)} values in {len(counted.prior.strata)} rows with this noise.",
+            hint="Give a coarser hierarchy to it, fewer or coarser columns to condition on, or a larger epsilon; or count a past.",
+        )
+    steps = None
+    if follows:
+        values = past.domain.encode(table.column(sensitive))
+        steps = FittedKernel(steps_of(past, paths, values, counted.prior, rng), None, None, ())
+    return FittedPrior(past.domain, counted.prior, None, None, steps, past.persons, epsilon)
+
+
+def _told(policy: Policy, item: str) -> str:
+    return item if ":" in item or item not in policy.columns else f"{item}:{level_of(policy, item)}"
+
+
+def _least(past: Past) -> float:
+    """Fewest persons of a row in which hardly a value is too rare, if it is as frequent there as everywhere; by what has noise already."""
+    totals = np.sort(np.maximum(past.totals, 0))
+    shares = totals / max(totals.sum(), 1)
+    rarest = shares[np.searchsorted(np.cumsum(shares), _CHOSEN)] if shares.any() else 1.0
+    return float(max(past.least, past.seen / rarest))
+
+
+def _chosen(past: Past, policy: Policy) -> list[str]:
+    """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
+    rows, by, least = 1, [], _least(replace(past, followed=past.followed + SIZES))
+    room = min(ROWS, past.persons / least / (_SPARE if past.persons < FEW else 1))
+    for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
+        for level, labels in enumerate(field.labels, level_of(policy, field.name)):
+            more = rows * len(labels)
+            if len(labels) > 1 and more <= room:
+                by.append(f"{field.name}:{level}")
+                rows = more
+                break
+    return by
+
+
+def _rank(field: Field) -> tuple[bool, int, str]:
+    telling = any(re.search(pattern, field.name.lower()) for pattern in _TELLING)
+    return not telling, field.size, field.name
