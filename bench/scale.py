@@ -2,7 +2,7 @@
 
     python -m bench scale                       all parts
     python -m bench.scale PART... [--quick]     some of: kafka, streams, tables, on_disk
-    python -m bench.scale large                 Spark tables of 100 million rows
+    python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, judged and written
 
 Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
 The services are those of the tests (scripts/install-kafka).
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
 PARTS = ("kafka", "streams", "tables", "on_disk")
 LARGE = "large"
-KEYS = {"kafka": "workers", "streams": "shards", "tables": "rows", "on_disk": "rows"}
+KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
 """What tells the figures of a part from each other."""
 
 
@@ -44,7 +44,7 @@ def part(name: str, folder: Path, *, quick: bool) -> Any:
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)
     try:
         if name == "streams":
-            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 400_000, 400_000)
+            sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 1_000_000, 1_000_000)
             return spark_streams(spark, folder, [1] if quick else [1, 2, 4], sizes)
         if name == LARGE:
             return spark_tables(spark, folder, [100_000_000], compare=0)
@@ -67,13 +67,13 @@ def measure(parts: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
 
 
 def merged(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Known figures with new ones in their places; lines of a table are told apart by their number of shards or rows."""
+    """Known figures with new ones in their places; lines of a table are told apart by what `KEYS` says."""
     out = dict(known)
     for name, figures in new.items():
         if name == "measured":
             out[name] = known.get(name, {}) | figures
         elif name in KEYS:
-            lines = {line[KEYS[name]]: line for line in [*known.get(name, []), *figures]}
+            lines = {tuple(line.get(key, "") for key in KEYS[name]): line for line in [*known.get(name, []), *figures]}
             out[name] = [lines[key] for key in sorted(lines)]
         else:
             out[name] = figures

@@ -1,22 +1,27 @@
 """Topic to topic: records per second of one worker and of two, each a process of its own, and what limits them.
 
-python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP      one worker, as the benchmark starts it
+python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP NUMBER WORKERS bare|worker      one worker, as the benchmark starts it
 """
 
 from __future__ import annotations
 
 import cProfile
 import json
+import os
 import pstats
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]]:
-    """Figures per number of workers, all on one topic of two partitions."""
+    """Figures per number of workers, all on one topic of two partitions; beside each a loop of the client that does nothing."""
     import services
 
     (folder / "broker").mkdir()
@@ -27,13 +32,33 @@ def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]
         _fill(broker.address, records)
         figures = []
         for count in workers:
-            marks = _run(folder, broker.address, count)
-            figures.append({"workers": count, "shards": _SHARDS, "records": records, **_rates(marks)})
+            figure = {"workers": count, "shards": _SHARDS, "records": records}
+            for kind in ("bare", "worker"):
+                busy = _busy(broker)
+                rates = _rates(_run(folder, broker.address, count, kind), busy)
+                figure |= rates if kind == "worker" else {"client_alone": rates}
+            figures.append(figure | {"rate_of_client_alone": _share(figure)})
             print(json.dumps(figures[-1]), flush=True)
         figures[0] |= {"profile": _profiled(folder, broker.address)}
         return figures
     finally:
         broker.stop()
+
+
+def _share(figure: dict[str, Any]) -> float:
+    return round((figure["records_per_second"] or 0) / (figure["client_alone"]["records_per_second"] or 1), 2)
+
+
+def _busy(broker: Any) -> Callable[[], float]:
+    """Processor seconds that the broker has used since now."""
+    place = Path(f"/proc/{broker.process}/stat")
+
+    def used() -> float:
+        fields = place.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = used()
+    return lambda: used() - before
 
 
 _SHARDS = 2
@@ -43,12 +68,10 @@ _SOURCE = "in"
 def _fill(address: str, records: int) -> None:
     import stream_feed
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic
 
     from reticent.connectors.shards import shard_of
 
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(_SOURCE, _SHARDS, 1)])[_SOURCE].result(30)
+    _make(address, _SOURCE)
     producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 4_000_000, "linger.ms": 50})
     for record in stream_feed.records(records):
         value = json.dumps(record).encode()
@@ -56,13 +79,22 @@ def _fill(address: str, records: int) -> None:
     assert producer.flush(300) == 0
 
 
-def _run(folder: Path, address: str, count: int) -> list[list[list[float]]]:
+def _make(address: str, topic: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, _SHARDS, 1)])[topic].result(30)
+
+
+def _run(folder: Path, address: str, count: int, kind: str) -> list[list[list[float]]]:
     """What each worker tells of its batches: clock, processor time, records."""
-    urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/out-{count}"]
-    place = folder / f"workers-{count}"
+    urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/{kind}-{count}"]
+    place = folder / f"{kind}-{count}"
     place.mkdir()
-    command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), f"bench-{count}"]
-    started = [subprocess.Popen([*command, str(at), str(count)]) for at in range(count)]
+    if kind == "bare":
+        _make(address, f"{kind}-{count}")
+    command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), f"{kind}-{count}"]
+    started = [subprocess.Popen([*command, str(at), str(count), kind]) for at in range(count)]
     while sum(1 for _ in place.glob("*.ready")) < count:  # they join the group together
         time.sleep(0.05)
     (place / "go").touch()
@@ -72,7 +104,7 @@ def _run(folder: Path, address: str, count: int) -> list[list[list[float]]]:
     return [json.loads((place / f"{at}.json").read_text()) for at in range(count)]
 
 
-def _rates(marks: list[list[list[float]]]) -> dict[str, Any]:
+def _rates(marks: list[list[list[float]]], broker: Callable[[], float]) -> dict[str, Any]:
     """Records per second while all workers were at work: from the last that began to the first that ended."""
     if not all(marks):
         return {"records_per_second": None}  # one of them was done before the others had their share
@@ -86,6 +118,8 @@ def _rates(marks: list[list[list[float]]]) -> dict[str, Any]:
         "records_per_second": round(done / max(ended - began, 1e-9)),
         "records_per_cpu_second": round(done / max(busy, 1e-9)),
         "cores_busy_in_the_workers": round(busy / max(ended - began, 1e-9), 2),
+        "microseconds_per_record": round(1e6 * busy / max(done, 1), 2),
+        "microseconds_of_broker": round(1e6 * broker() / max(1, sum(one[-1][2] for one in marks)), 2),
     }
 
 
@@ -122,6 +156,49 @@ def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list
     return marks
 
 
+def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[list[float]]:
+    """The client alone: reads as a worker does, and commits lines of the same size, always the same; no record is looked at."""
+    from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+    from reticent.connectors.kafka.address import Address
+    from reticent.connectors.kafka.client import uncollected
+    from reticent.connectors.kafka.flight import Flight, Part, Route
+    from reticent.connectors.kafka.run import ends
+    from reticent.connectors.kafka.session import Settings, consumer_settings, producer_settings
+
+    settings, origin, target = Settings(group=group), Address.parse(source), Address.parse(sink)
+    producer = Producer(producer_settings(target, settings, f"{group}-{number}"))
+    producer.init_transactions(10)
+    consumer = Consumer(consumer_settings(origin, settings))
+    mine = range(number, _SHARDS, workers)
+    consumer.assign([TopicPartition(origin.topic, shard, 0) for shard in mine])
+    route, goal = Route(origin.topic, target.topic, "", settings.lease), ends(origin)
+    flight, done, marks = None, dict.fromkeys(mine, 0), list[list[float]]()
+    while any(done[shard] < goal[shard] for shard in mine):
+        with uncollected():
+            messages = consumer.consume(settings.batch, settings.linger)
+            read = Counter(map(Message.partition, messages))
+            del messages
+        if flight is not None:
+            flight.end()
+        marks.append([time.monotonic(), time.process_time(), sum(done.values())])
+        done = {shard: at + read[shard] for shard, at in done.items()}
+        parts = [Part(shard, done[shard], lines=_LINE * size) for shard, size in read.items()]
+        flight = Flight(producer, route, parts, consumer.consumer_group_metadata()) if parts else None
+    if flight is not None:
+        flight.end()
+    marks.append([time.monotonic(), time.process_time(), sum(done.values())])
+    consumer.close()
+    return marks
+
+
+_LINE = (
+    b'{"type":"record","seq":123456,"qi":{"age":44,"zip":"00091"},"plain":{"ward":123456},"row":0,"event":175,'
+    b'"candidates":["angina","asthma","migraine","ulcer"]}\n'
+)
+"""As long as those of the feed."""
+
+
 def hottest(profile: cProfile.Profile, most: int = 12) -> list[dict[str, Any]]:
     """The functions that take the time, by their own seconds."""
     stats = pstats.Stats(profile)
@@ -136,5 +213,9 @@ if __name__ == "__main__":
     (place / f"{sys.argv[5]}.ready").touch()
     while not (place / "go").exists():
         time.sleep(0.05)
-    told = work(sys.argv[1], sys.argv[2], place, sys.argv[4], int(sys.argv[6]))
+    group, workers = sys.argv[4], int(sys.argv[6])
+    if sys.argv[7] == "bare":
+        told = bare(sys.argv[1], sys.argv[2], group, int(sys.argv[5]), workers)
+    else:
+        told = work(sys.argv[1], sys.argv[2], place, group, workers)
     (place / f"{sys.argv[5]}.json").write_text(json.dumps(told))

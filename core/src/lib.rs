@@ -5,6 +5,7 @@
 //! `reticent._core`; without the feature `python` the algorithms stand alone.
 
 pub mod evolving;
+pub mod judge;
 pub mod random;
 pub mod series;
 pub mod stream;

@@ -4,7 +4,7 @@ use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::{evolving, random, series, stream, table, veil, wire};
+use crate::{evolving, judge, random, series, stream, table, veil, wire};
 
 pub fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
@@ -34,6 +34,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     draws.add_function(wrap_pyfunction!(permutation, &draws)?)?;
     m.add_submodule(&draws)?;
     evolving::py::register(m)?;
+    judge::py::register(m)?;
     series::py::register(m)?;
     stream::py::register(m)?;
     table::py::register(m)?;

@@ -27,9 +27,10 @@ def text(table: pa.Table) -> pa.Table:
     return pa.table({name: table.column(name).cast(pa.string()) for name in table.column_names})
 
 
+@pytest.mark.parametrize("method", ["optimal", "mondrian"])
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=str)
-def test_what_duckdb_counts_is_what_one_machine_releases(tmp_path, privacy):
-    table, wanted = rows(), policy(privacy, method="optimal")
+def test_what_duckdb_counts_is_what_one_machine_releases(tmp_path, privacy, method):
+    table, wanted = rows(), policy(privacy, method=method)
     local = anonymize(table, wanted, seed=1)
     made = duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out")
     released = pq.read_table(tmp_path / "out" / "data.parquet")
@@ -58,17 +59,29 @@ def test_rows_come_sorted_with_their_plain_cells_and_for_the_owner_alone(tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
 
 
-def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path):
+@pytest.mark.parametrize("method", ["optimal", "mondrian"])
+def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path, method):
     table = rows(3000)
     people = pa.array([f"p{i // 3}" for i in range(table.num_rows)])
     table = table.set_column(table.column_names.index("person_id"), "person_id", people)
-    wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method="optimal")
+    wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method=method)
     local = anonymize(table, wanted, seed=1)
     made = duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out")
     released = pq.read_table(tmp_path / "out" / "data.parquet")
     assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
     assert made.guarantee == local.guarantee
     assert "persons" in made.guarantee.claims["l"]
+
+
+def test_persons_that_the_policy_does_not_name_are_told_of_as_on_one_machine(tmp_path):
+    table = rows(600)
+    people = pa.array([None if i % 50 == 0 else f"p{i // 2}" for i in range(table.num_rows)])
+    table = table.set_column(table.column_names.index("person_id"), "person_id", people)
+    rules = {"version": 1, "columns": COLUMNS, "privacy": {"k": 5, "suppression": 0.1}, "table": {"method": "optimal"}}
+    local = anonymize(table, Policy.from_dict(rules), seed=1)
+    made = duck.anonymize(written(tmp_path, table), Policy.from_dict(rules), tmp_path / "out")
+    assert made.guarantee.not_covered[0].startswith("PERSONS WITH SEVERAL RECORDS")
+    assert made.guarantee == local.guarantee
 
 
 def refused(tmp_path, table: pa.Table, wanted: Policy, error: type[Exception]) -> str:
@@ -82,7 +95,8 @@ def refused(tmp_path, table: pa.Table, wanted: Policy, error: type[Exception]) -
 def test_what_cannot_be_met_is_refused(tmp_path):
     table = rows(200)
     refused(tmp_path, table, policy({"k": 201}, method="optimal"), GuaranteeError)
-    refused(tmp_path, table, policy({"k": 5}, method="mondrian"), PolicyError)
+    refused(tmp_path, table, policy({"k": 5}, method="local"), PolicyError)
+    refused(tmp_path, table, policy({"k": 5}, method="mondrian", cuts="relaxed"), PolicyError)
     refused(
         tmp_path, table.rename_columns(["sex" if n == "gender" else n for n in COLUMNS]), policy({"k": 5}), PolicyError
     )

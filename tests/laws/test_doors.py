@@ -148,29 +148,17 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
     from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
-    sent, buried = [], []
+    parts, buried = [], []
     session = Session.__new__(Session)
     session._settings = Settings()
-    session._job = SimpleNamespace(
-        source=SimpleNamespace(topic="in"),
-        sink=SimpleNamespace(topic="out"),
-        state=SimpleNamespace(address=SimpleNamespace(topic="state")),
-        bury=buried.extend,
-    )
-
-    def send(topic, messages, partition):
-        sent.extend((topic, message["value"]) for message in messages)
-        return len(messages)
-
-    session._producer = SimpleNamespace(
-        produce=lambda topic, **message: sent.append((topic, message["value"])), produce_batch=send
-    )
+    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), bury=buried.extend)
     session.shards = {0: Held(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     values = [line.encode() for line in LINES]
     for first in range(0, len(values), 77):
         part = values[first : first + 77]
-        session._release(0, np.arange(first, first + len(part)), part)
-    codebook, *lines = [value + b"\n" for topic, value in sent if topic == "out"]
+        parts.append(session._release(0, np.arange(first, first + len(part)), part))
+    (codebook,) = [value + b"\n" for part in parts for value in part.told]
+    lines = [part.lines for part in parts]
     assert codebook == (folder / "cli.ndjson.codebook.json").read_bytes()
     assert b"".join(lines) == by_command[0]
     assert {int(place.rpartition("/")[2]): reason for place, reason, _ in buried} == by_command[1]

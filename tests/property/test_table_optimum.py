@@ -274,3 +274,22 @@ def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
             assert again.classes.max() == classes.max()
             keys = list(zip(*(codes.tolist() for codes in quasi), strict=True))
             assert len({(key, int(c)) for key, c in zip(keys, classes, strict=True)}) == len(set(keys))
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=tables_(), name=st.sampled_from(list(MODELS)), data=st.data())
+def test_mondrian_cuts_counted_rows_as_the_rows_themselves(table, name, data):
+    """A row that stands for several: the classes are those of the rows written out, whatever the model."""
+    ladders, quasi, values, domain, tree = table
+    times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(values), max_size=len(values))), np.uint32)
+
+    def classes(rows, counts):
+        axes = [axis(j, codes[rows], ladder) for j, (codes, ladder) in enumerate(zip(quasi, ladders, strict=True))]
+        model = _core.table.Model(**MODELS[name])
+        return _core.table.mondrian(axes, [(values[rows], domain, tree)], model, relaxed=False, times=counts)
+
+    counted = classes(np.arange(len(values)), times)
+    each = np.repeat(np.arange(len(values)), times)
+    written = classes(each, None)
+    assert counted.holds == written.holds
+    assert counted.classes[each].tolist() == written.classes.tolist()

@@ -70,6 +70,11 @@ class Broker:
             )
         self._wait()
 
+    @property
+    def process(self) -> int | None:
+        """The number of its process, while it runs."""
+        return None if self._process is None else self._process.pid
+
     def kill(self) -> None:
         """The end without warning: nothing is flushed, nobody is told."""
         self._end(signal.SIGKILL)

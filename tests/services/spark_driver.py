@@ -15,11 +15,14 @@ from reticent.connectors.spark import Stream, lines_to
 from reticent.store import Store
 
 
-def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None) -> list[dict]:
-    """Works until everything is published; what Spark tells of its micro-batches."""
+def run(spark, folder: Path, shards: int, kafka: tuple[str, str] | None = None, *, text: bool = False) -> list[dict]:
+    """Works until everything is published; what Spark tells of its micro-batches. As `text`, records go through Spark unread."""
     with Store.open(folder / "store.db") as store:
         stream = Stream(stream_feed.policy(folder), store, shards=shards)
-    if kafka is None:
+    if text:
+        frame = spark.readStream.option("maxFilesPerTrigger", 2).text(str(folder / "in"))
+        lines = stream.blocks(frame, json="value")
+    elif kafka is None:
         schema = "person string, age int, zip string, ward int, illness string"
         frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).json(str(folder / "in"))
         lines = stream.blocks(frame)

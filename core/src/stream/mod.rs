@@ -16,6 +16,8 @@ pub mod placed;
 pub mod pools;
 mod quick;
 pub mod sip;
+#[cfg(target_arch = "x86_64")]
+mod sip_avx2;
 pub mod slots;
 
 #[cfg(feature = "python")]

@@ -24,6 +24,8 @@ struct Cutter<'a> {
     values: Vec<&'a [i32]>,
     model: &'a Model,
     sensitive: Vec<Sensitive>,
+    /// How many rows a record stands for; one each where none are given.
+    times: Option<&'a [u32]>,
     domain: usize,
     rows: u32,
     relaxed: bool,
@@ -75,6 +77,20 @@ impl<'a> Cutter<'a> {
         part.chunks_exact(self.stride())
     }
 
+    /// How many rows a record stands for.
+    fn times(&self, record: Record<'_>) -> u32 {
+        self.times
+            .map_or(1, |times| times[record[self.axes.len()] as usize])
+    }
+
+    /// How many rows a part stands for.
+    fn weight(&self, part: &[u32]) -> usize {
+        match self.times {
+            None => part.len() / self.stride(),
+            Some(_) => self.records(part).map(|r| self.times(r) as usize).sum(),
+        }
+    }
+
     /// Cuts until nothing can be cut, and notes the parts that are left.
     fn cut<'s>(&'s self, scope: &rayon::Scope<'s>, mut part: &'s mut [u32], mut start: usize) {
         let mut marks = Marks::default();
@@ -99,7 +115,7 @@ impl<'a> Cutter<'a> {
 
     /// Makes the best cut that is allowed; gives the size of its first piece.
     fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
-        let n = part.len() / self.stride();
+        let n = self.weight(part);
         if n < 2 * self.model.smallest() as usize || self.watch.late() || self.worn(part) {
             return None;
         }
@@ -152,14 +168,18 @@ impl<'a> Cutter<'a> {
 
     /// The values of an axis in a part with their records, ascending.
     fn entries(&self, axis: usize, part: &[u32]) -> Vec<Entry> {
-        let codes = self.records(part).map(|record| record[axis]);
+        let entries = self.records(part).map(|r| (r[axis], self.times(r)));
         let domain = self.axes[axis].domain;
         if domain <= 4 * part.len() / self.stride() {
             let mut counts = vec![0u32; domain];
-            codes.for_each(|code| counts[code as usize] += 1);
+            entries.for_each(|(code, times)| counts[code as usize] += times);
             return (0..).zip(counts).filter(|entry| entry.1 > 0).collect();
         }
-        persons::counted(codes.collect())
+        let mut entries: Vec<Entry> = entries.collect();
+        entries.sort_unstable();
+        let same = entries.chunk_by(|a, b| a.0 == b.0);
+        same.map(|e| (e[0].0, e.iter().map(|e| e.1).sum()))
+            .collect()
     }
 
     /// Orders the first choices by what they win over all axes.
@@ -185,8 +205,11 @@ impl<'a> Cutter<'a> {
 
     /// What all records of a part lose once it is cut.
     fn costs(&self, part: &[u32], sides: &[bool], marks: &mut Marks) -> f64 {
-        let above = sides.iter().filter(|&&side| side).count();
-        let sizes = [(sides.len() - above) as f64, above as f64];
+        let mut rows = [0u64; 2];
+        for (record, &side) in self.records(part).zip(sides) {
+            rows[usize::from(side)] += u64::from(self.times(record));
+        }
+        let sizes = rows.map(|n| n as f64);
         let mut total = 0.0;
         for (at, axis) in self.axes.iter().enumerate() {
             let mut extents = [Extent::EMPTY; 2];
@@ -266,22 +289,25 @@ impl<'a> Cutter<'a> {
 
     /// Orders the records by piece if both pieces satisfy the model; gives the size of the first.
     fn arrange(&self, part: &mut [u32], side: &impl Fn(Record<'_>) -> bool) -> Option<usize> {
-        let n = part.len() / self.stride();
-        let above = self.records(part).filter(|record| side(record)).count();
-        let sizes = [n - above, above];
+        let (mut first, mut sizes) = (0, [0usize; 2]);
+        for record in self.records(part) {
+            let above = side(record);
+            first += usize::from(!above);
+            sizes[usize::from(above)] += self.times(record) as usize;
+        }
         if sizes.iter().any(|&n| n < self.model.smallest() as usize)
             || !self.diverse(part, sizes, side)
         {
             return None;
         }
-        let mut next = [0, sizes[0]];
+        let mut next = [0, first];
         let (stride, old) = (self.stride(), part.to_vec());
         for record in old.chunks_exact(stride) {
             let at = &mut next[usize::from(side(record))];
             part[*at * stride..(*at + 1) * stride].copy_from_slice(record);
             *at += 1;
         }
-        Some(sizes[0])
+        Some(first)
     }
 
     /// Whether the sensitive values of both pieces satisfy the model; an empty piece does.
@@ -298,9 +324,9 @@ impl<'a> Cutter<'a> {
             .for_each(|class| class.reset(self.domain));
         for record in self.records(part) {
             let class = &mut classes[usize::from(side(record))];
-            let row = record[self.axes.len()] as usize;
+            let (row, times) = (record[self.axes.len()] as usize, self.times(record));
             for (values, s) in self.values.iter().zip(&self.sensitive) {
-                class.add(s.start as u32 + values[row] as u32, 1);
+                class.add(s.start as u32 + values[row] as u32, times);
             }
         }
         let filled = classes.iter().zip(sizes).filter(|&(_, n)| n > 0);
@@ -336,31 +362,37 @@ impl<'a> Cutter<'a> {
 
 /// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 ///
+/// Where `times` is given, a row stands for that many equal ones, fewer than 2^32 in all: strict cuts keep them together, so the
+/// classes are those of the rows themselves. Relaxed cuts and persons look at single rows.
 /// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model. A part that some of its
 /// persons stand outside of, too, has at least `apart` persons: readers who link their records compare its values with others.
+#[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     axes: &[&Axis],
     sensitive: Vec<SensitiveColumn<'_>>,
     model: &Model,
+    times: Option<&[u32]>,
     start: Option<&[i64]>,
     relaxed: bool,
     apart: u32,
     watch: &Watch,
 ) -> (Vec<i64>, bool) {
-    let rows = axes.first().map_or(0, |axis| axis.codes.len());
+    let records = axes.first().map_or(0, |axis| axis.codes.len());
+    let rows = times.map_or(records as u32, |times| times.iter().sum());
     let cutter = Cutter {
         axes,
         values: sensitive.iter().map(|s| s.codes).collect(),
         model,
         domain: sensitive.iter().map(|s| s.domain).sum(),
-        sensitive: totals(sensitive, &|_| 1),
-        rows: rows as u32,
+        sensitive: totals(sensitive, &|row| times.map_or(1, |times| times[row])),
+        times,
+        rows,
         relaxed,
         apart,
         watch,
         parts: Mutex::default(),
     };
-    classes(&cutter, start, rows)
+    classes(&cutter, start, records)
 }
 
 fn classes(cutter: &Cutter<'_>, start: Option<&[i64]>, rows: usize) -> (Vec<i64>, bool) {
@@ -374,8 +406,9 @@ fn classes(cutter: &Cutter<'_>, start: Option<&[i64]>, rows: usize) -> (Vec<i64>
     }
     let mut classes = vec![0i64; rows];
     let all = |_: Record<'_>| false;
-    let few = rows < cutter.model.smallest() as usize;
-    if start.is_none() && (few || !cutter.diverse(&records, [rows, 0], &all)) {
+    let whole = cutter.weight(&records);
+    let few = whole < cutter.model.smallest() as usize;
+    if start.is_none() && (few || !cutter.diverse(&records, [whole, 0], &all)) {
         return (classes, false);
     }
     let (stride, mut rest, mut at) = (cutter.stride(), &mut records[..], 0);
@@ -404,6 +437,17 @@ mod tests {
     use super::*;
 
     fn classes_of(codes: &[i32], ills: &[i32], k: u32, l: u32, relaxed: bool) -> (Vec<i64>, bool) {
+        counted_classes(codes, ills, None, k, l, relaxed)
+    }
+
+    fn counted_classes(
+        codes: &[i32],
+        ills: &[i32],
+        times: Option<&[u32]>,
+        k: u32,
+        l: u32,
+        relaxed: bool,
+    ) -> (Vec<i64>, bool) {
         let domain = codes.iter().max().map_or(0, |&c| c as usize + 1);
         let axis = Axis {
             codes: codes.iter().map(|&c| c as u32).collect(),
@@ -427,6 +471,7 @@ mod tests {
             &[&axis],
             vec![ills],
             &model,
+            times,
             None,
             relaxed,
             0,
@@ -454,6 +499,25 @@ mod tests {
         }
         let (_, holds) = classes_of(&[0, 1, 2, 3], &[0, 0, 0, 0], 1, 2, false);
         assert!(!holds);
+    }
+
+    #[test]
+    fn counted_rows_are_cut_as_the_rows_themselves() {
+        let (codes, ills) = ([0, 1, 1, 2, 3, 3, 5, 6], [0, 0, 1, 1, 2, 0, 3, 0]);
+        let times = [3, 1, 2, 4, 1, 1, 5, 2];
+        let repeated = |cells: &[i32]| -> Vec<i32> {
+            let pairs = cells.iter().zip(times);
+            pairs
+                .flat_map(|(&cell, n)| vec![cell; n as usize])
+                .collect()
+        };
+        let (few, holds) = counted_classes(&codes, &ills, Some(&times), 3, 2, false);
+        assert!(holds);
+        let (many, _) = classes_of(&repeated(&codes), &repeated(&ills), 3, 2, false);
+        let few: Vec<i32> = few.iter().map(|&class| class as i32).collect();
+        let many: Vec<i32> = many.iter().map(|&class| class as i32).collect();
+        assert!(few.iter().any(|&class| class > 0));
+        assert_eq!(repeated(&few), many);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::ONE;
+use super::canonical;
 use super::kernel::Kernel;
 use super::line::Line;
 use super::prf::Prf;
@@ -23,6 +24,13 @@ pub struct Veil {
     positions: Vec<Vec<u16>>,
     /// One line per row and order, built when it is first needed.
     lines: Vec<OnceLock<Line>>,
+}
+
+/// A record of a batch, and the order of its person.
+#[derive(Clone, Copy, Default)]
+pub struct Turn {
+    pub record: u32,
+    pub order: u32,
 }
 
 fn inverse(order: &[u16]) -> Vec<u16> {
@@ -70,22 +78,33 @@ impl Veil {
         self.stretch(row, value).is_some()
     }
 
-    /// The records of a batch, those of one line together, so that a line is fetched from memory once; as they stand
-    /// where all lines lie in the cache.
-    pub fn by_line(&self, persons: &[u64], rows: &[u32]) -> Vec<usize> {
-        if self.lines.len() * self.values * size_of::<u64>() <= CACHE {
-            return (0..persons.len()).collect();
+    /// The records of a batch with the order of each person: those of one line together, so that a line is fetched from
+    /// memory once; as they stand where all lines lie in the cache, or there are few records.
+    pub fn by_line(&self, persons: &[u64], rows: &[u32]) -> Vec<Turn> {
+        let order = |&person: &u64| self.prf.order(person, self.orders.len()) as u32;
+        let turns = persons.iter().map(order).zip(0..);
+        let turns = turns.map(|(order, record)| Turn { record, order });
+        let near = self.lines.len() * self.values * size_of::<u64>() <= CACHE;
+        if near || persons.len() < self.lines.len() / 4 {
+            return turns.collect();
         }
-        let cell = |(i, (&person, &row)): (usize, (&u64, &u32))| {
-            let order = self.prf.order(person, self.orders.len());
-            (row as u64 * self.orders.len() as u64 + order as u64) << 32 | i as u64
+        let turns: Vec<Turn> = turns.collect();
+        let cell = |turn: &Turn| {
+            rows[turn.record as usize] as usize * self.orders.len() + turn.order as usize
         };
-        let mut cells: Vec<u64> = persons.iter().zip(rows).enumerate().map(cell).collect();
-        cells.sort_unstable();
-        cells.into_iter().map(|cell| cell as u32 as usize).collect()
+        let mut places = vec![0; self.lines.len() + 1];
+        turns.iter().for_each(|turn| places[cell(turn) + 1] += 1);
+        (1..places.len()).for_each(|at| places[at] += places[at - 1]);
+        let mut sorted = vec![Turn::default(); turns.len()];
+        for turn in turns {
+            let place: &mut usize = &mut places[cell(&turn)];
+            sorted[*place] = turn;
+            *place += 1;
+        }
+        sorted
     }
 
-    /// Writes the l slots in the order of the line; returns the true one if the value is offered.
+    /// As `slots_in`, in the person's own order.
     pub fn slots(
         &self,
         person: u64,
@@ -95,6 +114,18 @@ impl Veil {
         slots: &mut [u16],
     ) -> Option<u8> {
         let order = self.prf.order(person, self.orders.len());
+        self.slots_in(order, person, (row, value), event, slots)
+    }
+
+    /// Writes the l slots in the order of the line; returns the true one if the value is offered.
+    pub fn slots_in(
+        &self,
+        order: usize,
+        person: u64,
+        (row, value): (usize, i32),
+        event: u32,
+        slots: &mut [u16],
+    ) -> Option<u8> {
         let line = self.line(row, order);
         let point = self.stretch(row, value).map(|units| {
             let position = self.positions[order][value as usize];
@@ -108,9 +139,16 @@ impl Veil {
     }
 
     /// Writes the candidates of one record in canonical order.
-    pub fn candidates(&self, person: u64, row: usize, value: i32, event: u32, out: &mut [u16]) {
-        self.slots(person, row, value, event, out);
-        out.sort_unstable();
+    pub fn candidates(
+        &self,
+        order: usize,
+        person: u64,
+        of: (usize, i32),
+        event: u32,
+        out: &mut [u16],
+    ) {
+        self.slots_in(order, person, of, event, out);
+        canonical::sort(out);
     }
 }
 
@@ -159,8 +197,8 @@ mod tests {
         let veil = veil(&[5, 2, 0, 3, 0], 3);
         let (mut a, mut b) = ([0; 3], [0; 3]);
         for person in 0..200 {
-            veil.candidates(person, 0, 2, 7, &mut a);
-            veil.candidates(person, 0, -1, 7, &mut b);
+            veil.slots(person, 0, 2, 7, &mut a);
+            veil.slots(person, 0, -1, 7, &mut b);
             assert_eq!(a, b);
         }
     }

@@ -41,12 +41,25 @@ impl Kernel {
         }
     }
 
-    /// Where a slot goes from a value.
-    pub fn next(&self, kind: Kind, row: usize, from: u16, draw: &Draw) -> u16 {
+    /// Moves all slots but the true one on to an event.
+    pub fn walk(
+        &self,
+        kind: Kind,
+        row: usize,
+        (steps, event): (&Steps, u32),
+        truth: Option<usize>,
+        slots: &mut [u16],
+    ) {
         match self {
-            Kernel::Still => from,
-            Kernel::Shares(shares) => shares.next(kind, row, from, draw),
-            Kernel::Matrix(matrix) => matrix.next(kind, from, draw),
+            Kernel::Still => (),
+            Kernel::Shares(shares) => shares.walk(kind, row, (steps, event), truth, slots),
+            Kernel::Matrix(matrix) => {
+                for (slot, value) in slots.iter_mut().enumerate() {
+                    if Some(slot) != truth {
+                        *value = matrix.next(kind, *value, &Draw { steps, event, slot });
+                    }
+                }
+            }
         }
     }
 

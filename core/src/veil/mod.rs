@@ -5,6 +5,7 @@
 //! in integers: a slot is `ONE` units long, so that no value is lost to rounding and the law can be checked exactly
 //! (`docs/veil.md`; `tests/twins/veil_twin.py` is the twin that these files equal bit for bit).
 
+pub mod canonical;
 pub mod first;
 pub mod kernel;
 pub mod line;

@@ -4,6 +4,7 @@
 //! Records of different persons do not touch one another, so all first sights of a batch come first, those of one line
 //! together, and the later records after them, in their order: the same as one record after the other.
 
+use super::canonical;
 use super::first::Veil;
 use super::kernel::Kind;
 use super::memory::Memory;
@@ -48,7 +49,7 @@ impl Seen {
         let l = memory.slots.len();
         let candidates = &mut self.candidates[i * l..(i + 1) * l];
         candidates.copy_from_slice(&memory.slots);
-        candidates.sort_unstable();
+        canonical::sort(candidates);
         self.rows[i] = memory.row.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.truth.is_some();
@@ -88,9 +89,9 @@ impl People {
         let (places, firsts) = self.places(batch);
         let mut seen = Seen::new(batch.persons.len(), veil.l);
         let mut memory = Memory::default();
-        for i in self.in_turn(veil, batch, &firsts) {
-            let (unit, value) = (batch.units[i], batch.values[i]);
-            veil.begin(unit, batch.rows[i] as usize, value, &mut memory);
+        for (i, order) in self.in_turn(veil, batch, &firsts) {
+            let of = (batch.rows[i] as usize, batch.values[i]);
+            veil.begin(order, batch.units[i], of, &mut memory);
             self.keep(places[i], batch.now, &memory);
             seen.set(i, &memory);
         }
@@ -144,15 +145,14 @@ impl People {
         (places, firsts)
     }
 
-    /// First sights, those of one line together, so that a line is fetched from memory once.
-    fn in_turn(&self, veil: &Veil, batch: &Batch, firsts: &[usize]) -> Vec<usize> {
-        if firsts.len() < 2 {
-            return firsts.to_vec();
-        }
+    /// First sights and their orders, those of one line together.
+    fn in_turn(&self, veil: &Veil, batch: &Batch, firsts: &[usize]) -> Vec<(usize, usize)> {
         let units: Vec<u64> = firsts.iter().map(|&i| batch.units[i]).collect();
         let rows: Vec<u32> = firsts.iter().map(|&i| batch.rows[i]).collect();
-        let turns = veil.by_line(&units, &rows);
-        turns.into_iter().map(|at| firsts[at]).collect()
+        let turns = veil.by_line(&units, &rows).into_iter();
+        turns
+            .map(|turn| (firsts[turn.record as usize], turn.order as usize))
+            .collect()
     }
 
     fn bytes(&mut self, place: usize) -> &mut [u8] {

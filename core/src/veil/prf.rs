@@ -34,13 +34,14 @@ pub enum Question {
 
 #[inline]
 fn below(begun: &Begun, word: u64, n: u64) -> u64 {
-    let mut attempt = 0;
-    loop {
-        if let Some(x) = scaled(begun.words([word, attempt]), n) {
-            return x;
-        }
-        attempt += 1;
-    }
+    settled(begun, word, begun.words([word, 0]), n)
+}
+
+/// The answer that the first hash gives, or a later attempt.
+#[inline]
+fn settled(begun: &Begun, word: u64, hash: u64, n: u64) -> u64 {
+    let again = || (1..).find_map(|attempt| scaled(begun.words([word, attempt]), n));
+    scaled(hash, n).unwrap_or_else(|| again().expect("attempts do not end"))
 }
 
 impl Prf {
@@ -89,9 +90,26 @@ impl Steps {
     /// An answer below `n` to one question of the step that a slot takes at an event.
     #[inline]
     pub fn below(&self, event: u32, slot: usize, question: Question, n: u64) -> u64 {
-        let word = u64::from(event) << 32 | (slot as u64) << 16 | question as u64;
-        below(&self.0, word, n)
+        below(&self.0, word(event, slot, question), n)
     }
+
+    /// Turns questions, each in a `word`, into their hashes; `answer` scales them.
+    #[inline]
+    pub fn hashed(&self, words: &mut [u64]) {
+        self.0.each(words);
+    }
+
+    /// The answer below `n` that a question's hash gives: that of `below`.
+    #[inline]
+    pub fn answer(&self, word: u64, hash: u64, n: u64) -> u64 {
+        settled(&self.0, word, hash, n)
+    }
+}
+
+/// One question of the step that a slot takes at an event, in a word.
+#[inline]
+pub fn word(event: u32, slot: usize, question: Question) -> u64 {
+    u64::from(event) << 32 | (slot as u64) << 16 | question as u64
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::ONE;
-use super::first::Veil as Core;
+use super::canonical;
+use super::first::{Turn, Veil as Core};
 use super::kernel::{self, Kind};
 use super::memory::Memory;
 use super::people::MOST_STEPS;
@@ -94,7 +95,7 @@ impl Columns {
         let mut row = self.candidates.row_mut(i);
         let candidates = row.as_slice_mut().expect("one row of an array of our own");
         candidates.copy_from_slice(&memory.slots);
-        candidates.sort_unstable();
+        canonical::sort(candidates);
         self.rows[i] = memory.row.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.truth.is_some();
@@ -226,11 +227,15 @@ impl Veil {
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
             let cells = out.as_slice_mut().expect("an array of our own");
-            for i in self.0.by_line(persons, rows) {
+            for Turn { record, order } in self.0.by_line(persons, rows) {
+                let i = record as usize;
                 let slots = &mut cells[i * self.0.l..(i + 1) * self.0.l];
-                let event = events.map_or(0, |events| events[i]);
+                let (event, of) = (
+                    events.map_or(0, |events| events[i]),
+                    (rows[i] as usize, values[i]),
+                );
                 self.0
-                    .candidates(persons[i], rows[i] as usize, values[i], event, slots);
+                    .candidates(order as usize, persons[i], of, event, slots);
             }
         });
         Ok(out.into_pyarray(py))
@@ -268,9 +273,10 @@ impl Veil {
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
             let mut memory = Memory::default();
-            for i in self.0.by_line(persons, rows) {
-                self.0
-                    .begin(persons[i], rows[i] as usize, values[i], &mut memory);
+            for Turn { record, order } in self.0.by_line(persons, rows) {
+                let i = record as usize;
+                let of = (rows[i] as usize, values[i]);
+                self.0.begin(order as usize, persons[i], of, &mut memory);
                 columns.set(i, &memory);
             }
             columns

@@ -4,9 +4,14 @@
 //! proportion to their stretches, and the rest to all values but v in proportion to theirs. Where v has no seen sibling all of it is
 //! the rest; where v is the only seen value it stays.
 
+use std::array::from_fn;
+
 use super::ONE;
-use super::kernel::{Draw, Kind};
-use super::prf::Question;
+use super::kernel::Kind;
+use super::prf::{Question, Steps, word};
+
+/// Slots whose questions are hashed together.
+const BLOCK: usize = 16;
 
 pub struct Shares {
     stay: Vec<u64>,
@@ -91,40 +96,79 @@ impl Shares {
         before < after && (rest || sibling)
     }
 
-    /// Where a slot goes from a value.
-    pub fn next(&self, kind: Kind, row: usize, from: u16, draw: &Draw) -> u16 {
-        let value = usize::from(from);
-        let stay = self.stay[value];
-        // The draws are keyed: one that is not needed is not made, and no other changes.
-        if stay == ONE || kind == Kind::Visit && draw.below(Question::Stay, ONE) < stay {
-            return from;
+    /// Moves all slots but the true one on to an event.
+    ///
+    /// Question by question and not slot by slot: the hashes of many are made side by side. The draws are keyed, so that one
+    /// which is not needed changes no other.
+    pub fn walk(
+        &self,
+        kind: Kind,
+        row: usize,
+        (steps, event): (&Steps, u32),
+        truth: Option<usize>,
+        slots: &mut [u16],
+    ) {
+        for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
+            let ask = |slot: usize, question| word(event, first + slot, question);
+            let (mut movers, mut size) = ([0; BLOCK], 0);
+            let mut stays: [u64; BLOCK] = from_fn(|slot| ask(slot, Question::Stay));
+            if kind == Kind::Visit {
+                steps.hashed(&mut stays[..block.len()]);
+            }
+            for (slot, &value) in block.iter().enumerate() {
+                let stay = self.stay[usize::from(value)];
+                let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], ONE);
+                let stays = stay == ONE || kind == Kind::Visit && draw() < stay;
+                movers[size] = slot;
+                size += usize::from(Some(first + slot) != truth && !stays);
+            }
+            let movers = &movers[..size];
+            let mut hashes = [0; 2 * BLOCK];
+            let (near, far) = hashes[..2 * size].split_at_mut(size);
+            for (at, &slot) in movers.iter().enumerate() {
+                near[at] = ask(slot, Question::Within);
+                far[at] = ask(slot, Question::Target);
+            }
+            steps.hashed(&mut hashes[..2 * size]);
+            for (at, &slot) in movers.iter().enumerate() {
+                let near = || steps.answer(ask(slot, Question::Within), hashes[at], ONE);
+                let target = |n| steps.answer(ask(slot, Question::Target), hashes[size + at], n);
+                block[slot] = self.change(row, block[slot], near, target);
+            }
         }
+    }
+
+    /// Where a slot goes that does not stay.
+    #[inline]
+    fn change(
+        &self,
+        row: usize,
+        from: u16,
+        near: impl Fn() -> u64,
+        below: impl Fn(u64) -> u64,
+    ) -> u16 {
+        let value = usize::from(from);
         let (all, siblings) = self.others(row, value);
         if all == 0 {
             return from;
         }
-        let near = siblings > 0
-            && self.within > 0
-            && (self.within == ONE || draw.below(Question::Within, ONE) < self.within);
-        let begin = if near {
-            self.sums[row][self.spans[value].0 as usize]
-        } else {
-            0
+        let near = siblings > 0 && (self.within == ONE || near() < self.within);
+        let (begin, end) = match near {
+            true => self.spans[value],
+            false => (0, self.members.len() as u32),
         };
         let units = if near { siblings } else { all };
-        self.skipping(row, value, begin + draw.below(Question::Target, units))
-    }
-
-    /// The member at a point of the sums from which the value's own stretch is cut out.
-    fn skipping(&self, row: usize, value: usize, point: u64) -> u16 {
+        let sums = &self.sums[row][begin as usize..=end as usize];
+        // The value's own stretch is cut out of the sums.
         let (before, after) = self.own(row, value);
+        let point = sums[0] + below(units);
         let point = if point < before {
             point
         } else {
             point + after - before
         };
-        let ends = &self.sums[row][1..];
-        self.members[ends.partition_point(|&end| end <= point)]
+        let place = sums[1..].partition_point(|&end| end <= point);
+        self.members[begin as usize + place]
     }
 }
 
@@ -136,12 +180,9 @@ mod tests {
     fn targets(shares: &Shares, kind: Kind, from: u16) -> Vec<u16> {
         let prf = Prf::new([1; 32]);
         let next = |person: u64| {
-            let draw = Draw {
-                steps: &prf.steps(person),
-                event: 1,
-                slot: 0,
-            };
-            shares.next(kind, 0, from, &draw)
+            let mut slots = [from];
+            shares.walk(kind, 0, (&prf.steps(person), 1), None, &mut slots);
+            slots[0]
         };
         let mut targets: Vec<u16> = (0..2000).map(next).collect();
         targets.sort_unstable();
@@ -196,12 +237,9 @@ mod tests {
         );
         let mut tally = [0.0_f64; 5];
         for person in 0..40_000 {
-            let draw = Draw {
-                steps: &prf.steps(person),
-                event: 1,
-                slot: 0,
-            };
-            tally[usize::from(shares.next(Kind::Visit, 0, 0, &draw))] += 1.0 / 40_000.0;
+            let mut slots = [0];
+            shares.walk(Kind::Visit, 0, (&prf.steps(person), 1), None, &mut slots);
+            tally[usize::from(slots[0])] += 1.0 / 40_000.0;
         }
         // Others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
         let law = [0.5, 1.0 / 24.0, 0.25 + 1.0 / 12.0, 1.0 / 24.0, 1.0 / 12.0];

@@ -5,16 +5,16 @@
 //! value: the same law whichever slot is true, so that each remains true with probability 1/l.
 
 use super::first::Veil;
-use super::kernel::{Draw, Kind};
+use super::kernel::Kind;
 use super::memory::Memory;
 
 impl Veil {
-    /// Fixes the row and the slots of a person.
-    pub fn begin(&self, person: u64, row: usize, value: i32, memory: &mut Memory) {
+    /// Fixes the row and the slots of a person who has a certain order.
+    pub fn begin(&self, order: usize, person: u64, of: (usize, i32), memory: &mut Memory) {
         memory.slots.resize(self.l, 0);
-        memory.row = row as u16;
+        memory.row = of.0 as u16;
         memory.event = 0;
-        memory.truth = self.slots(person, row, value, 0, &mut memory.slots);
+        memory.truth = self.slots_in(order, person, of, 0, &mut memory.slots);
     }
 
     /// Moves the slots on to `event`; the events between, at which the person was not seen, are simulated.
@@ -28,11 +28,9 @@ impl Veil {
         let truth = memory.truth.map(usize::from);
         let steps = &self.prf.steps(person);
         for event in memory.event + 1..=event {
-            for slot in (0..self.l).filter(|&slot| Some(slot) != truth) {
-                let draw = Draw { steps, event, slot };
-                let value = &mut memory.slots[slot];
-                *value = self.kernel.next(kind, memory.row.into(), *value, &draw);
-            }
+            let row = memory.row.into();
+            self.kernel
+                .walk(kind, row, (steps, event), truth, &mut memory.slots);
         }
         if let Some(slot) = truth {
             memory.slots[slot] = value as u16;
@@ -81,8 +79,8 @@ mod tests {
         let veil = veil(shares);
         for person in 0..500 {
             let (mut a, mut b) = (Memory::default(), Memory::default());
-            veil.begin(person, 0, 0, &mut a);
-            veil.begin(person, 0, 0, &mut b);
+            veil.begin(0, person, (0, 0), &mut a);
+            veil.begin(0, person, (0, 0), &mut b);
             veil.step(person, 0, Kind::Visit, 1, &mut a);
             veil.step(person, 3, Kind::Visit, 1, &mut b);
             let truth = usize::from(a.truth.unwrap());
@@ -96,7 +94,7 @@ mod tests {
         let veil = veil(shares);
         for (first, then) in [(0, 2), (0, -1), (1, 1), (4, 0)] {
             let mut memory = Memory::default();
-            veil.begin(8, 0, first, &mut memory);
+            veil.begin(0, 8, (0, first), &mut memory);
             assert!(memory.truth.is_some());
             veil.step(8, then, Kind::Visit, 1, &mut memory);
             assert_eq!(memory.truth, None);
@@ -110,7 +108,7 @@ mod tests {
         let veil = veil(shares);
         for person in 0..500 {
             let mut memory = Memory::default();
-            veil.begin(person, 0, 0, &mut memory);
+            veil.begin(0, person, (0, 0), &mut memory);
             let before = memory.slots.clone();
             veil.step(person, 3, Kind::Correction, 1, &mut memory);
             let moved = |slot: usize| before[slot] != memory.slots[slot];
@@ -126,7 +124,7 @@ mod tests {
         };
         let veil = veil(ring);
         let mut memory = Memory::default();
-        veil.begin(5, 0, 0, &mut memory);
+        veil.begin(0, 5, (0, 0), &mut memory);
         let before = memory.slots.clone();
         veil.step(5, 3, Kind::Visit, 3, &mut memory);
         assert!(memory.truth.is_some());
@@ -139,7 +137,7 @@ mod tests {
     fn without_a_kernel_the_first_set_remains() {
         let veil = veil(|_| Kernel::Still);
         let mut memory = Memory::default();
-        veil.begin(5, 0, 0, &mut memory);
+        veil.begin(0, 5, (0, 0), &mut memory);
         let before = memory.slots.clone();
         veil.step(5, 0, Kind::Visit, 1, &mut memory);
         assert!(memory.truth.is_some());

@@ -126,6 +126,7 @@ def mondrian(
     model: Model,
     *,
     relaxed: bool,
+    times: npt.NDArray[np.uint32] | None = None,
     start: npt.NDArray[np.int64] | None = None,
     apart: int = 0,
     watch: Watch | None = None,

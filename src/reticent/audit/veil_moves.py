@@ -57,6 +57,10 @@ class Moves:
         """As `may`, for one."""
         return self._way.one(row, before, after)
 
+    def numbers(self) -> dict[str, Any]:
+        """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
+        return self._way.numbers()
+
     def matrix(self, row: int, *, correcting: bool) -> Bools:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
@@ -74,6 +78,9 @@ class _Still:
 
     def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
         return before == after
+
+    def numbers(self) -> dict[str, Any]:
+        return {}
 
 
 class _Matrix:
@@ -99,6 +106,10 @@ class _Matrix:
 
     def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
         return after in self._followers[before]
+
+    def numbers(self) -> dict[str, Any]:
+        starts = np.cumsum([0, *map(len, self._followers)])
+        return {"starts": starts.tolist(), "targets": (self._pairs % self._size).tolist()}
 
 
 class _Shares:
@@ -126,3 +137,10 @@ class _Shares:
         if not (self._leaves[row, before] and self._offered[row, after]):
             return False
         return bool(self._anywhere[row, before] or self._parents[before] == self._parents[after])
+
+    def numbers(self) -> dict[str, Any]:
+        marks = sum(
+            flags.astype(np.uint8) << bit
+            for bit, flags in enumerate((self._offered, self._stays, self._leaves, self._anywhere))
+        )
+        return {"marks": marks, "parents": self._parents.tolist()}

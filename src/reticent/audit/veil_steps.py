@@ -11,13 +11,13 @@ from reticent.audit.veil import Line
 from reticent.audit.veil_moves import Moves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    Codes = npt.NDArray[np.integer]
+    from reticent import _core
 
-_WORD = (1 << 64) - 1
+    Codes = npt.NDArray[np.integer]
 
 
 class Possible:
@@ -32,17 +32,20 @@ class Possible:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.line = Line(document)
-        self._factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
-        self._plain = [int(factor) for factor in self._factors]
+        self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
+        """One odd number per slot: the sum of the products with the codes names a set."""
         self._sets: dict[int, Numbers] = {}
         self._moves = Moves(document.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
-    def gives(self, row: int, codes: Sequence[int]) -> bool:
-        """Whether a row can give this set; as `impossible_sets`, for one."""
-        return sum((code + 1) * factor for code, factor in zip(codes, self._plain, strict=True)) & _WORD in self._known(
-            row
-        )
+    def names(self, row: int) -> npt.NDArray[np.uint64]:
+        """One number for each set that a row can give."""
+        return np.unique(self._names(self.line.sets(row)))
+
+    def followed(self, make: Callable[..., _core.judge.Followed]) -> _core.judge.Followed:
+        """A memory of persons that lets through what is possible; it asks for the names of each row."""
+        line = self.line
+        return make(values=len(line.domain), rows=len(line.rows), factors=self.factors, **self._moves.numbers())
 
     def leads(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
         """Whether a set can follow another under a row; as `impossible_steps`, for one."""
@@ -50,7 +53,7 @@ class Possible:
 
     def _known(self, row: int) -> Numbers:
         if row not in self._sets:
-            self._sets[row] = Numbers(np.unique(self._names(self.line.sets(row))))
+            self._sets[row] = Numbers(self.names(row))
         return self._sets[row]
 
     def impossible_sets(self, candidates: Codes, rows: Codes) -> int:
@@ -63,7 +66,7 @@ class Possible:
 
     def _names(self, candidates: Codes) -> npt.NDArray[np.uint64]:
         """One number per set: two of them meet with a probability of 2**-60."""
-        names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self._factors + self._factors.sum()
+        names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self.factors + self.factors.sum()
         return names
 
     def impossible_steps(self, before: Codes, after: Codes, rows: Codes) -> int:

@@ -34,7 +34,10 @@ def anonymize(
         bool, typer.Option("--draft", help="Publish nothing: keep the figures in the folder, to be compared.")
     ] = False,
     on_disk: Annotated[
-        bool, typer.Option("--on-disk", help="For a Parquet file larger than memory: DuckDB counts it, method optimal.")
+        bool,
+        typer.Option(
+            "--on-disk", help="For a Parquet file larger than memory: DuckDB counts it; method optimal or mondrian."
+        ),
     ] = False,
     memory: Annotated[str, typer.Option(help="What DuckDB may use, with --on-disk.")] = "2GB",
     form: Format = "csv",

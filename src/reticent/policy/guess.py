@@ -117,13 +117,13 @@ def guess_person(guesses: Sequence[Guess]) -> str | None:
     """The identifier that most likely names the person: by its name, before all one that repeats."""
     names = [g.column for g in guesses if g.role == "identifier"]
     again = {g.column for g in guesses if g.repeats}
-    likely = _likely(names)
+    likely = person_columns(names)
     return next(iter([n for n in likely if n in again] + likely), None)
 
 
 def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
     """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
-    for name in _likely(list(names)):
+    for name in person_columns(names):
         cells = table.column(name).drop_null()
         further = len(cells) - pc.count_distinct(cells).as_py()
         if further:
@@ -131,7 +131,7 @@ def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int
     return None
 
 
-def _likely(names: list[str]) -> list[str]:
+def person_columns(names: Sequence[str]) -> list[str]:
     """Names of identifiers that may tell one person from another, the surest first."""
     strong = [
         n

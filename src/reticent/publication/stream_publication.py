@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from reticent import _core
 from reticent.audit.running import GroupJudge, Opened, RecordJudge
 from reticent.audit.veil_running import VeilJudge
 from reticent.engine.rng import Rng
@@ -199,7 +200,7 @@ class _Judge:
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
-        self._veil = VeilJudge(policy, documents["veil"]) if "veil" in documents else None
+        self._veil = VeilJudge(policy, documents["veil"], _core.judge.Followed) if "veil" in documents else None
         self.following = 0
         if state:
             self._groups.restore(state[0])

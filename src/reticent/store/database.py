@@ -154,6 +154,9 @@ def _connect_args(url: sa.URL) -> dict[str, Any]:
 
 
 def _on_sqlite(raw: Any, _: Any) -> None:
+    raw.execute(
+        "PRAGMA page_size = 8192"
+    )  # of a new store: batches go to disk in half as many pieces, single rows no slower
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")  # what was deleted is gone from the file too

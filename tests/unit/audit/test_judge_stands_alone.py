@@ -1,7 +1,9 @@
-"""The judge shares no code with the accused: not even the compiled core is loaded by it."""
+"""The judge shares no code with the accused: the compiled core is not loaded by it, and its own part there uses no other."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 LOADED = """
 import sys, pkgutil, importlib, reticent.audit
@@ -14,3 +16,12 @@ print([m for m in sys.modules if m.startswith(("reticent.engine", "reticent.enco
 def test_no_engine_is_loaded():
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_its_part_of_the_core_uses_no_other_part():
+    folder = Path(__file__).parents[3] / "core" / "src" / "judge"
+    files = sorted(folder.rglob("*.rs"))
+    used = {name for file in files for name in re.findall(r"crate::(\{[^}]*\}|\w+)", file.read_text(encoding="utf-8"))}
+    assert len(files) > 3
+    assert used <= {"py"}
+    assert not any("super::super::super" in file.read_text(encoding="utf-8") for file in files)

@@ -1,13 +1,13 @@
-"""What a line and a kernel make possible, for one record and for many alike."""
+"""What a line and a kernel make possible, as the judge of files and the judge of running streams see it."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from reticent.audit.first_seen import Persons
+from reticent._core import judge
 from reticent.audit.numbers import Numbers
-from reticent.audit.veil_running import _by_person
+from reticent.audit.veil_running import _of_before
 from reticent.audit.veil_steps import Possible
 
 ONE = 1 << 40
@@ -31,11 +31,31 @@ def follows(before, after):
     return any(all(pair in STEPS for pair in zip(before, turned, strict=True)) for turned in (after, after[::-1]))
 
 
+def followed(possible):
+    """The judge of a running stream, who knows the sets of all rows."""
+    memory = possible.followed(judge.Followed)
+    for row in memory.strange(np.arange(len(possible.line.rows) + 1, dtype=np.uint32)):
+        memory.learn(row, possible.names(row))
+    return memory
+
+
+def offence(memory, person, row, event, codes):
+    columns = np.array([person], np.uint64), np.array([row], np.uint32), np.array([event], np.uint32)
+    return memory.offence(*columns, np.array([codes], np.uint16))
+
+
+def lets_follow(memory, row, before, after):
+    """Whether the judge of a running stream lets one set follow another, whatever set came first."""
+    memory.load(np.array([1, 9], "<u8").tobytes() + np.array([row, 0, 0, *before], "<u2").tobytes())
+    return offence(memory, 9, row, 1, after) is None
+
+
 def test_steps_are_those_of_some_matching():
     possible = Possible(DOCUMENT)
     for before, after in itertools.product(SETS, SETS):
         expected = follows(before, after)
         assert possible.leads(0, before, after) is expected, (before, after)
+        assert lets_follow(followed(possible), 0, before, after) is expected
         assert possible.impossible_steps(np.array([before]), np.array([after]), np.zeros(1, int)) == (not expected)
 
 
@@ -59,6 +79,8 @@ def test_any_kernel_is_followed_as_by_trying_all_ways(density):
         for a, b in zip(before.tolist(), after.tolist(), strict=True)
     ]
     assert [possible.leads(0, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
+    memory = followed(possible)
+    assert [lets_follow(memory, 0, a, b) for a, b in zip(before, after, strict=True)] == expected
     assert possible.impossible_steps(before, after, np.zeros(400, int)) == expected.count(False)
     assert len(possible._doubtful(before, after, np.zeros(400, int))) >= expected.count(False)
 
@@ -87,6 +109,8 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
         for row, a, b in cases
     ]
     assert [possible.leads(*case) for case in cases] == expected
+    memory = possible.followed(judge.Followed)
+    assert [lets_follow(memory, *case) for case in cases] == expected
     rows, before, after = (np.array(part) for part in zip(*cases, strict=True))
     assert possible.impossible_steps(before, after, rows) == expected.count(False)
     assert 0 < expected.count(False) < len(cases)
@@ -104,6 +128,7 @@ def test_without_a_kernel_nothing_moves():
     possible = Possible(DOCUMENT | {"kernel": None})
     for before, after in itertools.product(SETS, SETS):
         assert possible.leads(0, before, after) is (before == after)
+        assert lets_follow(followed(possible), 0, before, after) is (before == after)
         assert possible.impossible_steps(np.array([before]), np.array([after]), np.zeros(1, int)) == (before != after)
 
 
@@ -113,7 +138,7 @@ def test_sets_are_those_of_the_line():
     given = [[0, 1], [0, 2], [1, 0], [1, 2]]
     known = {tuple(sorted(codes)) for codes in possible.line.sets(0).tolist()}
     for codes in SETS:
-        assert possible.gives(0, codes) is (tuple(codes) in known)
+        assert (offence(followed(possible), 9, 0, 0, codes) is None) is (tuple(codes) in known)
         assert possible.impossible_sets(np.array([codes]), np.array([0])) == (tuple(codes) not in known)
     assert known <= {tuple(sorted(codes)) for codes in given}
 
@@ -122,20 +147,6 @@ def test_sets_are_those_of_the_line():
 def test_a_kernel_that_is_none_is_refused(bad):
     with pytest.raises(ValueError, match="kernel"):
         Possible(DOCUMENT | {"kernel": DOCUMENT["kernel"] | bad})
-
-
-def test_persons_keep_their_places_one_by_one_and_in_batches(monkeypatch):
-    monkeypatch.setattr("reticent.audit.first_seen._LATELY", 50)
-    monkeypatch.setattr("reticent.audit.first_seen._FEW", 10)
-    rng, persons, twin = np.random.default_rng(3), Persons(), {}
-    for step in range(60):
-        names = np.unique(rng.integers(0, 500, 20).astype(np.uint64))
-        one_by_one = step % 2 == 1
-        found = [persons.place(int(name)) for name in names] if one_by_one else persons.places(names).tolist()
-        assert found == [twin.setdefault(int(name), len(twin)) for name in names]
-    assert persons.names().tolist() == list(twin)
-    again = Persons.of(persons.names())
-    assert again.places(np.array([1 << 40], dtype=np.uint64)).tolist() == [len(twin)]
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 300])
@@ -152,6 +163,70 @@ def test_numbers_know_their_own_and_no_others(size, crowded):
     assert numbers.strangers(np.array(inside + outside, dtype=np.uint64)) == len(outside)
 
 
-def test_records_of_a_person_stay_in_their_order():
-    persons = np.random.default_rng(5).integers(0, 40, 500).astype(np.uint64)
-    assert _by_person(persons).tolist() == np.argsort(persons, kind="stable").tolist()
+class Twin:
+    """The judge of a running stream, said plainly."""
+
+    def __init__(self, possible):
+        self.sets = {tuple(codes) for codes in possible.line.sets(0).tolist()}
+        self.last = {}
+
+    def lets(self, person, row, event, codes):
+        if person not in self.last:
+            holds = event == 0 and tuple(codes) in self.sets
+        else:
+            old_row, old_event, before = self.last[person]
+            holds = row == old_row and event == old_event + 1 and follows(before, codes)
+        self.last[person] = row, event, codes
+        return holds and row == 0 and list(codes) == sorted(codes)
+
+
+def test_a_stream_is_judged_as_record_by_record_in_plain_words():
+    rng, possible = np.random.default_rng(8), Possible(DOCUMENT)
+    refused = 0
+    for _ in range(400):
+        twin, records, holds = Twin(possible), [], True
+        while holds and len(records) < 8:
+            person = int(rng.integers(3))
+            row, event, before = twin.last.get(person, (0, -1, None))
+            ways = [
+                codes for codes in SETS if (tuple(codes) in twin.sets if before is None else follows(before, codes))
+            ]
+            codes = (SETS if rng.random() < 0.1 else ways)[rng.integers(len(ways))]
+            event += 1 + int(rng.random() < 0.03)
+            records.append((person, row + int(rng.random() < 0.03), event, codes))
+            holds = twin.lets(*records[-1])
+        persons, rows, events, sets = zip(*records, strict=True)
+        columns = np.array(persons, np.uint64), np.array(rows, np.uint32), np.array(events, np.uint32)
+        word = followed(possible).offence(*columns, np.array(sets, np.uint16))
+        assert (word is None) is holds, records
+        one_by_one = followed(possible)
+        assert [offence(one_by_one, *record) for record in records] == [None] * (len(records) - 1) + [word]
+        refused += not holds
+    assert 40 < refused < 360
+
+
+def test_a_memory_of_another_stream_is_refused():
+    possible = Possible(DOCUMENT)
+    memory = followed(possible)
+    assert offence(memory, 9, 0, 0, possible.line.sets(0)[0].tolist()) is None
+    state = memory.to_bytes()
+    assert len(memory) == 1
+    for damaged in (state[:-1], b"", state + b"x", state[:16] + b"\x05" + state[17:]):
+        with pytest.raises(ValueError, match="memory"):
+            followed(possible).load(damaged)
+    with pytest.raises(ValueError, match="kernel"):
+        judge.Followed(values=3, rows=1, factors=possible.factors, starts=[0, 1], targets=[1])
+
+
+def test_the_memory_of_earlier_versions_is_taken_over():
+    names, rows, events = np.array([7, 9], np.uint64), np.array([0, 0], np.int32), np.array([0, 70_000], np.int64)
+    sets = np.array([[0, 1], [1, 2]], np.uint16)
+    columns = b"".join(column.tobytes() for column in (names, rows, events, sets))
+    now = _of_before(b'{"last":11,"persons":2}\n' + columns, 2)
+    assert int.from_bytes(now[:8], "little") == 11
+    followed = judge.Followed(values=3, rows=1, factors=np.array([3, 5], np.uint64))
+    followed.load(now[8:])
+    assert followed.to_bytes() == now[8:]
+    record = np.array([9], np.uint64), np.zeros(1, np.uint32), np.array([70_001], np.uint32), sets[1:]
+    assert followed.offence(*record) is None
+    assert "one by one" in followed.offence(*record)

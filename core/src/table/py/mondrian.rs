@@ -95,9 +95,9 @@ impl Axis {
     }
 }
 
-/// Cuts a table, or the classes of `start`, as long as every part satisfies the model.
+/// Cuts a table, or the classes of `start`, as long as every part satisfies the model; a row may stand for `times` equal ones.
 #[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed, start=None, apart=0, watch=None))]
+#[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, apart=0, watch=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     py: Python<'_>,
@@ -105,6 +105,7 @@ pub fn mondrian(
     sensitive: Vec<Sensitive<'_>>,
     model: &Model,
     relaxed: bool,
+    times: Option<PyReadonlyArray1<'_, u32>>,
     start: Option<PyReadonlyArray1<'_, i64>>,
     apart: u32,
     watch: Option<&Watch>,
@@ -121,11 +122,23 @@ pub fn mondrian(
     if start.is_some_and(|classes| classes.len() != rows) {
         return Err(refuse("the columns differ in length"));
     }
+    let times = times.as_ref().map(|t| t.as_slice()).transpose()?;
+    if let Some(times) = times {
+        let total: u64 = times.iter().map(|&n| u64::from(n)).sum();
+        if times.len() != rows || times.contains(&0) || total > u64::from(u32::MAX) {
+            return Err(refuse("the counts do not fit the columns"));
+        }
+        if relaxed || model.0.persons.is_some() {
+            return Err(refuse("relaxed cuts and persons look at single rows"));
+        }
+    }
     let sensitive = guarded(&sensitive, rows)?;
     let unlimited = Watch::default();
     let watch = &watch.unwrap_or(&unlimited).0;
     let (classes, holds) = interruptible(py, watch, || {
-        crate::table::mondrian::mondrian(&axes, sensitive, &model.0, start, relaxed, apart, watch)
+        crate::table::mondrian::mondrian(
+            &axes, sensitive, &model.0, times, start, relaxed, apart, watch,
+        )
     })?;
     Ok(Partition {
         classes: classes.into_pyarray(py).unbind(),

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from reticent.release import Counts
 
 
-def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy) -> Verdict:
-    """Recompute every claim of a release from its published rows alone."""
+def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy, method: str) -> Verdict:
+    """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
     names = release.columns
     quasi = [name for name in policy.quasi if name in names]
     shown = [name for name in policy.sensitive if name in names]
@@ -48,7 +48,7 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     stray = [name for name in names if name not in policy.released]
     findings = [none_of("only columns the policy releases", len(stray))]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
-    findings += [_legal(data, name, policy) for name in quasi]
+    findings += [_legal(data, name, policy, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     for name in policy.sensitive:
@@ -63,8 +63,8 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     return Verdict(tuple(findings), (), unchecked(claims) + hidden(claims))
 
 
-def _legal(data: pa.Table, name: str, policy: Policy) -> Finding:
-    unknown = illegal(codes(data[name])[1], policy, name, "optimal")
+def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
+    unknown = illegal(codes(data[name])[1], policy, name, method)
     return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
 
 

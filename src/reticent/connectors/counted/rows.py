@@ -29,6 +29,8 @@ class Recoded:
         shown: the published columns, in order.
         owner: the column of persons, where rows are left out person by person.
         labels: what stands in the place of a column's values: one label for all, or pairs of `LEAF` and `LABEL`.
+        classes: what stands in the place of a combination of quasi-identifiers, where that decides: the values under their names,
+            the labels as `LABEL` and the number of the column among `keys`.
         lost: the published quasi-identifiers, by their number, of the rows that are left out; the person behind them.
         keys: the columns that `lost` has numbers for.
     """
@@ -37,6 +39,7 @@ class Recoded:
     labels: Mapping[str, str | pa.Table]
     keys: Sequence[str]
     lost: pa.Table | None = None
+    classes: pa.Table | None = None
     owner: Sequence[str] = field(default=())
 
 
@@ -55,6 +58,9 @@ class Rows(Protocol):
 
     def several(self, person: str) -> bool:
         """Whether somebody has several rows."""
+
+    def further(self, name: str) -> int:
+        """Rows that repeat a value of a column; those without one do not count."""
 
 
 def checked(combinations: pa.Table, names: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.uint32]]:

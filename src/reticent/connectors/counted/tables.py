@@ -1,13 +1,14 @@
 """One table, once, searched by its counts: the release that one machine would make of the same rows.
 
 Whoever holds the rows collapses them to distinct combinations with sensitive histograms, which are few whatever the number of
-rows; the search of `reticent.engine.table.optimal` runs on these counts; the levels it found are applied where the rows are,
-and the result is counted again for the judge (`reticent.connectors.counted.judge`).
+rows; the search of `reticent.engine.table.optimal` or `mondrian` runs on these counts; what it found is applied where the rows are,
+and the result is counted again for the judge (`reticent.connectors.counted.judge`). Mondrian's strict cuts keep equal rows together, so
+that a combination with its count is as good as its rows.
 
-Guarantee: that of `reticent.engine.table.optimal`, for the rows that were counted.
-Not covered: more than 2^30 rows; methods other than `optimal`, which is also what `auto` means here.
-Cost: the distinct combinations in memory.
-Reference: see `reticent.engine.table.optimal`.
+Guarantee: that of `reticent.engine.table.optimal` or `mondrian`, for the rows that were counted.
+Not covered: more than 2^30 rows; other methods (`auto` means `optimal` here), and relaxed cuts, which look at single rows.
+Cost: the distinct combinations in memory; under `mondrian` they are joined with the rows.
+Reference: see `reticent.engine.table.optimal` and `mondrian`.
 Differences from the single machine: the rows come sorted by their published values instead of shuffled, which tells as little of
     the order of the input and needs no randomness; spellings of a sensitive value are refused, not merged; pseudonyms, shifted
     dates and combined columns are refused.
@@ -26,15 +27,17 @@ from reticent.audit.published import Published, text_table
 from reticent.connectors.counted.rows import LABEL, LEAF, Recoded, checked
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
+from reticent.engine.table.base import word_on_persons
+from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import AGAINST, not_covered
-from reticent.engine.table.levels import Levels
+from reticent.engine.table.mondrian import parted
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
+from reticent.policy.guess import person_columns
 from reticent.release import Counts, Guarantee
 from reticent.utility.metrics import measure
-from reticent.utility.recoding import Recoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +47,12 @@ if TYPE_CHECKING:
     from reticent.audit.verdict import Verdict
     from reticent.connectors.counted.rows import Rows
     from reticent.engine.table.generalised import Outcome
+    from reticent.engine.table.levels import Levels
     from reticent.policy import Policy
     from reticent.policy.hierarchy import Ladder
 
-METHOD = "optimal"
+METHODS = ("optimal", "mondrian")
+"""The first is what `auto` means here."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +64,7 @@ class Found:
     counts: Counts
     metrics: dict[str, float]
     explain: dict[str, Any]
+    method: str
     outcome: Outcome
     people: pa.Table | None
     """The combinations one record each, where somebody has several records."""
@@ -76,7 +82,7 @@ class Found:
             name="",
             shape="generalised",
             kind="table",
-            method=METHOD,
+            method=self.method,
             tables={"data": text_table(pa.table(labels | values))},
             claims=self.guarantee.claims,
             counts=vars(self.counts),
@@ -85,13 +91,15 @@ class Found:
         return persons.judge(published, policy, persons.Input(self.people, rows))
 
 
-def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = (METHOD,)) -> None:
+def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:
     """Refuses what cannot be kept where rows are only counted."""
     if policy.table.method not in ("auto", *methods):
         raise PolicyError(
             f"{place} releases tables by method {' or '.join(methods)} only.",
             hint=f"Write table: {{method: {methods[0]}}}.",
         )
+    if policy.table.method == "mondrian" and policy.table.cuts == "relaxed":
+        raise PolicyError(f"{place} makes strict cuts only.", hint="Take cuts: relaxed out of the policy.")
     refuse_overall(policy)
     if len(set(columns)) < len(columns):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
@@ -124,21 +132,31 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
         distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
         times = np.ones(distinct.num_rows, dtype=np.uint32)
     encoded = EncodedTable.from_table(policy, distinct, None if people else times)
-    if not people:
-        del distinct
+    method = METHODS[0] if policy.table.method == "auto" else policy.table.method
+    owned, parts = distinct if people else None, distinct if method == "mondrian" else None
+    del distinct
     encoded = replace(encoded, watch=limited(encoded.watch, policy))
-    outcome = settled(encoded, optimum)
-    levels = [int(shown.level) for shown in outcome.attributes.values() if isinstance(shown, Levels)]
-    lost, owned = outcome.suppressed, distinct if people else None
+    outcome = settled(encoded, optimum) if method == METHODS[0] else parted(encoded)
+    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy))
     return Found(
-        recoded=_recoded(encoded, levels, lost, owned),
-        guarantee=Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy)),
-        counts=_counts(times, lost),
-        metrics=_metrics(encoded, levels, lost, times),
-        explain=_story(encoded, outcome, levels, lost, times),
+        recoded=_recoded(encoded, outcome, parts, owned),
+        guarantee=_told_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
+        counts=_counts(times, outcome.suppressed),
+        metrics=_metrics(encoded, outcome, times),
+        explain=_story(encoded, outcome, times),
+        method=method,
         outcome=outcome,
         people=owned,
     )
+
+
+def _told_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
+    """The guarantee with the loud word of one machine on persons that the policy does not name, where a column shows them."""
+    for name in person_columns(policy.identifiers) if policy.person is None else ():
+        if further := rows.further(name):
+            word = word_on_persons(name, further, size)
+            return replace(guarantee, not_covered=(word, *guarantee.not_covered))
+    return guarantee
 
 
 def several(rows: Rows, person: str) -> bool:
@@ -165,12 +183,13 @@ def refuse_spellings(values: pa.Table, policy: Policy) -> None:
         )
 
 
-def _recoded(encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], people: pa.Table | None) -> Recoded:
+def _recoded(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None) -> Recoded:
+    """How rows are published: column by column, or by their combinations where those are given."""
     policy = encoded.policy
     owner = [policy.person] if people is not None and policy.person is not None else []
     labels: dict[str, str | pa.Table] = {}
-    for name, level in zip(encoded.quasi, levels, strict=True):
-        ladder = encoded.ladders[name]
+    for name, shown in outcome.attributes.items() if distinct is None else ():
+        ladder, level = encoded.ladders[name], int(shown.level)  # type: ignore[union-attr]
         if level == ladder.height:
             labels[name] = ladder.labels[-1][0].as_py()
         elif level:
@@ -179,7 +198,8 @@ def _recoded(encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool
         shown=[name for name in policy.columns if name in policy.released],
         labels=labels,
         keys=[*encoded.quasi, *owner],
-        lost=_classes(encoded, levels, lost, people) if lost.any() else None,
+        lost=_lost(encoded, outcome, people) if outcome.suppressed.any() else None,
+        classes=None if distinct is None else _classes(encoded, outcome, distinct),
         owner=owner,
     )
 
@@ -189,16 +209,25 @@ def _pairs(ladder: Ladder, level: int) -> pa.Table:
     return pa.table({LEAF: ladder.labels[0], LABEL: labels})
 
 
-def _classes(
-    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], people: pa.Table | None
-) -> pa.Table:
-    """The published quasi-identifiers of the classes that violate the policy, each once, or of the persons in them."""
+def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table) -> pa.Table:
+    """Every combination of quasi-identifiers once, with what is published in its place."""
+    numbers = encoded.collapsed.combinations()
+    first = np.empty(len(encoded.collapsed), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     columns = {}
-    for i, (name, level) in enumerate(zip(encoded.quasi, levels, strict=True)):
-        ladder = encoded.ladders[name]
-        columns[f"__{i}"] = ladder.labels[level].take(pa.array(ladder.tables[level][encoded.codes(name)[lost]]))
+    for name in encoded.quasi:
+        cells = distinct.column(name).take(pa.array(first))
+        columns[name] = cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+    labels = {f"{LABEL}{i}": outcome.attributes[name].labels(first) for i, name in enumerate(encoded.quasi)}
+    return pa.table(columns | labels)
+
+
+def _lost(encoded: EncodedTable, outcome: Outcome, people: pa.Table | None) -> pa.Table:
+    """The published quasi-identifiers of the classes that violate the policy, each once, or of the persons in them."""
+    rows = np.flatnonzero(outcome.suppressed)
+    columns = {f"__{i}": outcome.attributes[name].labels(rows) for i, name in enumerate(encoded.quasi)}
     if people is not None and encoded.policy.person is not None:
-        columns[f"__{len(levels)}"] = people.column(encoded.policy.person).filter(pa.array(lost))
+        columns[f"__{len(columns)}"] = people.column(encoded.policy.person).take(pa.array(rows))
     table = pa.table(columns)
     return table.group_by(table.column_names).aggregate([])
 
@@ -208,31 +237,29 @@ def _counts(times: npt.NDArray[np.uint32], lost: npt.NDArray[np.bool_]) -> Count
     return Counts(rows, rows - gone, 0, gone)
 
 
-def _metrics(
-    encoded: EncodedTable, levels: list[int], lost: npt.NDArray[np.bool_], times: npt.NDArray[np.uint32]
-) -> dict[str, float]:
-    recodings = {
-        name: Recoding.from_levels(encoded.codes(name), encoded.ladders[name], level)
-        for name, level in zip(encoded.quasi, levels, strict=True)
-    }
+def _metrics(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, float]:
+    rows = np.arange(len(times))
+    recodings = {name: outcome.attributes[name].recoding(rows) for name in encoded.quasi}
     weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
-    return measure(recodings, suppressed=lost, counts=times.astype(np.int64), weights=weights).to_dict()
+    counts = times.astype(np.int64)
+    return measure(recodings, suppressed=outcome.suppressed, counts=counts, weights=weights).to_dict()
 
 
-def _story(
-    encoded: EncodedTable,
-    outcome: Outcome,
-    levels: list[int],
-    lost: npt.NDArray[np.bool_],
-    times: npt.NDArray[np.uint32],
-) -> dict[str, Any]:
-    attributes = {
-        name: {"level": level, "height": encoded.ladders[name].height}
-        for name, level in zip(encoded.quasi, levels, strict=True)
-    }
+def _story(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:
+    published = np.where(outcome.suppressed, 0, times)
     return {
-        "attributes": attributes,
-        "suppressed": int(times[lost].sum(dtype=np.int64)),
+        "attributes": {name: _shown(shown, published) for name, shown in outcome.attributes.items()},
+        "suppressed": int(times.sum(dtype=np.int64) - published.sum(dtype=np.int64)),
         "combinations": len(encoded.collapsed),
         **outcome.explain,
     }
+
+
+def _shown(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """The level of an attribute, or how many records have which or keep their value."""
+    if isinstance(shown, Cuts):
+        return {"exact_records": int(published[shown.exact()].sum(dtype=np.int64))}
+    if isinstance(shown.level, int):
+        return {"level": shown.level, "height": shown.ladder.height}
+    counts = np.bincount(shown.level, weights=published, minlength=shown.ladder.height + 1)
+    return {"records_per_level": counts.astype(np.int64).tolist(), "height": shown.ladder.height}

@@ -76,10 +76,15 @@ class DuckRows:
         counted = f"SELECT 1 FROM ({self.query}) GROUP BY {_name(person)} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
         return bool(self._number(f"SELECT count(*) FROM ({counted})"))  # noqa: S608
 
+    def further(self, name: str) -> int:
+        """Rows that repeat a value of a column; those without one do not count."""
+        cells = _name(name)
+        return self._number(f"SELECT count({cells}) - count(DISTINCT {cells}) FROM ({self.query})")  # noqa: S608
+
     def _number(self, query: str) -> int:
         with reading():
-            found = self.link.execute(query).fetchone()
-        return int(found[0]) if found else 0
+            found = self.link.execute(query).fetchall()  # to the end: the connection has more to do
+        return int(found[0][0]) if found else 0
 
     def published(self, how: Recoded) -> Iterator[pa.Table]:
         """The rows as they are published, sorted by their cells, in parts that fit in memory."""
@@ -94,6 +99,12 @@ class DuckRows:
             tables[at] = labels
             joins.append(f"JOIN {at} ON r.{_name(name)} IS NOT DISTINCT FROM {at}.{_name(LEAF)}")
             shown[name] = f"{at}.{_name(LABEL)}"
+        if how.classes is not None:
+            tables["classes"] = how.classes
+            quasi = [name for name in how.keys if name in how.classes.column_names]
+            both = (f"r.{_name(name)} IS NOT DISTINCT FROM classes.{_name(name)}" for name in quasi)
+            joins.append(f"JOIN classes ON {' AND '.join(both)}")
+            shown |= {name: f"classes.{_name(f'{LABEL}{i}')}" for i, name in enumerate(quasi)}
         if how.lost is not None:
             tables["lost"] = how.lost
             same = (f"{shown[name]} IS NOT DISTINCT FROM lost.{_name(f'__{i}')}" for i, name in enumerate(how.keys))

@@ -4,7 +4,7 @@ Guarantee: that of `reticent.connectors.counted.tables`; the judge has recompute
     its name.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table and one over the release; the memory that DuckDB is given, and the distinct combinations.
-Reference: see `reticent.engine.table.optimal`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
+Reference: see `reticent.engine.table.optimal` and `mondrian`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
 Differences from the single machine: see `reticent.connectors.counted.tables`; the input and the data of the release are Parquet.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reticent.connectors.counted import METHOD, judge, search_counts
+from reticent.connectors.counted import judge, search_counts
 from reticent.connectors.counted.rows import RECORDS
 from reticent.connectors.counted.tables import check_policy
 from reticent.connectors.duck.rows import DuckRows, settings
@@ -45,7 +45,7 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
 
     Args:
         data: a Parquet file with exactly the columns of the policy.
-        policy: roles and requirements; `table: {method: optimal}` or `auto`.
+        policy: roles and requirements; `table: {method: optimal}`, also what `auto` means here, or `mondrian`.
         output: a folder that is not there yet. What does not fit in memory is kept beside it meanwhile, for its owner alone.
         memory: what DuckDB may use.
 
@@ -71,14 +71,14 @@ def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str
         found = search_counts(rows, policy)
         _write(written, rows.published(found.recoded))
         release = DuckRows.of(link, written)
-        refuse_refuted(judge(release, found.guarantee.claims, found.counts, policy))
+        refuse_refuted(judge(release, found.guarantee.claims, found.counts, policy, found.method))
         if (verdict := found.persons(policy)) is not None:
             refuse_refuted(verdict)
         columns, missing = _columns(release, policy)
     manifest = Release(
         kind="table",
         shape="generalised",
-        method=METHOD,
+        method=found.method,
         tables={},
         guarantee=found.guarantee,
         counts=found.counts,

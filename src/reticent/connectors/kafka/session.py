@@ -1,8 +1,8 @@
 """One consumer, one producer and the shards they hold, until the first failure they cannot undo; then all is thrown away.
 
-What is in memory runs ahead of what is committed while a transaction is open. When it fails, a session that still has
-its place in the group reads its shards again and goes on (other members are not disturbed); one that does not ends, and
-a new one starts from what is committed.
+What is in memory runs ahead of what is committed by the transaction that is on its way (`reticent.connectors.kafka.flight`) and by the
+batch that is placed meanwhile. When a transaction fails, a session that still has its place in the group reads its shards again and goes
+on (other members are not disturbed); one that does not ends, and a new one starts from what is committed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, within
-from reticent.connectors.kafka.state import Headers, Saved, StateTopic, entries
+from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, uncollected, within
+from reticent.connectors.kafka.flight import Flight, Part, Route
+from reticent.connectors.kafka.state import Saved, StateTopic, entries
 from reticent.errors import ReticentError
 from reticent.publication.stream import StreamPublication
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -96,10 +98,11 @@ class Done:
 
 @dataclass
 class Held:
-    """A shard that this worker has: where it reads next, and how much of its journal lies behind its snapshot."""
+    """A shard that this worker has: where it reads next, what is committed, and how much of its journal lies behind its snapshot."""
 
     shard: StreamPublication
     position: int
+    committed: int = 0
     journaled: int = 0
     described: bool = False
 
@@ -114,6 +117,8 @@ class Session:
         self._failure: ReticentError | None = None
         self._failed = 0
         self._closing = self._hung = False
+        self._flight: Flight | None = None
+        self._route = Route(job.source.topic, job.sink.topic, job.state.address.topic, job.settings.lease)
         self._producer = self._open_producer(name)
         self._consumer = self._open_consumer()
         self._consumer.subscribe(
@@ -121,15 +126,20 @@ class Session:
         )
 
     def step(self) -> None:
-        """Waits for records and publishes them in one transaction."""
+        """Waits for records and places them; what was placed before is committed meanwhile, in one transaction."""
         began = time.monotonic()
-        messages = self._consumer.consume(self._settings.batch, self._settings.linger)
-        if self._failure is not None:
-            raise self._failure
-        batches = self._sorted(messages)
+        parts = [self._release(partition, *read) for partition, read in self._read().items()]
         try:
-            if batches:
-                self._transact(batches, began)
+            if self._landed(parts) and parts:
+                self._flight = Flight(self._producer, self._route, parts, self._membership(began))
+        except HungError:
+            self._hung = True
+            raise
+
+    def finish(self) -> None:
+        """Waits for what is on its way."""
+        try:
+            self._landed()
         except HungError:
             self._hung = True
             raise
@@ -137,6 +147,11 @@ class Session:
     def close(self) -> None:
         """Leaves the group and lets the clients go; what does not end in time is left behind."""
         self._closing = True
+        if self._flight is not None:
+            self._flight.wait()
+            self._hung = self._hung or isinstance(self._flight.error, HungError)
+            if self._flight.error is None:
+                self._count(self._flight)
         self.shards.clear()
         # The producer first: the transaction it has open keeps the successors of this worker waiting.
         for close in (() if self._hung else (self._producer.close,)) + (self._consumer.close,):
@@ -146,36 +161,14 @@ class Session:
     def _open_producer(self, name: str) -> Producer:
         from confluent_kafka import Producer
 
-        settings = {
-            **self._job.sink.client,
-            "transactional.id": name,
-            "transaction.timeout.ms": int(self._settings.lease * 1000),
-            "linger.ms": 2,
-            "compression.type": "lz4",
-            # A transaction fits in whole: a queue that is full in the middle of it could change the order of lines.
-            "queue.buffering.max.messages": _LINES_PER_RECORD * self._settings.batch + _QUEUE,
-            **self._settings.client,
-        }
-        producer = Producer(settings)
+        producer = Producer(producer_settings(self._job.sink, self._settings, name))
         insist(lambda: producer.init_transactions(STEP), self._settings.lease + _ASK)
         return producer
 
     def _open_consumer(self) -> Consumer:
         from confluent_kafka import Consumer
 
-        settings = {
-            **self._job.source.client,
-            "group.id": self._settings.group,
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": int(self._settings.session * 1000),
-            "heartbeat.interval.ms": int(self._settings.session * 250),
-            "topic.metadata.refresh.interval.ms": 10_000,
-            **self._settings.client,
-        }
-        return Consumer(settings)
+        return Consumer(consumer_settings(self._job.source, self._settings))
 
     # Partitions come and go
 
@@ -219,56 +212,71 @@ class Session:
         before = shard.engine.counts.rows_in
         for entry in saved.journal:
             shard.replay(entry)
-        return Held(shard, saved.position or 0, shard.engine.counts.rows_in - before, described=not saved.empty)
+        at, journaled = saved.position or 0, shard.engine.counts.rows_in - before
+        return Held(shard, at, at, journaled, described=not saved.empty)
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._flight is not None:
+            self._flight.wait()  # its partitions are still ours: so it need not be repeated by others
         for gone in partitions:
             self.shards.pop(gone.partition, None)
 
     # One transaction
 
-    def _sorted(self, messages: list[Any]) -> dict[int, _Input]:
-        from confluent_kafka import KafkaException
+    def _read(self) -> dict[int, _Input]:
+        with uncollected():
+            messages = self._consumer.consume(self._settings.batch, self._settings.linger)
+            if self._failure is not None:
+                raise self._failure
+            return self._sorted(messages)
 
-        for error in filter(None, [message.error() for message in messages]):
-            LOG.warning("reading: %s", error.name())
-            if error.fatal():
-                raise KafkaException(error)
-        read = [message for message in messages if message.error() is None]
-        partitions = np.array([message.partition() for message in read], dtype=np.int64)
-        offsets = np.array([message.offset() for message in read], dtype=np.int64)
-        values = [message.value() for message in read]
+    def _sorted(self, messages: list[Message]) -> dict[int, _Input]:
+        from confluent_kafka import KafkaException, Message
+
+        # Mapped, not looped over: what is done for each message in Python is what limits a worker.
+        if errors := list(filter(None, map(Message.error, messages))):
+            for error in errors:
+                LOG.warning("reading: %s", error.name())
+                if error.fatal():
+                    raise KafkaException(error)
+            messages = [message for message in messages if message.error() is None]
+        partitions = np.fromiter(map(Message.partition, messages), np.int64, len(messages))
+        offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
+        values = list(map(Message.value, messages))
         batches: dict[int, _Input] = {}
         for partition, held in self.shards.items():
-            places = np.flatnonzero((partitions == partition) & (offsets >= held.position))
-            if len(places):
-                batches[partition] = offsets[places], [values[place] for place in places.tolist()]
+            mine = (partitions == partition) & (offsets >= held.position)
+            if mine.any():
+                batches[partition] = offsets[mine], list(compress(values, mine.tolist()))
         return batches
 
-    def _transact(self, batches: dict[int, _Input], began: float) -> None:
-        from confluent_kafka import KafkaException, TopicPartition
+    def _landed(self, ahead: Sequence[Part] = ()) -> bool:
+        """Waits for the transaction that is on its way; False where it has to be repeated, and all that was placed behind it, too."""
+        from confluent_kafka import KafkaException
 
-        within(self._producer.begin_transaction)
+        flight, self._flight = self._flight, None
+        if flight is None:
+            return True
         try:
-            made = [self._release(partition, *messages) for partition, messages in batches.items()]
-            topic = self._job.source.topic
-            positions = [TopicPartition(topic, number, self.shards[number].position) for number in batches]
-            member = self._membership(began)
-            lease = self._settings.lease
-            insist(lambda: self._producer.send_offsets_to_transaction(positions, member, STEP), lease)
-            insist(lambda: self._producer.commit_transaction(STEP), lease)
+            flight.end()
         except KafkaException as error:
             if not error.args[0].txn_requires_abort() or self._failed >= _REWINDS:
                 raise
             LOG.info("a transaction is repeated after %s", error.args[0].name())
             self._failed += 1
             insist(lambda: self._producer.abort_transaction(STEP), self._settings.lease)
-            self._rewind(list(batches))
-            return
+            self._rewind({part.partition for part in (*flight.parts, *ahead)})
+            return False
         self._failed = 0
-        for part in made:
+        self._count(flight)
+        return True
+
+    def _count(self, flight: Flight) -> None:
+        for part in flight.parts:
             self._done.published += part.records
             self._done.dead += part.dead
+            if part.partition in self.shards:
+                self.shards[part.partition].committed = part.position
             if part.first:
                 self._job.state.prune(part.partition, part.first)
 
@@ -282,7 +290,7 @@ class Session:
             raise SessionLostError("no longer in the group")
         return member
 
-    def _rewind(self, partitions: list[int]) -> None:
+    def _rewind(self, partitions: Iterable[int]) -> None:
         """Forgets what was not committed: the state is read again, and reading goes on from there."""
         from confluent_kafka import TopicPartition
 
@@ -292,7 +300,7 @@ class Session:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
             self._consumer.seek(at)
 
-    def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> _Part:
+    def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> Part:
         held = self.shards[partition]
         batch = held.shard.reader.objects(values)
         if batch.bad:
@@ -301,64 +309,48 @@ class Session:
         released = held.shard.take(batch, offsets[batch.rows].astype(np.uint64))
         held.position = int(offsets[-1]) + 1
         held.journaled += released.records
-        _send_all(self._producer, self._job.sink.topic, self._told(held) + released.lines.splitlines(), partition)
-        part = _Part(partition, released.records, len(batch.bad))
-        self._remember(held, partition, released.journal, part)
+        # A snapshot when the journal has grown long.
+        short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
+        kept = released.journal if short else None
+        told, held.described = [] if held.described else [held.shard.codebook().rstrip()], True
+        part = Part(
+            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=kept is None
+        )
+        if kept is None:
+            part.state, held.journaled = entries("snapshot", held.shard.snapshot(), held.position), 0
+        else:
+            part.state = entries("journal", kept, held.position)
         return part
 
-    def _told(self, held: Held) -> list[bytes]:
-        """The codebook, before the first line of a partition."""
-        described, held.described = held.described, True
-        return [] if described else [held.shard.codebook().rstrip()]
 
-    def _remember(self, held: Held, partition: int, journal: bytes | None, part: _Part) -> None:
-        """Writes the journal of the batch, or a snapshot when the journal has grown long."""
-        topic = self._job.state.address.topic
-        short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
-        if journal is not None and short:
-            for value, headers in entries("journal", journal, held.position):
-                _send(self._producer, topic, value, partition, headers)
-            return
-        for value, headers in entries("snapshot", held.shard.snapshot(), held.position):
-            _send(self._producer, topic, value, partition, headers, part.delivered)
-        held.journaled = 0
+def producer_settings(sink: Address, settings: Settings, name: str) -> dict[str, Any]:
+    """How lines are sent: in transactions under a name."""
+    return {
+        **sink.client,
+        "transactional.id": name,
+        "transaction.timeout.ms": int(settings.lease * 1000),
+        "linger.ms": 2,
+        "compression.type": "lz4",
+        # A transaction fits in whole: a queue that is full in the middle of it could change the order of lines.
+        "queue.buffering.max.messages": _LINES_PER_RECORD * settings.batch + _QUEUE,
+        **settings.client,
+    }
 
 
-@dataclass
-class _Part:
-    """What a transaction does for one shard, and where its snapshot begins, once the broker has told."""
-
-    partition: int
-    records: int
-    dead: int
-    first: int = 0
-
-    def delivered(self, error: object, message: Message) -> None:
-        if error is None and not self.first:
-            self.first = int(message.offset() or 0)
-
-
-def _send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:
-    messages: list[dict[str, Any]] = [{"value": line} for line in lines]
-    if producer.produce_batch(topic, messages, partition=partition) < len(messages):
-        raise SessionLostError("the brokers take nothing")
-
-
-def _send(
-    producer: Producer,
-    topic: str,
-    value: bytes,
-    partition: int,
-    headers: Headers | None = None,
-    told: Callable[[object, Message], None] | None = None,
-) -> None:
-    end = time.monotonic() + _ASK
-    while True:
-        try:
-            producer.produce(topic, value=value, partition=partition, headers=headers, on_delivery=told)
-        except BufferError:
-            producer.poll(0.05)
-            if time.monotonic() > end:
-                raise SessionLostError("the brokers take nothing") from None
-        else:
-            return
+def consumer_settings(source: Address, settings: Settings) -> dict[str, Any]:
+    """How records are read: committed ones only, as a member of the group."""
+    return {
+        **source.client,
+        "group.id": settings.group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": int(settings.session * 1000),
+        "heartbeat.interval.ms": int(settings.session * 250),
+        "topic.metadata.refresh.interval.ms": 10_000,
+        # The client reads ahead, and looks at once when there is room again: its second of pause costs half the rate.
+        "queued.min.messages": max(100_000, 5 * settings.batch),
+        "fetch.queue.backoff.ms": 5,
+        **settings.client,
+    }

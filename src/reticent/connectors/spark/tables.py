@@ -4,7 +4,7 @@ Guarantee: that of `reticent.connectors.counted.tables`; the judge has recompute
 Not covered: a source that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table for the counts and the check, one when the result is written; the driver holds the
     distinct combinations.
-Reference: see `reticent.engine.table.optimal`.
+Reference: see `reticent.engine.table.optimal` and `mondrian`.
 Differences from the single machine: see `reticent.connectors.counted.tables`.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reticent.connectors.counted import METHOD, judge, search_counts
+from reticent.connectors.counted import METHODS, judge, search_counts
 from reticent.connectors.counted.tables import check_policy
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRows
@@ -43,7 +43,7 @@ class SparkRelease:
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kind: str = "table"
     shape: str = "generalised"
-    method: str = METHOD
+    method: str = METHODS[0]
 
     def __repr__(self) -> str:
         return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
@@ -63,10 +63,10 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
 
     Args:
         frame: the columns of the policy.
-        policy: `table: {method: optimal}` (also what `auto` means here) or `veil`.
+        policy: `table: {method: optimal}` (also what `auto` means here), `mondrian` or `veil`.
         store: keeps the key of the veil.
     """
-    check_policy(frame.columns, policy, "Spark", (METHOD, veiled.METHOD))
+    check_policy(frame.columns, policy, "Spark", (*METHODS, veiled.METHOD))
     rows = SparkRows(frame).without_markers(policy.missing)
     if policy.table.method == veiled.METHOD:
         release = _veiled(rows, policy, store)
@@ -80,6 +80,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         policy_hash=policy.hash,
         metrics=found.metrics,
         explain=found.explain,
+        method=found.method,
     )
     refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
     if (verdict := found.persons(policy)) is not None:
@@ -91,7 +92,7 @@ def verify(release: SparkRelease, policy: Policy) -> Verdict:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
     if release.method == veiled.METHOD:
         return veiled.judge(release.frame, policy, release.documents["veil"], release.guarantee.claims, release.counts)
-    return judge(SparkRows(release.frame), release.guarantee.claims, release.counts, policy)
+    return judge(SparkRows(release.frame), release.guarantee.claims, release.counts, policy, release.method)
 
 
 def _veiled(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:

@@ -136,10 +136,13 @@ def told_of_persons(release: Release, table: pa.Table, policy: Policy) -> Releas
     again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
     if again is None:
         return release
-    name, further = again
-    guarantee = release.guarantee
-    word = (
-        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {table.num_rows:,} records repeat the column '{name}' and are counted as "
+    guarantee, word = release.guarantee, word_on_persons(*again, table.num_rows)
+    return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))
+
+
+def word_on_persons(name: str, further: int, rows: int) -> str:
+    """What a release says where an identifier repeats and the policy does not name it."""
+    return (
+        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat the column '{name}' and are counted as "
         f"persons of their own; write person: {name} in the policy"
     )
-    return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))

@@ -50,6 +50,7 @@ class EncodedTable:
         emphasis: weights to search by instead of the policy's.
         closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
         apart: persons asked of the others.
+        times: records that each row stands for, where somebody else has counted them.
     """
 
     policy: Policy
@@ -65,6 +66,7 @@ class EncodedTable:
     emphasis: tuple[float, ...] | None = None
     closed: _core.table.Model | None = None
     apart: int = 0
+    times: npt.NDArray[np.uint32] | None = None
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
@@ -86,7 +88,7 @@ class EncodedTable:
         collapsed = collapse(policy, columns, known, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
         asked = model(policy, people=people)
-        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people)
+        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
 
     def asking(self, k: int) -> EncodedTable:
         """The same table with more persons asked of every class."""

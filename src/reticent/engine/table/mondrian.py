@@ -59,12 +59,15 @@ class Mondrian(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
         encoded = self.encoded(table)
-        if encoded.people is None:
-            outcome = settled(encoded, cut)
-        else:
-            outcome = contest(encoded, [Part("mondrian", cut), whole_persons(cut)], by_loss(encoded))[0].outcome
-        release, self._places = publish(encoded, table, outcome, self.rng)
+        release, self._places = publish(encoded, table, parted(encoded), self.rng)
         return release
+
+
+def parted(encoded: EncodedTable) -> Outcome:
+    """The classes of a table; where persons have several records, the better of those that part them and those that do not."""
+    if encoded.people is None:
+        return settled(encoded, cut)
+    return contest(encoded, [Part("mondrian", cut), whole_persons(cut)], by_loss(encoded))[0].outcome
 
 
 def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> Part:
@@ -119,7 +122,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
         "cuts": encoded.policy.table.cuts,
         "stopped": encoded.watch.stopped,
     }
-    return Outcome("mondrian", attributes, np.zeros(encoded.rows, dtype=bool), explain)
+    return Outcome("mondrian", attributes, np.zeros(len(classes), dtype=bool), explain)
 
 
 def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, Sight], npt.NDArray[np.int64]]:
@@ -133,6 +136,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
         encoded.sensitive,
         encoded.closed or encoded.model,
         relaxed=settings.cuts == "relaxed",
+        times=encoded.times,
         apart=encoded.apart,
         watch=encoded.watch,
     )

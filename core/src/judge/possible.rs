@@ -1,0 +1,188 @@
+//! What a published line and kernel make possible: sets of first sights, and steps from one set to the next.
+
+use std::collections::HashSet;
+
+use super::spread::Build;
+
+/// A kernel written out: the targets of value v are starts[v] .. starts[v + 1], sorted.
+pub struct Matrix {
+    starts: Vec<usize>,
+    targets: Vec<u16>,
+}
+
+impl Matrix {
+    /// None where the numbers are no kernel of so many values.
+    pub fn new(values: usize, starts: Vec<usize>, targets: Vec<u16>) -> Option<Self> {
+        let rises = starts.is_sorted() && starts.first() == Some(&0);
+        if starts.len() != values + 1 || !rises || starts.last() != Some(&targets.len()) {
+            return None;
+        }
+        let inside = |span: &[usize]| {
+            let row = &targets[span[0]..span[1]];
+            row.is_sorted_by(|a, b| a < b) && row.last().is_none_or(|&v| usize::from(v) < values)
+        };
+        let sound = starts.windows(2).all(inside);
+        sound.then_some(Matrix { starts, targets })
+    }
+
+    fn allows(&self, from: u16, to: u16) -> bool {
+        let value = usize::from(from);
+        let targets = &self.targets[self.starts[value]..self.starts[value + 1]];
+        targets.binary_search(&to).is_ok()
+    }
+}
+
+/// A kernel of few numbers, row by row of the prior: what each value may do there.
+pub struct Shares {
+    /// Rows x values.
+    marks: Vec<u8>,
+    parents: Vec<u32>,
+}
+
+/// It is offered.
+const OFFERED: u8 = 1;
+/// It may stay.
+const STAYS: u8 = 2;
+/// It may go to its siblings.
+const LEAVES: u8 = 4;
+/// It may go to all others as well.
+const ANYWHERE: u8 = 8;
+
+impl Shares {
+    /// None where there are not as many marks as rows and values.
+    pub fn new(rows: usize, marks: Vec<u8>, parents: Vec<u32>) -> Option<Self> {
+        (marks.len() == rows * parents.len()).then_some(Shares { marks, parents })
+    }
+
+    fn allows(&self, row: usize, from: u16, to: u16) -> bool {
+        let (from, to) = (usize::from(from), usize::from(to));
+        let marks = &self.marks[row * self.parents.len()..];
+        if from == to {
+            return marks[from] & STAYS > 0;
+        }
+        let near = marks[from] & ANYWHERE > 0 || self.parents[from] == self.parents[to];
+        near && marks[from] & LEAVES > 0 && marks[to] & OFFERED > 0
+    }
+}
+
+/// How values may follow one another.
+pub enum Steps {
+    /// Without a kernel nothing moves.
+    Still,
+    Matrix(Matrix),
+    Shares(Shares),
+}
+
+impl Steps {
+    fn allow(&self, row: usize, from: u16, to: u16) -> bool {
+        match self {
+            Steps::Still => from == to,
+            Steps::Matrix(matrix) => matrix.allows(from, to),
+            Steps::Shares(shares) => shares.allows(row, from, to),
+        }
+    }
+
+    /// Whether every slot before has a slot after of its own.
+    fn lead(&self, row: usize, before: &[u16], after: &[u16]) -> bool {
+        // Mostly each can have gone to its neighbour in canonical order, and there is nothing to look for.
+        let mut pairs = before.iter().zip(after);
+        pairs.all(|(&from, &to)| self.allow(row, from, to)) || {
+            let may = |slot: usize, to: usize| self.allow(row, before[slot], after[to]);
+            let mut owners = vec![None; after.len()];
+            (0..before.len())
+                .all(|slot| place(slot, &may, &mut owners, &mut vec![false; after.len()]))
+        }
+    }
+}
+
+/// Gives a slot a place of its own, others moving on where they must (augmenting paths).
+fn place(
+    slot: usize,
+    may: &impl Fn(usize, usize) -> bool,
+    owners: &mut [Option<usize>],
+    tried: &mut [bool],
+) -> bool {
+    for to in 0..owners.len() {
+        if tried[to] || !may(slot, to) {
+            continue;
+        }
+        tried[to] = true;
+        if owners[to].is_none_or(|owner| place(owner, may, owners, tried)) {
+            owners[to] = Some(slot);
+            return true;
+        }
+    }
+    false
+}
+
+pub struct Possible {
+    pub values: usize,
+    /// One odd number per slot: the sum of the products with the codes names a set.
+    pub factors: Vec<u64>,
+    /// Per row the names of its sets, as soon as they were taught.
+    pub sets: Vec<Option<HashSet<u64, Build>>>,
+    pub steps: Steps,
+}
+
+impl Possible {
+    /// Two sets have the same name with a probability of 2^-60.
+    fn name(&self, set: &[u16]) -> u64 {
+        let products = set.iter().zip(&self.factors);
+        products.fold(0, |sum, (&code, &factor)| {
+            sum.wrapping_add((u64::from(code) + 1).wrapping_mul(factor))
+        })
+    }
+
+    /// Whether a row can give a set.
+    pub fn gives(&self, row: usize, set: &[u16]) -> bool {
+        let name = self.name(set);
+        self.sets[row]
+            .as_ref()
+            .is_some_and(|sets| sets.contains(&name))
+    }
+
+    /// Whether a set can follow another under a row.
+    pub fn leads(&self, row: usize, before: &[u16], after: &[u16]) -> bool {
+        self.steps.lead(row, before, after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_one_of_some_matching() {
+        // 0 goes to 1, 1 stays or goes to 2, 2 stays.
+        let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 4], vec![1, 1, 2, 2]).unwrap());
+        assert!(steps.lead(0, &[0, 1], &[1, 2]) && steps.lead(0, &[1, 1], &[1, 2]));
+        assert!(steps.lead(0, &[0, 2], &[1, 2]) && !steps.lead(0, &[0, 2], &[2, 2]));
+        assert!(!steps.lead(0, &[0, 0], &[0, 1]) && !steps.lead(0, &[1, 2], &[1, 1]));
+    }
+
+    #[test]
+    fn slots_change_places_where_they_must() {
+        // 0 goes to 2 alone, 1 to 0 or 2: the neighbours in order are closed, the others open.
+        let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 3], vec![2, 0, 2]).unwrap());
+        assert!(steps.lead(0, &[0, 1], &[0, 2]) && !steps.lead(0, &[0, 0], &[0, 2]));
+    }
+
+    #[test]
+    fn few_numbers_go_by_the_row() {
+        // 0 and 1 are siblings; in the second row 2 is not offered, and 0 goes to siblings alone.
+        let all = OFFERED | STAYS | LEAVES | ANYWHERE;
+        let marks = vec![all, all, all, all & !ANYWHERE, all, STAYS];
+        let steps = Steps::Shares(Shares::new(2, marks, vec![0, 0, 1]).unwrap());
+        assert!(steps.lead(0, &[0, 0], &[1, 2]) && !steps.lead(1, &[0, 0], &[1, 2]));
+        assert!(steps.lead(1, &[0, 1], &[0, 0]) && !steps.lead(1, &[0, 2], &[0, 1]));
+        assert!(Shares::new(2, vec![0; 5], vec![0, 0, 1]).is_none());
+    }
+
+    #[test]
+    fn numbers_that_are_no_kernel_are_refused() {
+        assert!(Matrix::new(2, vec![0, 1], vec![1]).is_none());
+        assert!(Matrix::new(2, vec![0, 1, 1], vec![2]).is_none());
+        assert!(Matrix::new(2, vec![0, 2, 2], vec![1, 0]).is_none());
+        assert!(Matrix::new(2, vec![0, 2, 1], vec![0]).is_none());
+    }
+}

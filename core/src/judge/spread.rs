@@ -1,0 +1,23 @@
+//! Hashing of numbers that are hashes already, or sums that are as good.
+
+use std::hash::{BuildHasherDefault, Hasher};
+
+pub type Build = BuildHasherDefault<Spread>;
+
+#[derive(Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers")
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        // The upper bits of a product depend on all bits; they choose the place.
+        self.0 = key.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32);
+    }
+}

@@ -1,0 +1,27 @@
+import numpy as np
+import numpy.typing as npt
+
+class Followed:
+    def __init__(
+        self,
+        *,
+        values: int,
+        rows: int,
+        factors: npt.NDArray[np.uint64],
+        starts: list[int] | None = None,
+        targets: list[int] | None = None,
+        marks: npt.NDArray[np.uint8] | None = None,
+        parents: list[int] | None = None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def strange(self, rows: npt.NDArray[np.uint32]) -> list[int]: ...
+    def learn(self, row: int, names: npt.NDArray[np.uint64]) -> None: ...
+    def offence(
+        self,
+        persons: npt.NDArray[np.uint64],
+        rows: npt.NDArray[np.uint32],
+        events: npt.NDArray[np.uint32],
+        candidates: npt.NDArray[np.uint16],
+    ) -> str | None: ...
+    def to_bytes(self) -> bytes: ...
+    def load(self, data: bytes) -> None: ...

@@ -1,0 +1,131 @@
+"""A transaction on its way: sent and committed by a thread of its own, while the session reads and places the next batch.
+
+The session alone decides what is in a transaction, and begins the next one only when this one has ended. So the broker sees what it
+would see without the thread: one transaction after the other, each of lines, state and positions that belong together.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reticent.connectors.kafka.client import STEP, SessionLostError, insist, within
+from reticent.connectors.kafka.state import Headers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from confluent_kafka import Message, Producer
+
+_ASK = 10.0
+
+
+@dataclass(repr=False)
+class Part:
+    """What a transaction does for one shard.
+
+    Attributes:
+        partition: the number of the shard.
+        position: the next input offset behind it.
+        records: how many are released.
+        dead: how many are set aside.
+        told: the codebook, where the partition has none yet.
+        lines: what is published.
+        state: values and headers of the entries of the state topic.
+        whole: whether they are a snapshot.
+        first: where the snapshot begins, once the broker has told.
+    """
+
+    partition: int
+    position: int
+    records: int = 0
+    dead: int = 0
+    told: list[bytes] = field(default_factory=list)
+    lines: bytes = b""
+    state: list[tuple[bytes, Headers]] = field(default_factory=list)
+    whole: bool = False
+    first: int = 0
+
+    def delivered(self, error: object, message: Message) -> None:
+        """Learns where the snapshot begins."""
+        if error is None and not self.first:
+            self.first = int(message.offset() or 0)
+
+
+@dataclass(frozen=True)
+class Route:
+    """From which topic records come, where lines and state go, and how long a transaction may last."""
+
+    source: str
+    sink: str
+    state: str
+    lease: float
+
+
+class Flight:
+    """Begins, sends and commits at once; `end` waits for it and raises what went wrong.
+
+    Args:
+        producer: of the session, which must not touch it before the end.
+        route: the topics.
+        parts: what is published, shard by shard.
+        member: the place of the session in its group, by which the broker refuses one that has lost its partitions.
+    """
+
+    def __init__(self, producer: Producer, route: Route, parts: Sequence[Part], member: Any) -> None:
+        self.parts = parts
+        self.error: BaseException | None = None
+        self._producer, self._route, self._member = producer, route, member
+        self._thread = threading.Thread(target=self._work, name="reticent-flight", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Returns when nothing is on its way any more; every step has a deadline."""
+        self._thread.join()
+
+    def end(self) -> None:
+        """Returns when everything is committed."""
+        self.wait()
+        if self.error is not None:
+            raise self.error
+
+    def _work(self) -> None:
+        try:
+            self._transact()
+        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+            self.error = error
+
+    def _transact(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        producer, route = self._producer, self._route
+        within(producer.begin_transaction)
+        for part in self.parts:
+            send_all(producer, route.sink, part.told + part.lines.splitlines(), part.partition)
+            for value, headers in part.state:
+                _send(producer, route.state, value, part, headers)
+        positions = [TopicPartition(route.source, part.partition, part.position) for part in self.parts]
+        insist(lambda: producer.send_offsets_to_transaction(positions, self._member, STEP), route.lease)
+        insist(lambda: producer.commit_transaction(STEP), route.lease)
+
+
+def send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:
+    """Hands lines to the client, a message each."""
+    messages: list[dict[str, Any]] = [{"value": line} for line in lines]
+    if producer.produce_batch(topic, messages, partition=partition) < len(messages):
+        raise SessionLostError("the brokers take nothing")
+
+
+def _send(producer: Producer, topic: str, value: bytes, part: Part, headers: Headers) -> None:
+    end, told = time.monotonic() + _ASK, part.delivered if part.whole else None
+    while True:
+        try:
+            producer.produce(topic, value=value, partition=part.partition, headers=headers, on_delivery=told)
+        except BufferError:
+            producer.poll(0.05)
+            if time.monotonic() > end:
+                raise SessionLostError("the brokers take nothing") from None
+        else:
+            return

@@ -1,0 +1,121 @@
+"""A transaction on its way: what fails is taken back with all that was placed behind it, and counts only when it is committed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from reticent.connectors.kafka import client, flight, session
+from reticent.connectors.kafka.worker import Worker
+
+confluent = pytest.importorskip("confluent_kafka")
+ROUTE = flight.Route("in", "out", "state", 1.0)
+
+
+class Producer:
+    """Takes everything, and commits when it may; or fails as it is told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.may, self.calls, self._error = threading.Event(), [], error
+
+    def begin_transaction(self) -> None:
+        self.calls.append("begin")
+
+    def produce_batch(self, topic, messages, partition) -> int:
+        self.calls += [(topic, partition, message["value"]) for message in messages]
+        return len(messages)
+
+    def produce(self, topic, *, value, partition, headers, on_delivery) -> None:
+        assert headers
+        assert on_delivery is None
+        self.calls.append((topic, partition, value))
+
+    def send_offsets_to_transaction(self, positions, member, _) -> None:
+        self.calls.append(([(at.topic, at.partition, at.offset) for at in positions], member))
+
+    def commit_transaction(self, _) -> None:
+        self.may.wait(5)
+        if self._error is not None:
+            raise self._error
+        self.calls.append("commit")
+
+    def abort_transaction(self, _) -> None:
+        self.calls.append("abort")
+
+
+def part(partition: int, position: int) -> flight.Part:
+    return flight.Part(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
+
+
+def held(*shards: int) -> session.Session:
+    """A session with shards that have read ahead of what is committed."""
+    made = session.Session.__new__(session.Session)
+    made._settings, made._done, made._failed, made._flight = session.Settings(), session.Done(), 0, None
+    made.shards = {shard: session.Held(SimpleNamespace(), position=9, committed=3) for shard in shards}
+    made._rewound = []
+    made._rewind = lambda partitions: made._rewound.extend(sorted(partitions))
+    return made
+
+
+def overtaken() -> Exception:
+    return confluent.KafkaException(
+        confluent.KafkaError(confluent.KafkaError.ILLEGAL_GENERATION, txn_requires_abort=True)
+    )
+
+
+def test_lines_state_and_positions_go_in_one_transaction():
+    producer = Producer()
+    producer.may.set()
+    one = flight.Flight(producer, ROUTE, [part(0, 5), part(1, 7)], "member")
+    one.end()
+    lines = [
+        ("out", 0, b"a"),
+        ("out", 0, b"b"),
+        ("state", 0, b"j"),
+        ("out", 1, b"a"),
+        ("out", 1, b"b"),
+        ("state", 1, b"j"),
+    ]
+    assert producer.calls == ["begin", *lines, ([("in", 0, 5), ("in", 1, 7)], "member"), "commit"]
+
+
+def test_what_was_placed_behind_a_failed_transaction_is_read_again():
+    made, producer = held(0, 1), Producer(overtaken())
+    producer.may.set()
+    made._producer, made._flight = producer, flight.Flight(producer, ROUTE, [part(0, 5)], "member")
+    assert not made._landed([part(1, 7)])
+    assert producer.calls[-1] == "abort"
+    assert made._rewound == [0, 1]
+    assert made._done.published == 0
+
+
+def test_positions_are_those_that_are_committed():
+    worker, made, producer = Worker.__new__(Worker), held(0), Producer()
+    worker._session, made._producer = made, producer
+    made._flight = flight.Flight(producer, ROUTE, [part(0, 5)], "member")
+    assert worker.positions() == {0: 3}
+    producer.may.set()
+    made.finish()
+    assert worker.positions() == {0: 5}
+    assert made._done.published == 2
+
+
+def test_a_partition_is_given_away_when_its_transaction_has_ended():
+    made, producer = held(0, 1), Producer()
+    made._flight = flight.Flight(producer, ROUTE, [part(0, 5)], "member")
+    threading.Timer(0.2, producer.may.set).start()
+    made._revoke(None, [SimpleNamespace(partition=0)])
+    assert producer.calls[-1] == "commit"
+    assert set(made.shards) == {1}
+
+
+def test_the_collector_is_as_it_was():
+    with client.uncollected():
+        assert not gc.isenabled()
+        with client.uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
