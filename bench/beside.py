@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-KINDS = ("tables", "evolving", "series")
+KINDS = ("tables", "evolving", "series", "streams")
 ROUNDS, QUICK_ROUNDS = 5, 2
 LONG = 5.0
 """Seconds of a run from which on two of them have to do."""

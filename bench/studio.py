@@ -1,7 +1,8 @@
 """The studio beside its feeds: 200 feeds push 20,500 records a second while a table of 300,000 rows is tried and its release is shown.
 
-`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a browser opens its release,
-asks it, and opens the pages around it, one after the other. `alone` is the same load on a server without the studio.
+`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens its release, asks
+it, and opens the pages around it, one after the other, with their sockets as a browser does. `alone` is the same load on a server without the studio. Both say what the processor did:
+the server, its drafts, and the load with the client, which share the machine.
 
 `strangers` are clients without a token that send half a request each, or bodies of 60 MB, and readers that do not read: what the memory
 of the server is meanwhile, and how long `/health` takes. Load, strangers and server share the machine.
@@ -13,6 +14,7 @@ import asyncio
 import contextlib
 import io
 import itertools
+import re
 import signal
 import socket
 import tempfile
@@ -24,9 +26,11 @@ from typing import Any
 
 import httpx
 import pyarrow.csv as pacsv
+from websockets.sync.client import connect
 
 from bench.service import BATCH, FEEDS, STEADY, Plan, Server, load, pushed
 from reticent.datasets import hospital
+from reticent.service.access import COOKIE
 from reticent.service.demo import renamed
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
@@ -34,6 +38,9 @@ from reticent.service.pages.plan import Plan as DraftPlan
 from reticent.store import Store
 
 DRAFTS = 8
+_LOOK = 0.1
+"""Seconds that a page stays open."""
+_PAGE = re.compile(r"'client_id': '([0-9a-f-]{36})'")
 QUASI = ("sex", "region", "postcode", "admission_route", "length_of_stay")
 TABLE = {
     "version": 1,
@@ -72,14 +79,15 @@ def beside(rows: int, seconds: float) -> dict[str, Any]:
 
 
 class Studio(threading.Thread):
-    """A custodian's browser: opens the release of a large table and the pages around it, while drafts of it are tried."""
+    """A custodian's client: opens the release of a large table, asks it, and opens the pages around it, while drafts of it are tried."""
 
-    PAGES = ("/release", "/history", "/explore", "/roles?table=TABLE", "/try?table=TABLE", "/work")
+    PAGES = ("/release", "/history", "/roles?table=TABLE", "/try?table=TABLE", "/work")
+    QUESTIONS = ("/explore",)
 
     def __init__(self, server: Server, rows: int) -> None:
         super().__init__(daemon=True)
         self._server, self._over = server, threading.Event()
-        self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in self.PAGES}
+        self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in (*self.PAGES, *self.QUESTIONS)}
         body = io.BytesIO()
         pacsv.write_csv(renamed(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
         with server.client() as client:
@@ -97,15 +105,38 @@ class Studio(threading.Thread):
         server.start()  # it begins with the drafts that wait
 
     def run(self) -> None:
-        """Opens one page after the other."""
+        """Opens one page after the other; beside it, one question after the other is asked."""
+        asking = threading.Thread(target=self._visit, args=(self.QUESTIONS,))
+        asking.start()
+        self._visit(self.PAGES)
+        asking.join()
+
+    def _visit(self, pages: tuple[str, ...]) -> None:
         with httpx.Client(base_url=f"http://127.0.0.1:{self._server.port}", timeout=120) as browser:
             browser.post("/sign-in", data={"token": self._server.custodian})
-            for path in itertools.cycle(self.PAGES):
+            for path in itertools.cycle(pages):
                 if self._over.wait(0.2):
                     return
                 began = time.perf_counter()
-                browser.get(path.replace("TABLE", self._table)).raise_for_status()
+                self._open(browser, path)
                 self._visits[path.split("?")[0]].append(time.perf_counter() - began)
+
+    def _open(self, browser: httpx.Client, path: str) -> None:
+        """Opens a page and its socket; on the page Explore it waits for the answer."""
+        page = _PAGE.search(browser.get(path.replace("TABLE", self._table)).raise_for_status().text)
+        assert page is not None, path
+        root = f"127.0.0.1:{self._server.port}"
+        query = f"EIO=4&transport=websocket&implicit_handshake=true&client_id={page[1]}&tab_id={page[1]}&document_id=d&next_message_id=0"
+        cookie = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+        address = f"ws://{root}/_nicegui_ws/socket.io/?{query}"
+        with connect(address, origin=f"http://{root}", additional_headers=cookie, max_size=None) as link:
+            link.recv(10)
+            link.send("40")
+            until = time.monotonic() + (60 if path == "/explore" else _LOOK)
+            with contextlib.suppress(TimeoutError):
+                while "answers" not in (said := str(link.recv(max(0.0, until - time.monotonic())))):
+                    if said == "2":  # are you there?
+                        link.send("3")
 
     def stop(self) -> dict[str, Any]:
         """What was done meanwhile."""

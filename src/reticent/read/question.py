@@ -39,9 +39,10 @@ class Question:
     def __repr__(self) -> str:
         return f"Question({int(self.target.sum())} values, {self.size} groups)"
 
-    def sums(self, values: Vector) -> Vector:
-        """Sums of a number per record, by group."""
-        return np.bincount(self.groups, values, minlength=self.size).astype(np.float64)
+    def sums(self, values: Vector, at: Codes | None = None) -> Vector:
+        """Sums of a number per record, by group; `at` says which records the numbers are of, all if left out."""
+        groups = self.groups if at is None else self.groups[at]
+        return np.bincount(groups, values, minlength=self.size).astype(np.float64)
 
 
 class Shape(Protocol):

@@ -249,10 +249,11 @@ class Received:
     ) -> Answer:
         _check_level(interval)
         fields = [name for name in by if name != self.sensitive]
+        pieces = self._pieces(self._match(where), fields)
         parts = [
             self._part(label, target, piece, fields, interval, share=share, smooth=smooth)
             for label, target in self._targets(values, by)
-            for piece in self._pieces(self._match(where), fields)
+            for piece in pieces
         ]
         table = pa.concat_tables(parts, promote_options="permissive")
         ordered = [*(name for name in by if name in table.column_names), "estimate", "low", "high"]

@@ -106,6 +106,8 @@ class Expiry:
         old = [
             release for release in self._hub.releases.all() if release["created"] < before and self._is_kept(release)
         ]
+        if old:
+            self._hub.asking.close()  # it may have one of them open
         for release in old:
             self._hub.write(partial(self._hub.releases.withdraw, ident=release["id"]))
             self._hub.releases.drop(release["id"])

@@ -16,6 +16,7 @@ from reticent.policy.bundle import Bundle
 from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
 from reticent.service.actor import actor, reaches
+from reticent.service.asking import Asking
 from reticent.service.documents import OWNER, Documents, now
 from reticent.service.expiry import Expiry
 from reticent.service.jobs import Jobs
@@ -82,6 +83,8 @@ class Hub:
         self._locks = self._exit.enter_context(contextlib.ExitStack())
         self.tokens = Tokens(self.store)
         self.trail = Trail(self.store)
+        self.asking = Asking()
+        self._exit.callback(self.asking.close)
         self.releases = Releases(self.store, Packer(self.shelf.folder / "packed"), self.note)
         self.tables = Documents(self.store, "table", "table")
         self.audits = Documents(self.store, "audit", "audit")

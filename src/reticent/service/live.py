@@ -22,6 +22,7 @@ from reticent.publication.stream import StreamPublication
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
+from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
 from reticent.service.wire import ARROW
 from reticent.store import Rewriting
@@ -39,6 +40,8 @@ KEYS, STOPPED = "key", "stopped"
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
 _REMEMBERED = 100_000
 _SHOWN = 20
+# Records that are placed at once: beyond this many there is nothing left to gain, and memory to lose.
+_TOGETHER = 10_000
 _LOOK = 0.25
 # Points of the charts: an hour of a busy stream, a second apart.
 _TREND = 3_600
@@ -68,6 +71,16 @@ class _Seen:
     """The batch itself, until the group it belongs to is on disk."""
 
 
+@dataclass(frozen=True, repr=False)
+class _Waiting:
+    """A batch that is read and not placed yet."""
+
+    batch: Batch
+    key: str | None
+    digest: str
+    pushed: Pushed
+
+
 class LiveStream:
     """One stream; all methods but the readers run on the writer's thread."""
 
@@ -86,10 +99,7 @@ class LiveStream:
         self._store = store
         self._publication: StreamPublication | None = None
         self._keys: OrderedDict[str, _Seen] = OrderedDict()
-        self._group: list[tuple[str | None, _Seen, bytes | None]] = []
-        self._released: list[bytes] = []
-        self._persons: list[npt.NDArray[np.uint64]] = []
-        self._length = 0
+        self._begin_group()
         self._figures: dict[str, float] = {}
         self._looked = -_LOOK
         self._part = -1
@@ -111,7 +121,7 @@ class LiveStream:
     def _restored(self) -> StreamPublication:
         publication = StreamPublication.load(self.policy, self._store, self.publisher)
         self._part, self._rewriting = -1, None
-        self._group, self._released, self._length, self._persons = [], [], 0, []
+        self._begin_group()
         self.population = Population(
             self._store, self.publisher, self.policy, kind="stream", method=self.policy.stream.method
         )
@@ -165,6 +175,15 @@ class LiveStream:
 
     # Pushing
 
+    def _begin_group(self) -> None:
+        """Nothing of the next group is there yet: neither what waits to be placed, nor what waits to be stored."""
+        self._waiting: list[_Waiting] = []
+        self._group: list[tuple[str | None, _Seen]] = []
+        self._released: list[bytes] = []
+        self._journals: list[bytes | None] = []
+        self._persons: list[npt.NDArray[np.uint64]] = []
+        self._length = 0
+
     def replay(self, key: str | None, digest: str) -> Pushed | None:
         """The stored answer to a batch that came before."""
         self.publication  # noqa: B018 - reads the keys
@@ -197,36 +216,51 @@ class LiveStream:
         return batch
 
     def push(self, batch: Batch, key: str | None, digest: str) -> Pushed:
-        """Places a batch; `flush` stores it, with all others of its group."""
+        """Takes a batch in; it is placed with those that come together with it, and `flush` stores them."""
+        pushed = Pushed(b"", batch.total)
+        self._waiting.append(_Waiting(batch, key, digest, pushed))
+        if key is not None:
+            self._keys[key] = _Seen(digest, 0, 0, pushed=pushed)
+        if sum(one.batch.total for one in self._waiting) >= _TOGETHER:
+            self._place()
+        return pushed
+
+    def _place(self) -> None:
+        """Places what waits: one look at the ledger, one step of the engine and one of the judge for all of it."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        batch = joined([one.batch for one in waiting])
         persons = self.population.of_table(batch.table)
         self.population.refuse_shared(persons)
         released = self.publication.take(batch)
-        # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
-        pushed = Pushed(released.lines, batch.total, held=self.publication.engine.counts.held)
-        seen = _Seen(digest, self._length, len(released.lines), pushed=pushed)
-        self._length += len(released.lines) + len(released.late)
-        self._group.append((key, seen, released.journal))
-        self._persons.append(persons)
+        held = self.publication.engine.counts.held
+        parts = parted(released.lines, [one.batch.total for one in waiting])
+        for one, lines in zip(waiting, parts, strict=True):
+            # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
+            one.pushed.lines, one.pushed.held = lines, held
+            self._group.append((one.key, _Seen(one.digest, self._length, len(lines), pushed=one.pushed)))
+            self._length += len(lines)
+        self._length += len(released.late)
         self._released += [released.lines, released.late]
-        if key is not None:
-            self._keys[key] = seen
-        return pushed
+        self._journals.append(released.journal)
+        self._persons.append(persons)
 
     def flush(self, tx: Transaction) -> None:
-        """Stores what was placed since the last flush: lines, change of state and keys, in one transaction."""
-        group, lines = self._group, b"".join(self._released)
-        persons, self._persons = self._persons, []
-        self._group, self._released, self._length = [], [], 0
+        """Stores what was taken in since the last flush: lines, change of state and keys, in one transaction."""
+        self._place()
+        group, lines, journals, persons = self._group, b"".join(self._released), self._journals, self._persons
+        self._begin_group()
         if not group:
             return
         self.population.record(tx, np.concatenate(persons))
-        self._keep_state(tx, [journal for _, _, journal in group])
+        self._keep_state(tx, journals)
         # An entry without lines still gives the keys a place.
         number = tx.put_outbox(self.publisher, "ndjson", lines)
-        keys = {key: [seen.digest, seen.start, seen.length] for key, seen, _ in group if key is not None}
+        keys = {key: [seen.digest, seen.start, seen.length] for key, seen in group if key is not None}
         if keys:
             tx.put(self.publisher, KEYS, str(number), json.dumps(keys).encode())
-        for key, seen, _ in group:
+        for key, seen in group:
             assert seen.pushed is not None  # noqa: S101 - a batch of this group
             seen.pushed.number = number
             if key is not None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, reaches
+from reticent.service.asking import Place
 from reticent.service.documents import Documents, fresh_id, now
 from reticent.service.problems import ServiceError
 from reticent.store import schema
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from reticent.release import Release
     from reticent.service.packing import Packer
     from reticent.store import Store, Transaction
+
+# Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
+_GLANCES = 32
 
 
 def _persons(tx: Transaction, publisher: str) -> int:
@@ -57,6 +62,7 @@ class Releases:
         self._packer = packer
         self._note = note
         self._documents = Documents(store, "release", "release")
+        self._glances = lru_cache(_GLANCES)(self._glanced)
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
@@ -92,20 +98,27 @@ class Releases:
 
     def load(self, ident: str) -> Release:
         """One release with its data, withdrawn or not: for the judge."""
+        return from_bytes(self._payload(ident))
+
+    def _payload(self, ident: str) -> bytes:
         place = self.get(ident)
         entry = next(self._store.outbox(place["publisher"], after=place["outbox"] - 1), None)
         if entry is None or entry.number != place["outbox"]:
             raise self._documents.missing()
-        return from_bytes(entry.payload)
-
-    def read(self, ident: str) -> Release:
-        """One release with its data, for whoever asks it; 410 when it was withdrawn."""
-        self._refuse_withdrawn(ident)
-        return self.load(ident)
+        return entry.payload
 
     def glance(self, ident: str, rows: int) -> list[Glance]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
-        return [Glance.of(name, table, rows) for name, table in self.read(ident).tables.items()]
+        self._refuse_withdrawn(ident)
+        return self._glances(ident, rows)
+
+    def _glanced(self, ident: str, rows: int) -> list[Glance]:
+        return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
+
+    def place(self, ident: str) -> Place:
+        """Where a release is for whoever asks it; 410 when it was withdrawn."""
+        self._refuse_withdrawn(ident)
+        return Place(ident, lambda: (self._payload(ident), b""))
 
     def of(self, publisher: str) -> str:
         """The release that a publisher of one table has made."""
@@ -123,6 +136,7 @@ class Releases:
     def drop(self, ident: str) -> None:
         """Removes what was packed of a release; what is being read is read to its end."""
         self._packer.drop(ident)
+        self._glances.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
         """The folder of a release as a zip file, to be read piece by piece.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 # A group is closed at this many steps, so that the first of them does not wait for ever.
 _GROUP = 128
+# Seconds that a group waits for as many steps as the last one had.
+_COMPANY = 0.01
 
 
 class Owner(Protocol):
@@ -86,22 +89,29 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        going = True
-        while going:
-            group: list[tuple[Step, Future[Any]]] = []
-            item = self._queue.get()
-            while True:
-                if item is None:
-                    going = False
-                    break
-                group.append(item)
-                if len(group) >= _GROUP:
-                    break
-                try:
-                    item = self._queue.get_nowait()
-                except queue.Empty:
-                    break
+        size = 1
+        while (item := self._queue.get()) is not None:
+            group = self._gathered(item, size)
+            size = len(group)
             self._commit([pair for pair in group if pair[1].set_running_or_notify_cancel()])
+
+    def _gathered(self, first: tuple[Step, Future[Any]], usual: int) -> list[tuple[Step, Future[Any]]]:
+        """All that is queued; where the last group had several steps, a short while is waited for as many again.
+
+        A commit costs the same for one step as for ten, and who comes alone waits for nobody.
+        """
+        group, until = [first], time.monotonic() + _COMPANY
+        while len(group) < _GROUP:
+            left = until - time.monotonic() if len(group) < usual else 0.0
+            try:
+                item = self._queue.get(timeout=left) if left > 0 else self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if item is None:
+                self._queue.put(None)  # the last of all: what came before it is still done
+                break
+            group.append(item)
+        return group
 
     def _commit(self, group: Sequence[tuple[Step, Future[Any]]]) -> None:
         if not group:

@@ -102,9 +102,12 @@ class Channel:
         Args:
             target: one number per value, such as 1 for the values to count and 0 for the others; `tells` must say yes.
         """
-        root = np.sqrt(self.pi[self.seen])
-        out = np.zeros(len(self.pi))
-        out[self.seen] = self._inverse[0] @ (root * target[self.seen]) / root
+        root, inverse = np.sqrt(self.pi[self.seen]), self._inverse[0]
+        out, wanted = np.zeros(len(self.pi)), root * target[self.seen]
+        asked = np.flatnonzero(wanted)
+        # One value alone, as in a count by value: its column is the product, number for number.
+        product = inverse[:, asked[0]] * wanted[asked[0]] if len(asked) == 1 else inverse @ wanted
+        out[self.seen] = product / root
         return out
 
     def estimates(self, copies: npt.NDArray[np.integer]) -> Vector:

@@ -142,7 +142,7 @@ def _bars(attacks: Any) -> dict[str, Any]:
     right = [round(attack["accuracy"], 4) for attack in attacks][::-1]
     conceded = [None if attack["claim"] is None else round(attack["claim"], 4) for attack in attacks][::-1]
     return {
-        "grid": {"left": 8, "right": 24, "top": 30, "bottom": 20, "containLabel": True},
+        "grid": {"left": 8, "right": 24, "top": 52, "bottom": 20, "containLabel": True},
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "legend": legend("right guesses", "conceded by the release"),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.read.load import sensitive_of, shape_of
-from reticent.read.received import Received, read
-from reticent.read.wire import from_lines
+from reticent.service import questions
 from reticent.service.actor import reaches
+from reticent.service.asking import Place
 from reticent.service.pages.history import WORDS
 from reticent.service.pages.layout import GREY, LINE, PATIENCE, arrived, axis, card, held, page, trying, visit_of
 from reticent.service.pages.safe import chart, grid
@@ -24,6 +20,7 @@ from reticent.service.routes.common import aside
 if TYPE_CHECKING:
     from reticent.read.answer import Answer
     from reticent.service.hub import Hub
+    from reticent.service.questions import About
 
 _LINES = 20_000
 _ANSWERS = 30
@@ -47,9 +44,9 @@ async def explore(request: Request, release: str = "") -> None:
                 on_change=lambda event: ui.navigate.to(f"/explore?release={event.value}"),
             ).classes("w-full")
             await arrived()
-            received = await trying(aside(lambda: open_release(visit.hub, here)))
-            if received is not None:
-                _ask(received)
+            about = await trying(aside(lambda: visit.hub.asking.ask(open_release(visit.hub, here), questions.about)))
+            if about is not None:
+                _ask(visit.hub, here, about)
 
 
 def _names(hub: Hub) -> dict[str, str]:
@@ -62,47 +59,46 @@ def _names(hub: Hub) -> dict[str, str]:
     return names | {f"stream:{name}": f"Stream {name}, its latest records" for name in streams}
 
 
-def open_release(hub: Hub, name: str) -> Received:
-    """A release as its recipient has it; of a stream the latest records."""
+def open_release(hub: Hub, name: str) -> Place:
+    """A release as its recipient has it; of a stream the latest records. To be opened for each question: it may be withdrawn."""
     if name.startswith("stream:"):
         hub.note_reader(name)
         return _stream(hub, name.partition(":")[2])
-    release, about = hub.releases.read(name), hub.releases.get(name)
+    place, about = hub.releases.place(name), hub.releases.get(name)
     hub.note_reader(f"{about['kind']}:{about['source']}")
-    with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
-        return read(release.to_dir(Path(folder) / "release", format="parquet"))
+    return place
 
 
-def _stream(hub: Hub, name: str) -> Received:
+def _stream(hub: Hub, name: str) -> Place:
     stream = hub.stream(name)
-    lines: list[str] = []
-    last, step = stream.cursor, 200
-    while last >= stream.retention.oldest and len(lines) < _LINES:
+    last, step, number = stream.cursor, 200, 0
+    parts: list[bytes] = []
+    while last >= stream.retention.oldest and number < _LINES:
         entries = list(islice(hub.store.outbox(stream.publisher, after=max(-1, last - step)), min(step, last + 1)))
-        new = [line for entry in entries for line in entry.payload.decode().splitlines()]
-        lines, last = new + lines, last - step
-    if not lines:
+        parts = [*(entry.payload for entry in entries), *parts]
+        last, number = last - step, sum(part.count(b"\n") for part in parts)
+    if not number:
         raise ServiceError(409, "empty", "The stream has released nothing yet.", "Feed it first.")
-    parts = from_lines(lines[-_LINES:], orjson.loads(stream.codebook()))
-    return Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+    lines, codebook = b"".join(b"".join(parts).splitlines(keepends=True)[-_LINES:]), stream.codebook()
+    return Place(f"stream:{name}:{stream.cursor}", lambda: (lines, codebook))
 
 
-def _ask(received: Received) -> None:
-    sensitive, columns = received.sensitive, [name for name in received.columns if name not in ("event", "seq")]
-    held(f"{received.records:,} records, {len(received.values):,} values of {sensitive}.")
-    values = ui.select(list(received.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
+def _ask(hub: Hub, name: str, about: About) -> None:
+    sensitive = about.sensitive
+    held(f"{about.records:,} records, {len(about.values):,} values of {sensitive}.")
+    values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
     values.props("use-chips use-input").classes("w-full")
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
     with ui.row().classes("w-full gap-4"):
-        by = ui.select([sensitive, *columns], value=[sensitive], label="By", multiple=True).classes("grow")
+        by = ui.select([sensitive, *about.columns], value=[sensitive], label="By", multiple=True).classes("grow")
         share = ui.checkbox("Shares instead of counts")
     button = ui.button("Ask", icon="query_stats").props("size=lg")
     body = ui.column().classes("w-full gap-2")
 
     def work() -> Answer:
         conditions = [part.strip() for part in (where.value or "").split(";") if part.strip()]
-        ask = received.share if share.value else received.count
-        return ask(values.value or None, conditions, by.value or ())
+        asked = (list(values.value or ()), conditions, list(by.value or ()), bool(share.value))
+        return hub.asking.ask(open_release(hub, name), questions.counted, *asked)
 
     async def go() -> None:
         answer = await trying(aside(work))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ _STYLE = """
 .nicegui-link { color: #0b6a80; } .body--dark .nicegui-link { color: #6fd3e8; }
 .r-step { padding: .25rem .6rem; border-radius: 1rem; text-decoration: none; color: inherit !important; }
 .r-step[aria-current=step] { background: #0b4a59; color: white !important; font-weight: 600; }
-.r-columns { width: 100%; } .r-columns .q-table__middle { max-height: 60vh; }
+.r-columns { width: 100%; } .r-columns td { white-space: normal !important; } .r-columns .q-table__middle { max-height: 60vh; }
 .r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
 .body--dark .r-columns thead tr:first-child th { background: #1c252c; }
 .r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
@@ -76,7 +77,7 @@ _STYLE = """
   --q-primary: #6fd3e8; --q-positive: #5eead4; --q-negative: #ffa07a; }
 :focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
 @media (max-width: 600px) { .r-nav { padding: .5rem .28rem; font-size: .82rem; } .q-header { padding: 4px !important; gap: 0 !important; }
-  .r-columns td { white-space: normal !important; } .r-figure { font-size: 1.3rem; }
+  .r-figure { font-size: 1.3rem; }
   .r-wide { display: none; } .r-phone { display: block; } .r-cells { max-width: 11rem; }
   .r-columns th:nth-child(n+4), .r-columns td:nth-child(n+4) { display: none; }
   .r-columns .q-table td, .r-columns .q-table th, .r-scroll .q-table td, .r-scroll .q-table th { padding: 4px !important; }
@@ -188,6 +189,11 @@ def figure(words: str, value: str = "-") -> ui.label:
 async def arrived() -> None:
     """Waits until the frame of a page is on the visitor's screen: what is slow comes after it."""
     await ui.context.client.connected()
+
+
+async def others() -> None:
+    """Lets others have their turn: a page is built on the loop that answers the feeds, a few milliseconds at a time."""
+    await asyncio.sleep(0)
 
 
 def held(words: str, *, bad: bool = False) -> ui.label:

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import orjson
 from nicegui import events, ui
 from starlette.requests import Request
 
 from reticent.errors import ReticentError
-from reticent.read.received import Received
 from reticent.release.wording import claims_in_words
+from reticent.service import questions
+from reticent.service.asking import Place
 from reticent.service.live import LiveStream, PushStep
 from reticent.service.pages.data import drop
 from reticent.service.pages.explore import band, open_release
@@ -50,7 +50,7 @@ _FIGURES = {
     "held": "held back",
 }
 _SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta": "values not offered"}
-_POINTS, _WINDOWS, _BATCH, _STRETCHES = 400, 40, 1_000, 10
+_POINTS, _BATCH = 400, 1_000
 
 
 @ui.page("/live", response_timeout=PATIENCE)
@@ -177,20 +177,21 @@ def _pushed(visit: Visit, name: str, body: bytes) -> int:
 
 async def _outbreak(visit: Visit, name: str, asked: str) -> None:
     """How often a value is, over time, with the interval that recipients get."""
-    received = await aside(lambda: _received(visit, name))
+    asking, place = visit.hub.asking, await aside(lambda: _place(visit, name))
+    about = None if place is None else await trying(aside(lambda: asking.ask(place, questions.about)))
     with card("What recipients see over time"):
-        if received is None:
+        if place is None or about is None:
             held("Nothing to ask yet.")
             return
-        first = asked if asked in received.values else await aside(lambda: _lively(received))
-        value = ui.select(list(received.values), value=first, label=received.sensitive).classes("w-full")
+        first = asked if asked in about.values else await aside(lambda: asking.ask(place, questions.lively))
+        value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
         held("The curve is the estimate from the released lines alone, the band its 95 % interval.")
         picture = chart(band([], [], time=True)).classes("w-full h-64").props('data-test="outbreak"')
         marks = held("")
 
-        async def draw(known: Received | None = None) -> None:
-            fresh = known or await aside(lambda: _received(visit, name)) or received
-            rows = await trying(aside(lambda: _windows(fresh, str(value.value))))
+        async def draw(known: Place | None = None) -> None:
+            fresh = known or await aside(lambda: _place(visit, name)) or place
+            rows = await trying(aside(lambda: asking.ask(fresh, questions.windows, str(value.value))))
             if rows is None or picture.is_deleted:
                 return
             words = [str(next(iter(row.values()))) for row in rows]
@@ -200,44 +201,16 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
             changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
             marks.set_text(f"A new level begins at {', '.join(changes)}." if changes else "No change of level.")
 
-        value.on_value_change(lambda: draw(received))
-        await draw(received)
+        value.on_value_change(lambda: draw(place))
+        await draw(place)
         ui.timer(30.0, draw, immediate=False)
 
 
-def _lively(received: Received) -> str:
-    """The value that is offered most unevenly over the stretches of the stream: a look at the lines, no test."""
-    table, names = received.shape.table, received.shape.domain
-    slots = [name for name in table.column_names if name.startswith(f"{received.sensitive}_")]
-    if not slots or received.records < _WINDOWS:
-        return names[0]
-    place = {str(name): code for code, name in enumerate(names)}
-    part = np.arange(received.records) * _STRETCHES // received.records
-    often = np.zeros((len(names), _STRETCHES))
-    for slot in slots:
-        codes = np.array([place.get(str(cell), 0) for cell in table.column(slot).to_pylist()])
-        np.add.at(often, (codes, part), 1)
-    mean = often.mean(axis=1)
-    return names[int(np.argmax((often.max(axis=1) - mean) / np.sqrt(np.maximum(mean, 1))))]
-
-
-def _received(visit: Visit, name: str) -> Received | None:
+def _place(visit: Visit, name: str) -> Place | None:
     try:
         return open_release(visit.hub, f"stream:{name}")
     except ReticentError:
         return None
-
-
-def _windows(received: Received, value: str) -> list[dict[str, Any]]:
-    """Windows of a column of times, where there is one with a handful of days or hours; otherwise of records."""
-    for unit in ("day", "hour"):
-        try:
-            rows = received.series(value, every=unit).to_list()
-        except ReticentError:
-            break
-        if len(rows) >= 6:
-            return rows[-4 * _WINDOWS :]
-    return received.series(value, every=max(1, received.records // _WINDOWS)).to_list()
 
 
 def _text(key: str, value: Any) -> str:

@@ -39,6 +39,8 @@ class Plan:
     files: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     kind: str = "table"
+    cells: dict[str, str] = field(default_factory=dict)
+    """Some different values of each column, for whoever gives the roles; kept, since the table is large and does not change."""
 
     @classmethod
     def of(cls, hub: Hub, ident: str) -> Plan:
@@ -49,15 +51,22 @@ class Plan:
         except ServiceError:
             head = head_of(hub.tables.blob(ident), SAMPLE)
             guesses = guess(head)
-            plan = cls(table, settings_of(head, guesses), why={one.column: one.why for one in guesses})
+            why = {one.column: one.why for one in guesses}
+            plan = cls(table, settings_of(head, guesses), why=why, cells=_cells(head.slice(0, _HEAD)))
             plan.settings["columns"] = _long(plan.settings["columns"])
             plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
-        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"])
+        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"], kept.get("cells", {}))
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""
-        document = {"settings": self.settings, "files": self.files, "why": self.why, "kind": self.kind}
+        document = {
+            "settings": self.settings,
+            "files": self.files,
+            "why": self.why,
+            "kind": self.kind,
+            "cells": self.cells,
+        }
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
 
     @property
@@ -123,9 +132,7 @@ def _long(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: {"role": column} if isinstance(column, str) else dict(column) for name, column in columns.items()}
 
 
-def cells(hub: Hub, ident: str) -> dict[str, str]:
-    """Some different values of each column, for whoever gives the roles."""
-    head = head_of(hub.tables.blob(ident), _HEAD)
+def _cells(head: pa.Table) -> dict[str, str]:
     return {
         name: ", ".join(str(value)[:24] for value in head.column(name).unique().drop_null()[:_CELLS].to_pylist())
         for name in head.column_names

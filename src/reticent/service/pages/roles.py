@@ -10,8 +10,8 @@ from starlette.requests import Request
 from reticent.errors import PolicyError
 from reticent.service.pages.data import file_name
 from reticent.service.pages.hierarchy import edit, in_words
-from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, steps, trying, visit_of
-from reticent.service.pages.plan import KINDS, Plan, cells
+from reticent.service.pages.layout import PATIENCE, Visit, card, held, others, page, steps, trying, visit_of
+from reticent.service.pages.plan import KINDS, Plan
 from reticent.service.pages.prior import prior
 from reticent.service.pages.safe import chooser, labelled, numbered, uploader
 from reticent.service.routes.common import aside
@@ -37,17 +37,17 @@ async def roles(request: Request, table: str = "") -> None:
         if plan is None:
             held("There is no such table; send one on the page Data.", bad=True)
             return
-        Roles(visit, plan, await aside(lambda: cells(visit.hub, table))).show()
+        await Roles(visit, plan).show()
 
 
 class Roles:
     """The grid and what stands around it, over one plan."""
 
-    def __init__(self, visit: Visit, plan: Plan, values: dict[str, str]) -> None:
-        self._visit, self._plan, self._values = visit, plan, values
+    def __init__(self, visit: Visit, plan: Plan) -> None:
+        self._visit, self._plan = visit, plan
         self._names = list(plan.settings["columns"])
 
-    def show(self) -> None:
+    async def show(self) -> None:
         """Draws it."""
         with card(f"The columns of {self._plan.table['name']}"):
             held(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
@@ -55,10 +55,14 @@ class Roles:
             self._grid = chooser(_NAMES, self._rows()).on_select(lambda _: self._count())
             self._search.bind_value_to(self._grid, "filter")
             self._count()
+        await others()
         with card("Who, and what for"):
             self._about()
+        await others()
         prior(self._visit, self._plan, self._keep)
+        await others()
         self._file()
+        await others()
         with ui.row().classes("w-full"):
             self._next = ui.button("Next", icon="arrow_forward", on_click=self._go).props("size=lg")
 
@@ -68,7 +72,7 @@ class Roles:
             [
                 name,
                 plan.roles[name] + (", names the person" if name == plan.person else ""),
-                self._values.get(name, ""),
+                plan.cells.get(name, ""),
                 in_words(plan.hierarchy(name)) if plan.roles[name] in ("quasi", "sensitive") else "",
                 plan.why.get(name, ""),
             ]

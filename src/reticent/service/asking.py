@@ -1,0 +1,138 @@
+"""Questions to a release, answered in a process of their own that lets the feeds go first.
+
+To count a large release takes seconds of computing; beside the feeds, in one interpreter with them, they would wait for it. The
+process starts with the first question, keeps the last releases open, and ends with the server.
+
+Guarantee: a question changes nothing; what fails there is told in words that quote no data.
+Not covered: many who ask at once; questions are answered one after the other.
+Cost: the memory of a second interpreter and of two releases.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reticent.disk import step_back
+from reticent.service.problems import ServiceError, describe
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from reticent.read.received import Received
+
+T = TypeVar("T")
+_OPEN = 2
+"""Releases that stay open, with all that their estimators have worked out."""
+
+
+@dataclass(frozen=True, repr=False)
+class Place:
+    """A release by its name, and how to get at it: its bytes alone, or the lines of a stream and their codebook."""
+
+    name: str
+    load: Callable[[], tuple[bytes, bytes]]
+
+
+class Asking:
+    """The process, as the server sees it."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._process: Any = None
+        self._link: Connection | None = None
+
+    def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
+        """Does some work on the release of a place, over there; not for the event loop.
+
+        Args:
+            place: where the release is.
+            work: a function of a module, called with the release and `about`.
+            about: plain values.
+
+        Raises:
+            ServiceError: it could not be done.
+        """
+        with self._turn:
+            try:
+                found, problem = self._asked(place, work, about)
+            except (EOFError, OSError):
+                self.close()
+                words = "The question ended early, perhaps for want of memory."
+                raise ServiceError(500, "ask", words, "Ask for fewer values.") from None
+        if problem is not None:
+            raise ServiceError(**problem)
+        answer: T = found
+        return answer
+
+    def _asked(self, place: Place, work: Callable[..., Any], about: tuple[Any, ...]) -> tuple[Any, Any]:
+        link = self._link if self._process is not None and self._process.is_alive() else None
+        link = link or self._begin()
+        link.send((place.name, work, about))
+        if not link.recv():
+            try:
+                link.send(place.load())
+            except BaseException:
+                self.close()  # it waits for what does not come
+                raise
+        found, problem = link.recv()
+        return found, problem
+
+    def _begin(self) -> Connection:
+        apart = multiprocessing.get_context("spawn")
+        self._link, theirs = apart.Pipe()
+        self._process = apart.Process(target=_answer, args=(theirs,), name="reticent-asking", daemon=True)
+        self._process.start()
+        theirs.close()  # ours alone stays open, so that its end is seen on either side
+        return self._link
+
+    def close(self) -> None:
+        """Ends the process, whatever it is at."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+
+
+def _answer(link: Connection) -> None:
+    """The other side: a question, the release where it is not open yet, and the answer."""
+    step_back()
+    known: OrderedDict[str, Received] = OrderedDict()
+    while True:
+        try:
+            name, work, about = link.recv()
+            link.send(name in known)
+            data = None if name in known else link.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            if data is not None:
+                known[name] = opened(*data)
+            known.move_to_end(name)
+            if len(known) > _OPEN:
+                known.popitem(last=False)
+            link.send((work(known[name], *about), None))
+        except Exception as error:  # noqa: BLE001 - it is told on the other side
+            status, code, message, hint = describe(error)
+            link.send((None, {"status": status, "code": code, "message": message, "hint": hint}))
+
+
+def opened(data: bytes, codebook: bytes) -> Received:
+    """A release as its recipient has it; with a codebook, the lines of a stream."""
+    import orjson
+
+    from reticent.read.load import sensitive_of, shape_of
+    from reticent.read.received import Received, read
+    from reticent.read.wire import from_lines
+    from reticent.release.codec import from_bytes
+
+    if codebook:
+        parts = from_lines(data.decode().splitlines(), orjson.loads(codebook))
+        return Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+    with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
+        return read(from_bytes(data).to_dir(Path(folder) / "release", format="parquet"))

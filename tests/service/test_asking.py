@@ -1,0 +1,107 @@
+"""Questions are answered in a process of their own: the same answers, told errors, and no harm when it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from serving import InThread, csv, feed_policy, lines, until_done
+
+from reticent.datasets import feed, hospital
+from reticent.service import questions
+from reticent.service.asking import Asking, Place, opened
+from reticent.service.demo import renamed
+from reticent.service.problems import ServiceError
+
+HIDDEN = ("patient_id", "name", "birth_date", "admission_date", "ward", "postcode", "admission_route")
+POLICY = {
+    "version": 1,
+    "person": "patient_id",
+    "columns": dict.fromkeys(HIDDEN, "identifier")
+    | {"sex": "quasi", "region": "quasi", "length_of_stay": "quasi", "diagnosis": "sensitive"},
+    "privacy": {"k": 3, "suppression": 0.05},
+    "table": {"method": "mondrian"},
+}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    server = InThread(tmp_path_factory.mktemp("asking"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def release(running):
+    with running.client() as client:
+        table = client.post("/tables", content=csv(hospital.generate(300, 3)), headers={"Content-Type": "text/csv"})
+        job = client.post(f"/tables/{table.json()['id']}/jobs", json={"policy": POLICY})
+        return until_done(client, job.raise_for_status().json()["id"])["release"]
+
+
+def here(place: Place):
+    return opened(*place.load())
+
+
+def test_a_release_answers_as_its_recipient_would_count(running, release):
+    place = running.hub.releases.place(release)
+    about = running.hub.asking.ask(place, questions.about)
+    assert about == questions.about(here(place))
+    asked = ([], [], [about.sensitive], False)
+    answer = running.hub.asking.ask(place, questions.counted, *asked)
+    assert answer.to_list() == questions.counted(here(place), *asked).to_list()
+
+
+def test_a_stream_answers_too(running):
+    from reticent.service.pages.explore import open_release
+
+    with running.client() as client:
+        client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": "one"}
+        body = lines(renamed(feed.generate(400, 1), "W"))
+        client.post("/streams/s/records", content=body, headers=headers).raise_for_status()
+    place = open_release(running.hub, "stream:s")
+    assert running.hub.asking.ask(place, questions.about).records == 400
+    assert running.hub.asking.ask(place, questions.windows, "influenza") == questions.windows(here(place), "influenza")
+    assert running.hub.asking.ask(place, questions.lively) == questions.lively(here(place))
+
+
+def test_what_is_wrong_with_a_question_is_told(running, release):
+    place = running.hub.releases.place(release)
+    with pytest.raises(ServiceError, match="column"):
+        running.hub.asking.ask(place, questions.counted, [], ["nothing=1"], [], False)
+    assert running.hub.asking.ask(place, questions.about).records
+
+
+def test_the_process_may_end_and_comes_again(running, release):
+    place, asking = running.hub.releases.place(release), running.hub.asking
+    asking.ask(place, questions.about)
+    asking._process.kill()
+    asking._process.join()
+    assert asking.ask(place, questions.about).records
+    os.kill(asking._process.pid, signal.SIGSTOP)
+    timer = threading.Timer(0.5, asking._process.kill)
+    timer.start()
+    with pytest.raises(ServiceError, match="ended early"):
+        asking.ask(place, questions.about)
+    timer.join()
+    assert asking.ask(place, questions.about).records
+
+
+def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
+    def gone():
+        raise ServiceError(404, "not-found", "There is no such release.", "Check its id.")
+
+    asking = Asking()
+    with pytest.raises(ServiceError, match="no such release"):
+        asking.ask(Place("gone", gone), questions.about)
+    assert asking.ask(running.hub.releases.place(release), questions.about).records
+    asking.close()
+
+
+def test_it_lets_others_go_first(running, release):
+    running.hub.asking.ask(running.hub.releases.place(release), questions.about)
+    asking = os.getpriority(os.PRIO_PROCESS, running.hub.asking._process.pid)
+    assert asking == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
