@@ -91,9 +91,9 @@ def test_what_cannot_be_read_twice_does_not_wait(place, source):
 
 def test_a_kernel_that_the_policy_names_is_made_of_the_same_records(place):
     rng = np.random.default_rng(3)
-    lines = [f"p{rng.integers(500)},{rng.choice(['m', 'f'])},{rng.choice(ILLS)}\n" for _ in range(1500)]
+    lines = [f"p{rng.integers(7000)},{rng.choice(['m', 'f'])},{rng.choice(ILLS)}\n" for _ in range(13_000)]
     (place / "feed.csv").write_text("id,sex,ill\n" + "".join(lines))
-    text = POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}")
+    text = POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}").replace("1000", "12000")
     (place / "policy.yaml").write_text(text)
     assert begin(place).exit_code == 0
     assert (place / "steps.csv").read_text().startswith("value,stay,within\n")

@@ -135,7 +135,7 @@ def possible_l(persons: int, values: int) -> int:
     if l < 2:
         raise DataError(
             f"{persons:,} persons with {values} values are too few for a prior.",
-            hint=f"Give at least {2 * _EACH} persons, or write prior: {{file: prior.csv}} with public statistics.",
+            hint="Give more persons or a hierarchy to the sensitive column, or write prior: {file: prior.csv} with public statistics.",
         )
     return l
 

@@ -41,12 +41,12 @@ def test_the_printed_commands_work(folder, capsys, words):
 
 
 def test_messages_become_a_stream(folder, capsys):
-    write_adt(folder / "adt", 300, seed=1)
+    write_adt(folder / "adt", 1_500, seed=1)
     assert run("init", "adt/adt.hl7") == 2
     assert "--for stream" in capsys.readouterr().err
     assert run("init", "adt/adt.hl7", "--for", "stream", "-o", "p.yaml") == 0
     assert run("stream", "adt/adt.hl7", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson") == 0
-    assert (folder / "out.ndjson").read_bytes().count(b'"record"') == 300
+    assert (folder / "out.ndjson").read_bytes().count(b'"record"') == 1_500
 
 
 def test_the_prior_counts_the_whole_file(folder):
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_said_and_nothing_is_written(folder, capsys, text, cod
 
 
 def test_an_existing_prior_is_not_overwritten(folder, capsys):
-    write_feed(folder / "feed.csv", 500, seed=1)
+    write_feed(folder / "feed.csv", 3_000, seed=1)
     (folder / "p.prior.csv").write_text("mine")
     assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 5
     assert "p.prior.csv exists" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from reticent.engine.veil.prior.kernel import Kernel, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
-from reticent.errors import DataError, PolicyError
+from reticent.errors import DataError, GuaranteeError, PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,20 +39,24 @@ SIZES, KERNEL = 0.1, 0.3
 FEW = 5_000
 """Persons below whom noise decides how many values can be told apart."""
 
-# Of epsilon, for the domain.
-_DOMAIN, _DOMAIN_OF_FEW = 0.1, 0.3
+# Of epsilon, for the domain, from so many persons on.
+_DOMAIN = ((FEW, 0.1), (1_000, 0.3), (0, 0.4))
 
 FOLLOWED = 200
 """Persons with two events below whom there is no kernel."""
 
+# Values of a domain, at least.
+_APART = 2
 # A cell with fewer records says as little as one that was never seen, even where the past is public.
 _SEEN = 3
+# Of what a count must be to be offered: a value that has as much is hardly lost again to the noise of its own count.
+_SURELY, _SURELY_OF_FEW = 1.5, 4.0
 # Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
 _EACH, _AVERAGE = 4, 100
 
 
 def _domain_share(persons: int) -> float:
-    return _DOMAIN_OF_FEW if persons < FEW else _DOMAIN
+    return next(share for least, share in _DOMAIN if persons >= least)
 
 
 @dataclass(frozen=True)
@@ -116,27 +120,28 @@ class Past:
 def past_of(
     table: pa.Table,
     policy: Policy,
-    sensitive: str,
     l: int,
     by: Sequence[str] | None,
     epsilon: float | None,
     rng: np.random.Generator,
+    followed: float = 0.0,
 ) -> Past:
     """The past of a table with one record per person.
 
     Args:
         table: the records.
         policy: roles, hierarchies, published levels.
-        sensitive: the sensitive column.
         l: candidates per person.
         by: columns to condition on; all published ones if None.
         epsilon: of the noise; None where the past is public.
         rng: of the noise.
+        followed: share of epsilon that goes to how values follow one another.
 
     Raises:
         DataError: there are too few persons.
+        GuaranteeError: the noise leaves nothing to tell apart.
     """
-    persons = table.num_rows
+    persons, sensitive = table.num_rows, policy.sensitive[0]
     if persons < SMALLEST * l:
         raise DataError(
             f"The past has {persons} persons; a prior for l = {l} needs at least {SMALLEST * l}.",
@@ -144,14 +149,23 @@ def past_of(
         )
     values, codes = coded(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
+    left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES * (persons >= FEW) - followed)
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
-    least = max(floor(spent), _EACH * min(ROWS, persons / (_AVERAGE * l)))
-    domain = choose_domain(values, counts, policy, sensitive, least=least)
+    surely = _SURELY if persons >= _DOMAIN[1][0] else _SURELY_OF_FEW
+    least = max(floor(spent), surely * floor(left), _EACH * min(ROWS, persons / (_AVERAGE * l)))
+    domain = choose_domain(values, counts, policy, sensitive, least=least, noise=floor(spent) / 2)
+    if len(domain) < _APART:
+        raise GuaranteeError(
+            f"Column '{sensitive}': with this noise {persons:,} persons do not tell two of its values apart.",
+            hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
+        )
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published(table, policy, (*policy.quasi, *policy.plain))
     asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
     told = bool(by) and all(":" in item for item in by or ())
-    return Past(domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons)
+    return Past(
+        domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons, followed
+    )
 
 
 def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:

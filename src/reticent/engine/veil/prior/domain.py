@@ -8,6 +8,7 @@ new ones included, has a place.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ Node = tuple[int, str]
 
 
 def choose_domain(
-    values: pa.Array, counts: npt.NDArray[np.int64], policy: Policy, column: str, *, least: float
+    values: pa.Array, counts: npt.NDArray[np.int64], policy: Policy, column: str, *, least: float, noise: float = 0.0
 ) -> Domain:
     """The finest antichain whose values have at least so many records each.
 
@@ -37,6 +38,7 @@ def choose_domain(
         policy: holds the hierarchy.
         column: the sensitive column.
         least: records below which a value is rare.
+        noise: a count below which is noise; the noises of values that stand together add up.
     """
     rungs = steps(policy, column, values)
     paths = _paths(rungs)
@@ -44,7 +46,7 @@ def choose_domain(
     parted: set[Node] = set()  # nodes with a value of their own below them
     waiting = list(range(len(paths)))
     for level in range(rungs.height):
-        frequent = _frequent(level, waiting, paths, counts, least)
+        frequent = _frequent(level, waiting, paths, counts, (least, noise))
         labels += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
         parted |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
         waiting = [code for code in waiting if paths[code][level] not in frequent]
@@ -52,13 +54,16 @@ def choose_domain(
 
 
 def _frequent(
-    level: int, waiting: list[int], paths: list[list[Node]], counts: npt.NDArray[np.int64], least: float
+    level: int, waiting: list[int], paths: list[list[Node]], counts: npt.NDArray[np.int64], asked: tuple[float, float]
 ) -> set[Node]:
     """Nodes of one level that hold enough of what has no place below them."""
     held: Counter[Node] = Counter()
+    parts: Counter[Node] = Counter()
     for code in waiting:
         held[paths[code][level]] += int(counts[code])
-    return {node for node, count in held.items() if count >= least}
+        parts[paths[code][level]] += 1
+    least, noise = asked
+    return {node for node, count in held.items() if count >= max(least, noise * math.sqrt(parts[node]))}
 
 
 def _paths(rungs: Ladder) -> list[list[Node]]:

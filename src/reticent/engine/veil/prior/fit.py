@@ -4,7 +4,7 @@ The past's persons are shuffled into three parts. The first chooses the strata, 
 reader trained on the second, over the veiled persons of the third. The prior that is handed out is then counted on all
 of them: it is a little better than the one that was measured.
 
-Guarantee (to the persons of the past): of epsilon a tenth goes to the domain (three tenths below 5,000 persons), a tenth to the sizes of fixed strata, three
+Guarantee (to the persons of the past): of epsilon a tenth goes to the domain (three below 5,000 persons, four below 1,000), a tenth to the sizes of fixed strata, three
 tenths to the kernel where persons have several records, the rest to the counts; each is a table with one record, or one transition,
 per person (see `noise`).
 
@@ -86,7 +86,7 @@ def fit(
     paths = Paths.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
     follows = int(paths.several.sum()) >= FOLLOWED
-    past = replace(past_of(firsts, policy, sensitive, l, by, epsilon, rng), followed=KERNEL * follows)
+    past = past_of(firsts, policy, l, by, epsilon, rng, KERNEL * follows)
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])
     tree, measured, measures = _trial(past, parts, rng)
     prior = count(past, tree, rng).prior

@@ -75,7 +75,7 @@ def fit_released(
         by: columns to condition on, at their published level or at one that is told, as `age:2`; as many as the number of
             persons carries if left out, age and sex before others.
         epsilon: of the noise.
-        kernel: count how values follow one another, too, where enough persons have several records.
+        kernel: count how values follow one another, too, where there are 5,000 persons and enough of them have several records.
         rng: of the noise.
 
     Raises:
@@ -83,10 +83,11 @@ def fit_released(
     """
     table = spelled(table, policy)
     paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
+    kernel &= len(paths) >= FEW  # of fewer its noise would cost more values than it moves
     several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
     follows = kernel and int(several[0]) >= FOLLOWED
-    past = past_of(table.take(pa.array(paths.firsts)), policy, sensitive, l, (), epsilon, rng)
-    past = replace(past, followed=_WHETHER * kernel + KERNEL * follows)
+    followed = _WHETHER * kernel + KERNEL * follows
+    past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
     past = past.asking(_chosen(past, policy) if by is None else [_told(policy, item) for item in by], policy)
     counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
     if counted.unseen > _REFUSED and by is None:

@@ -88,7 +88,7 @@ def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path)
         policy(tmp_path, warmup=1000)
 
 
-def returning(n=3000, seed=1):
+def returning(n=6000, seed=1):
     """Everybody comes twice and mostly has the same again."""
     rng, first = np.random.default_rng(seed + 100), records(n, seed)
     ill = np.where(rng.random(n) < 0.8, np.array(first["ill"].to_pylist()), rng.choice(list("abcdefgh"), n))
@@ -98,7 +98,7 @@ def returning(n=3000, seed=1):
 def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
     fits = [
         fit_released(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
-        for table in (returning(), records())
+        for table in (returning(), records(6000))
         for seed in range(5)
     ]
     kernels = [fitted.kernel for fitted in fits]
