@@ -12,6 +12,8 @@ from bench.calibration import calibration
 
 HERE = Path(__file__).parent
 NOT_AREAS = {"__init__", "__main__", "calibration"}
+ON_REQUEST = {"beside"}
+"""Areas that need something beside this version."""
 
 
 def areas() -> list[str]:
@@ -23,7 +25,7 @@ def main() -> None:
     parser.add_argument("area", nargs="*", help=f"any of: {', '.join(areas())}")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see that everything runs")
     args = parser.parse_args()
-    for area in args.area or areas():
+    for area in args.area or [area for area in areas() if area not in ON_REQUEST]:
         start = time.perf_counter()
         before = calibration()
         figures = importlib.import_module(f"bench.{area}").run(quick=args.quick)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.api import EvolvingTable
 from reticent.datasets import census
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
+from reticent.kept import EvolvingTable
 from reticent.reproduce.evolving import Census, Scale, Study, policy
 
 L = 10

@@ -2,11 +2,11 @@
 
 import importlib.util
 import os
+import runpy
 import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -17,14 +17,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")
 
-# As on Windows: `RETICENT_WITHOUT_FCNTL=1 pytest ...` shows what cannot do without. Only filelock keeps it: it has a lock
-# for each system, and would take one for none that outlives a killed process.
+# As on Windows: `RETICENT_WITHOUT_FCNTL=1 pytest ...` shows what cannot do without, in this process and in those it starts.
 if os.environ.get("RETICENT_WITHOUT_FCNTL"):
-    import filelock  # noqa: F401
-
-    sys.modules["fcntl"] = None
-    for name in ("fdatasync", "pread"):
-        delattr(os, name)
+    _PORTABLE = Path(__file__).parent / "portable"
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_PORTABLE), os.environ.get("PYTHONPATH")]))
+    runpy.run_path(str(_PORTABLE / "sitecustomize.py"))
 
 # The script that atheris runs; without it there is nothing to import.
 collect_ignore = [] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"]

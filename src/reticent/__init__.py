@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.api import EvolvingTable, Series, anonymize, audit, draft, risk, verify
+    from reticent.api import anonymize, audit, draft, risk, verify
     from reticent.connectors.stream import Stream
     from reticent.errors import (
         ConnectorError,
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ReticentError,
         StateError,
     )
+    from reticent.kept import EvolvingTable, Series
     from reticent.policy import Policy
     from reticent.read.draws import pool
     from reticent.read.received import Received, read
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConnectorError": "reticent.errors",
     "DataError": "reticent.errors",
-    "EvolvingTable": "reticent.api",
+    "EvolvingTable": "reticent.kept",
     "GuaranteeError": "reticent.errors",
     "InternalError": "reticent.errors",
     "Policy": "reticent.policy",
@@ -33,7 +34,7 @@ _HOME = {
     "Received": "reticent.read.received",
     "Release": "reticent.release",
     "ReticentError": "reticent.errors",
-    "Series": "reticent.api",
+    "Series": "reticent.kept",
     "StateError": "reticent.errors",
     "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",

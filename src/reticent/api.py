@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,28 +16,22 @@ from reticent.audit.published import is_wire, text_table
 from reticent.audit.risk.singling_out import singling_out
 from reticent.connectors.inputs import read_input
 from reticent.connectors.linked import read_tables
-from reticent.engine import publisher
 from reticent.engine.identifiers import prepare
-from reticent.engine.rng import Rng
-from reticent.errors import DataError, PolicyError, StateError
-from reticent.frames import is_frame, table_of
+from reticent.errors import PolicyError, StateError
+from reticent.frames import table_of
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_person
 from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
-from reticent.publication import evolving, linked, series, single, table
+from reticent.publication import table
 from reticent.release import Release
-from reticent.store import Store
-from reticent.store.restored import refuse_closed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from reticent._core.table import Watch
     from reticent.audit import Verdict
     from reticent.audit.risk.singling_out import SinglingOut
-    from reticent.engine.evolving.base import EvolvingPublisher
-    from reticent.engine.evolving.change import Change
     from reticent.publication.draft import Draft
     from reticent.release import Ledger
     from reticent.report import Audit
@@ -47,9 +40,6 @@ Place: TypeAlias = str | os.PathLike[str]
 Data: TypeAlias = Place | Any
 """Whatever names a table on the command line, an Arrow table, or a frame of another library; these have no common type."""
 Published: TypeAlias = Data | Release
-# Long enough for the changes of others before ours, short enough to notice one that hangs.
-WAIT = 600.0
-_ABOUT = "about"
 
 
 def anonymize(
@@ -78,14 +68,17 @@ def anonymize(
         GuaranteeError: the policy cannot be met.
         UnwantedError: the watch was cancelled.
     """
-    rules = _policy(policy)
+    rules = policy_of(policy)
     if rules.tables is not None:
         if method is not None:
             raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
         return _linked(data, rules, store, seed, despite=despite_ledger)
-    records = _table(data, rules)
+    records = table_under(data, rules)
     if store is None:
         return table.publish(records, rules, method=method, seed=seed, watch=watch).release
+    from reticent.publication import single
+    from reticent.store import Store
+
     with Store.open(store) as opened:
         return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger, watch=watch)
 
@@ -104,8 +97,8 @@ def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed
     """
     from reticent.publication.draft import make
 
-    rules = _policy(policy)
-    return make(_table(data, rules), rules, method=method, seed=seed)
+    rules = policy_of(policy)
+    return make(table_under(data, rules), rules, method=method, seed=seed)
 
 
 def verify(
@@ -123,13 +116,13 @@ def verify(
         store: the store of the publication, whose ledger tells who stood in which group.
         original: the private input of a table's release: shows whether the claims of persons hold.
     """
-    rules = _policy(policy)
+    rules = policy_of(policy)
     if rules.tables is not None and original is not None:
         raise PolicyError(
             "Linked tables are compared with their input when they are released, not later.",
             hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
         )
-    source = None if original is None else Input(prepare(_table(original, rules), rules))
+    source = None if original is None else Input(prepare(table_under(original, rules), rules))
     ledger = None if store is None else ledger_of(store)
     sources = sources_of(releases, rules)
     if not sources:
@@ -157,12 +150,14 @@ def audit(
     from reticent.report import Material
     from reticent.report import audit as attack
 
-    rules = _policy(policy)
+    rules = policy_of(policy)
     ledger = None if store is None else ledger_of(store)
     if rules.tables is not None and original is not None:
         material = Material(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
     else:
-        material = Material(original=None if original is None else _table(original, rules), ledger=ledger, seed=seed)
+        material = Material(
+            original=None if original is None else table_under(original, rules), ledger=ledger, seed=seed
+        )
     return attack(sources_of(releases, rules), rules, material)
 
 
@@ -197,6 +192,8 @@ def risk(
 
 def ledger_of(store: Place) -> Ledger:
     """The ledger of a store that holds one publication."""
+    from reticent.store import Store
+
     with Store.open(store, create=False) as opened:
         names = opened.publishers()
         names = tuple(name for name in names if len(names) == 1 or opened.row(name)["entries"])
@@ -208,212 +205,8 @@ def ledger_of(store: Place) -> Ledger:
         return opened.ledger(names[0])
 
 
-class EvolvingTable:
-    """A table that gains, loses and corrects rows, on a store; everything is on disk when a call returns.
-
-        table = EvolvingTable("private.db", "policy.yaml")
-        table.insert("today.csv")
-        table.publish("release-1")
-
-    Each call stands alone and waits for other writers. For many calls in a row, `with table:` keeps the table in memory and
-    the others waiting.
-    """
-
-    def __init__(self, store: Place, policy: Policy | Place | None = None, *, wait: float = WAIT) -> None:
-        """Opens the table that a store holds; makes it under the policy, if one is given and there is none yet.
-
-        Args:
-            store: a path or a URL.
-            policy: needed for a new table; a table keeps its policy for life.
-            wait: seconds to wait for other writers.
-        """
-        self._place, self._wait = store, wait
-        self._driver: evolving.Evolving | None = None
-        self._exit = contextlib.ExitStack()
-        if policy is not None and not _holds(store):
-            self.create(store, policy)
-        with Store.open(store, create=False) as opened:
-            self.policy, self._seed = _about(opened)
-        if policy is not None and _policy(policy).hash != self.policy.hash:
-            raise StateError("The table was begun under another policy.", hint="Leave the policy out to go on with it.")
-
-    @classmethod
-    def create(cls, store: Place, policy: Policy | Place, *, seed: int | None = None) -> Self:
-        """Makes a store for an empty table under a policy; refuses one that holds a table already."""
-        rules, name = _policy(policy), evolving.Evolving.kind
-        publisher(rules, name, rules.evolving.method, rng=Rng.fresh())  # refuses a policy that cannot work
-        about = {"policy": rules.to_dict(), "base": str(rules.base.resolve()), "seed": seed}
-        with Store.open(store) as opened:
-            if name in opened.publishers():
-                raise StateError(
-                    "The store holds an evolving table already.",
-                    hint="Go on with it. Another store is for other persons: these would be published anew.",
-                )
-            opened.register(name, policy_hash=rules.hash)
-            with opened.lock(name, wait=WAIT), opened.transaction() as tx:
-                tx.put(name, name, _ABOUT, json.dumps(about).encode())
-        return cls(store)
-
-    @classmethod
-    def open(cls, store: Place, *, wait: float = WAIT) -> Self:
-        """Opens the table that a store holds."""
-        return cls(store, wait=wait)
-
-    def insert(self, data: Data, *, again: bool = True) -> Change:
-        """Adds records; `again=False` refuses those that the last change has brought already."""
-        batch = _table(data, self.policy)
-        with self._turn() as driver:
-            return driver.insert(batch, again=again)
-
-    def update(self, data: Data) -> Change:
-        """Replaces the records that the data name."""
-        batch = _table(data, self.policy)
-        with self._turn() as driver:
-            return driver.update(batch)
-
-    def apply(self, data: Data, *, again: bool = True) -> Change:
-        """Applies a change feed: its column `op` says insert, update or delete."""
-        batch = _table(data, self.policy)
-        with self._turn() as driver:
-            return driver.apply(batch, again=again)
-
-    def delete(self, ids: Data | Sequence[Any], *, by: str | None = None) -> Change:
-        """Removes records: a sequence of ids, or data with a column of them.
-
-        Args:
-            ids: of records where the policy names a column of record ids, otherwise of persons.
-            by: the identifier column they belong to.
-        """
-        if isinstance(ids, str | os.PathLike) or is_frame(ids):
-            ids, by = self._ids(_table(ids, self.policy), by)
-        with self._turn() as driver:
-            return driver.delete(ids, by=by)
-
-    def publish(
-        self,
-        folder: Place | None = None,
-        *,
-        again: bool = False,
-        format: str = "csv",  # noqa: A002 - the users' word
-        despite_ledger: bool = False,
-    ) -> Release:
-        """Publishes the table as it is now, or hands over the publication that a crash kept from being delivered.
-
-        Args:
-            folder: a new folder for the release, if it is to be written.
-            again: try although the method is made for one publication and one was made; the judge decides.
-            format: csv or parquet.
-            despite_ledger: publish although some persons stand in other publications of the store; the release says so.
-
-        Raises:
-            GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
-        """
-        with self._turn() as driver:
-            driver.despite = despite_ledger
-            return driver.deliver(None if folder is None else Path(folder), again=again, form=format)
-
-    def status(self) -> dict[str, Any]:
-        """How the table stands, in plain values."""
-        with self._turn() as driver:
-            return driver.status()
-
-    @property
-    def engine(self) -> EvolvingPublisher:
-        """The table in memory, inside `with`."""
-        if self._driver is None:
-            raise StateError("The table is not open.", hint="Write `with table:`.")
-        return self._driver.engine
-
-    def __enter__(self) -> Self:
-        self._driver = self._exit.enter_context(self._opened(whole=True))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._driver = None
-        self._exit.close()
-
-    def __repr__(self) -> str:
-        return f"EvolvingTable({self.policy.evolving.method}, l = {self.policy.l_of('evolving')})"
-
-    def _turn(self) -> contextlib.AbstractContextManager[evolving.Evolving]:
-        return self._opened(whole=False) if self._driver is None else contextlib.nullcontext(self._driver)
-
-    @contextlib.contextmanager
-    def _opened(self, *, whole: bool) -> Iterator[evolving.Evolving]:
-        name = evolving.Evolving.kind
-        rng = None if self._seed is None else Rng.from_seed(self._seed)
-        with Store.open(self._place, create=False) as store, store.lock(name, wait=self._wait):
-            yield evolving.Evolving(store, self.policy, rng=rng, whole=whole)
-
-    def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None]:
-        known = [name for name in (by, self.policy.evolving.record, self.policy.person) if name is not None]
-        column = next((name for name in known if name in batch.column_names), None)
-        if column is None and by is None and batch.num_columns == 1:
-            return batch.column(0), self.policy.person
-        if column is None:
-            raise DataError(f"There is no column '{known[0]}'.", hint="Give the ids of persons or records.")
-        return batch.column(column), column
-
-
-class Series:
-    """The same persons again and again, on a store that remembers what was seen of whom.
-
-    releases = Series("private.db", "policy.yaml")
-    releases.publish("spring.csv", "spring")
-    """
-
-    def __init__(
-        self, store: Place, policy: Policy | Place, *, seed: int | None = None, despite_ledger: bool = False
-    ) -> None:
-        """A series on a store; both are made with the first release.
-
-        Args:
-            store: a path or a URL.
-            policy: the policy the series was begun under, or begins under.
-            seed: makes a new series repeatable, for tests only.
-            despite_ledger: publish although some persons stand in other publications of the store; the releases say so.
-        """
-        self._despite = despite_ledger
-        self._place, self.policy, self._seed = store, _policy(policy), seed
-
-    def publish(self, data: Data, folder: Place | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
-        """Publishes all records as they are now as the next release.
-
-        Args:
-            data: a table with exactly the columns of the policy, or whatever names one on the command line.
-            folder: a new folder for the release, if it is to be written.
-            format: csv or parquet.
-
-        Raises:
-            GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
-        """
-        records, name = _table(data, self.policy), series.Series.kind
-        first = None if Store.exists(self._place) else self._first(records)  # refused: not even a store is made
-        with Store.open(self._place) as store:
-            secret = None if first is None else first.secret
-            store.register(name, policy_hash=self.policy.hash, secret=secret)
-            with store.lock(name):
-                driver, place = series.Series(store, self.policy), None if folder is None else Path(folder)
-                driver.despite = self._despite
-                return driver.deliver(records, place, seed=self._seed, first=first, form=format)
-
-    def status(self) -> dict[str, Any]:
-        """How the series stands, in plain values."""
-        name = series.Series.kind
-        with Store.open(self._place, create=False) as store:
-            releases = len(store.ledger(name))
-        settings = self.policy.series
-        return {"method": settings.method, "m": self.policy.m, "max_risk": settings.limit, "releases": releases}
-
-    def _first(self, records: pa.Table) -> series.Next:
-        rng = Rng.fresh() if self._seed is None else Rng.from_seed(self._seed)
-        return series.compose(records, self.policy, rng)
-
-    def __repr__(self) -> str:
-        return f"Series({self.policy.series.method}, m = {self.policy.m})"
-
-
-def _policy(policy: Policy | Place) -> Policy:
+def policy_of(policy: Policy | Place) -> Policy:
+    """A policy, or the one that a file holds."""
     if isinstance(policy, Policy):
         return policy
     if not isinstance(policy, str | os.PathLike):
@@ -438,6 +231,9 @@ def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
 
 
 def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *, despite: bool) -> Release:
+    from reticent.publication import linked, single
+    from reticent.store import Store
+
     tables, standard = _tables(data, policy)
     if store is None:
         return linked.publish(tables, policy, seed=seed, standard=standard).release
@@ -451,7 +247,8 @@ def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str
     return read_tables(os.fspath(data), policy)
 
 
-def _table(data: Data, policy: Policy) -> pa.Table:
+def table_under(data: Data, policy: Policy) -> pa.Table:
+    """The one table of a policy, with what it calls missing taken out."""
     if policy.tables is not None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     return _whole(data, policy)
@@ -464,29 +261,10 @@ def _whole(data: Data, policy: Policy | None = None) -> pa.Table:
     return without_markers(table_of(data), policy.missing if policy is not None else ())
 
 
-def _holds(store: Place) -> bool:
-    if not Store.exists(store):
-        return False
-    with Store.open(store, create=False) as opened:
-        return evolving.Evolving.kind in opened.publishers()
+if not TYPE_CHECKING:
 
-
-def _about(store: Store) -> tuple[Policy, int | None]:
-    """The policy a table was begun under, and its seed if it has one."""
-    name = evolving.Evolving.kind
-    if name not in store.publishers():
-        raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
-    about = json.loads(store.get(name, name, _ABOUT) or b"{}")
-    if not about:
-        refuse_closed(store, name)
-        raise StateError(
-            "The evolving table was not set up completely.",
-            hint="Nothing was published from it: remove its store, and run `reticent evolve init` again.",
-        )
-    policy = Policy.from_dict(about["policy"], base=about["base"])
-    if policy.hash != store.policy_hash(name):
-        raise StateError(
-            "A file that the policy names has changed since the table was begun.",
-            hint="Restore it; a table keeps its policy for life.",
-        )
-    return policy, about["seed"]
+    def __getattr__(name: str) -> Any:
+        """What a store keeps, loaded where it is used: a table released once needs no database."""
+        if name in ("EvolvingTable", "Series"):
+            return getattr(import_module("reticent.kept"), name)
+        raise AttributeError(f"module 'reticent.api' has no attribute {name!r}")

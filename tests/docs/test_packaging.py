@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bench import install
 
 TOP = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
@@ -78,3 +79,8 @@ def test_workflows_run_what_the_makefile_has(file):
     assert groups <= set(PROJECT["dependency-groups"])
     for place in re.findall(r"tests/[\w/.]+", commands):
         assert (TOP / place).exists(), place
+
+
+def test_the_sizes_of_an_installation_are_those_that_were_measured():
+    assert install.table() in (TOP / "docs" / "deploy.md").read_text(), "python -m bench.install prints the table"
+    assert set(install.LOADS) == set(PROJECT["project"]["optional-dependencies"]) - {"all"}

@@ -66,12 +66,45 @@ def place(tmp_path_factory):
     run("prior", folder / "past.csv", "-p", folder / "policy.yaml", "-o", folder / "prior.csv", "--seed", 3)
     now = folder / "now.csv"
     store = ["--store", folder / "house.db"]
-    run("anonymize", now, "-p", folder / "policy.yaml", "-o", folder / "veil", *store)
-    run("anonymize", now, "-p", folder / "level.yaml", "-o", folder / "level", "--store", folder / "level.db")
+    run("anonymize", now, "-p", folder / "policy.yaml", "-o", folder / "veil", *store, "--seed", 1)
+    run(
+        "anonymize",
+        now,
+        "-p",
+        folder / "level.yaml",
+        "-o",
+        folder / "level",
+        "--store",
+        folder / "level.db",
+        "--seed",
+        1,
+    )
     run("anonymize", now, "-p", folder / "policy.yaml", "-o", folder / "anatomy", "--method", "anatomy", "--seed", 1)
     run("anonymize", now, "-p", folder / "k.yaml", "-o", folder / "local", "--method", "local", "--seed", 1)
-    run("republish", now, "-p", folder / "policy.yaml", "--store", folder / "series.db", "-o", folder / "series")
-    run("stream", now, "-p", folder / "policy.yaml", "--store", folder / "s.db", "--to", folder / "feed.ndjson")
+    run(
+        "republish",
+        now,
+        "-p",
+        folder / "policy.yaml",
+        "--store",
+        folder / "series.db",
+        "-o",
+        folder / "series",
+        "--seed",
+        1,
+    )
+    run(
+        "stream",
+        now,
+        "-p",
+        folder / "policy.yaml",
+        "--store",
+        folder / "s.db",
+        "--to",
+        folder / "feed.ndjson",
+        "--seed",
+        1,
+    )
     run("export", folder / "anatomy", f"sqlite:///{folder / 'base.db'}")
     return folder
 

@@ -39,6 +39,11 @@ def test_importing_the_package_loads_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_a_table_released_without_a_store_loads_no_database():
+    code = "import sys, reticent; reticent.anonymize; print('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 @pytest.mark.parametrize("as_path", [True, False])
 def test_a_table_once(files, as_path):
     folder, table = files

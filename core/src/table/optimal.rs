@@ -67,6 +67,11 @@ pub struct Answer {
 }
 
 pub fn search(task: &Task<'_>) -> Answer {
+    search_below(task, f64::INFINITY)
+}
+
+/// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
+pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
     // Half of the room is for the nodes that the search remembers.
     let hubs = Hubs::within(task.table, task.watch.bytes() / 2);
     let checker = Checker {
@@ -78,6 +83,7 @@ pub fn search(task: &Task<'_>) -> Answer {
         task,
         checker,
         frontier: Frontier::new(task.scorer, &task.table.space, task.table.space.bottom()),
+        below,
         best: None,
         seen: HashMap::new(),
         refuted: Vec::new(),
@@ -105,6 +111,7 @@ struct Search<'a> {
     task: &'a Task<'a>,
     checker: Checker<'a>,
     frontier: Frontier<'a>,
+    below: f64,
     best: Option<Best>,
     /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
     seen: HashMap<Levels, u64>,
@@ -188,7 +195,12 @@ impl Search<'_> {
     }
 
     fn done(&self, bound: f64) -> bool {
-        self.best.as_ref().is_some_and(|best| bound > best.score)
+        self.best.as_ref().is_some_and(|best| bound > best.score) || self.beyond(bound)
+    }
+
+    /// Whether no node from here on is asked for.
+    fn beyond(&self, bound: f64) -> bool {
+        self.below < f64::INFINITY && self.task.scorer.publish(bound) > self.below
     }
 
     fn late(&self) -> bool {
@@ -424,7 +436,8 @@ impl Search<'_> {
     }
 
     fn answer(mut self, bound: f64) -> Answer {
-        if self.best.is_none() && bound < f64::INFINITY {
+        let beyond = self.beyond(bound);
+        if self.best.is_none() && bound < f64::INFINITY && !beyond {
             // Out of time before anything was found: the coarsest node is the likeliest to hold.
             let top = self.task.table.space.top();
             let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
@@ -433,7 +446,8 @@ impl Search<'_> {
         let complete = self
             .best
             .as_ref()
-            .map_or(bound == f64::INFINITY, |best| bound > best.score);
+            .map_or(bound == f64::INFINITY, |best| bound > best.score)
+            || beyond;
         let bound = match &self.best {
             Some(best) => best.score.min(bound),
             None => bound,
@@ -540,6 +554,14 @@ mod tests {
                         brute(&task),
                         "{kind:?} {factor} {k} {l} {limit}"
                     );
+                    let Some(best) = answer.best else { continue };
+                    let least = scorer.publish(best.score);
+                    let same = search_below(&task, least);
+                    assert!(same.complete && same.checked <= answer.checked);
+                    assert_eq!(same.best, Some(best));
+                    let none = search_below(&task, least - 1e-6);
+                    let more = |best: Best| scorer.publish(best.score) >= least;
+                    assert!(none.complete && none.best.is_none_or(more));
                 }
             }
         }

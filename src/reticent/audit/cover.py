@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,9 +65,28 @@ def stands_for(
     Ranges are looked at where they stand: all values that thousands of them cover would be too many to list.
     """
     (values, value), (labels, label) = cells, shown
-    ends = [_ends(text and text.removesuffix(_OR_MISSING)) for text in labels]
+    bare = [text and text.removesuffix(_OR_MISSING) for text in labels]
+    number: dict[str | None, int] = {}
+    alike = np.array([number.setdefault(text, len(number)) for text in bare], dtype=np.int64)[label]
+
+    def shown_as(texts: Sequence[str | None]) -> NDArray[np.int64]:
+        return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
+
+    holds = (shown_as(values)[value] == alike) | (alike == number.get(ROOT, -1))
+    for nodes, names in _above(values, policy, column):
+        holds |= shown_as(names)[nodes][value] == alike
+    empty, beside = (
+        np.array(x, dtype=np.bool_)
+        for x in ([v is None for v in values], [a != b for a, b in zip(labels, bare, strict=True)])
+    )
+    holds |= empty[value] & beside[label]
+    if sets := _sets(values, bare):
+        keys = np.array([row * len(labels) + place for row, place in sets], dtype=np.int64)
+        holds |= np.isin(value * len(labels) + label, keys)
+    ends = [_ends(text) for text in bare]
     ranged = np.array([end is not None for end in ends], dtype=np.bool_)[label]
-    holds = np.isin(value * max(1, len(labels)) + label, _listed(values, labels, policy, column))
+    if not ranged.any():
+        return np.asarray(holds)
     asked, back = np.unique(np.stack([value[ranged], label[ranged]]), axis=1, return_inverse=True)
     inside = [_inside(values[v], ends[at]) for v, at in asked.T.tolist()]
     holds[ranged] |= np.array(inside, dtype=np.bool_)[back.reshape(-1)]
@@ -99,28 +118,35 @@ def _single(
 
 
 def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
+    above = _above(values, policy, column)
+    return [(row, names[node]) for nodes, names in above for row, node in enumerate(nodes)]
+
+
+def _above(
+    values: Sequence[str | None], policy: Policy, column: str
+) -> list[tuple[NDArray[Any], Sequence[str | None]]]:
+    """Level by level, the node above every value, by its place among the names of the level."""
     spec = policy.columns[column].hierarchy
     if spec is None:
         return []
-    nodes: list[tuple[int, str | None]] = []
     try:
         steps = ladder(spec, pa.array(values, pa.string()), column=column, base=policy.base)
-    except DataError:  # one stranger spoils the lot: take the values one by one
-        return [pair for row, value in enumerate(values) for pair in _alone(row, value, policy, column)]
-    for table, labels in zip(steps.tables[1:], steps.labels[1:], strict=True):
-        names = labels.to_pylist()
-        nodes += [(row, names[node]) for row, node in enumerate(table)]
-    return nodes
+    except DataError:  # one stranger spoils the lot: take the values one by one, himself for what has nothing above it
+        paths = [_alone(value, policy, column) for value in values]
+        height = max(map(len, paths), default=0)
+        padded = [path + [value] * (height - len(path)) for path, value in zip(paths, values, strict=True)]
+        return [(np.arange(len(values)), level) for level in zip(*padded, strict=True)]
+    return [(table, labels.to_pylist()) for table, labels in zip(steps.tables[1:], steps.labels[1:], strict=True)]
 
 
-def _alone(row: int, value: str | None, policy: Policy, column: str) -> list[tuple[int, str | None]]:
+def _alone(value: str | None, policy: Policy, column: str) -> list[str | None]:
     try:
         steps = ladder(
             policy.columns[column].hierarchy, pa.array([value], pa.string()), column=column, base=policy.base
         )
     except DataError:
         return []
-    return [(row, labels.to_pylist()[0]) for labels in steps.labels[1:]]
+    return [labels.to_pylist()[0] for labels in steps.labels[1:]]
 
 
 def _ends(label: str | None) -> tuple[float, float, bool] | tuple[str, str, bool] | None:

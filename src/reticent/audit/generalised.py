@@ -44,9 +44,9 @@ TOTALS_NOTE = (
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """Recompute every claim of a generalised release."""
-    data = release.tables.get("data")
-    if data is None:
+    if "data" not in release.tables:
         return Verdict((Finding("the table 'data' is there", holds=False),))
+    data = release.coded["data"]
     several = policy.person is not None and _several(release)
     rules = seen(requirements(release.claims) + demanded(policy, persons=several))
     quasi = [name for name in policy.quasi if name in data.column_names]
@@ -55,7 +55,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = numbered(data, quasi)
     findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
-    findings += check_overall(data, rows, size, release.claims, policy)
+    findings += check_overall(release.tables["data"], rows, size, release.claims, policy)
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]

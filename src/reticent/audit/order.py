@@ -9,11 +9,11 @@ Cost: one sort of the rows.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.audit.groups import codes
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
@@ -23,46 +23,83 @@ if TYPE_CHECKING:
 _DRIFT = 5.0
 """Standard deviations: a random order is beyond them once in a million and more."""
 _TOGETHER, _FEW = 20, 100
-Row = tuple[tuple[bool, str], ...]
+_LARGE = 10**18
 
 
 def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
     """Rows by group and text; groups numbered from 0 in the order of their rows."""
-    numbers, values = _numbers(st["group"].to_pylist()), st["value"].to_pylist()
-    lines = [(number, _key(value)) for number, value in zip(numbers, values, strict=True)]
-    groups = _numbers(qit["group"].to_pylist())
-    names = [name for name in qit.column_names if name != "group"]
-    columns = [[_key(cell) for cell in qit[name].to_pylist()] for name in names]
-    rows: list[Row] = list(zip(*columns, strict=True)) if columns else [()] * qit.num_rows
-    placed = list(zip(groups, rows, strict=True))
-    lists: dict[int, list[Row]] = {}
-    for group, row in placed:
-        lists.setdefault(group, []).append(row)
-    inner = [sorted(lists[group]) for group in sorted(lists)]
+    owner, row = _group_numbers(qit["group"]), _ranks(qit, [name for name in qit.column_names if name != "group"])
+    lines = _pairs(_group_numbers(st["group"]), _ranks(st, ["value"]))
+    shown = sorted(set(owner.tolist()))
+    group = np.searchsorted(np.array(shown, dtype=owner.dtype), owner) if shown else np.zeros(0, dtype=np.int64)
     return [
-        none_of("rows of 'st' stand by group and value", sum(a > b for a, b in pairwise(lines))),
-        none_of("rows of 'qit' stand by group and text", sum(a > b for a, b in pairwise(placed))),
-        none_of("groups are numbered from 0", sum(a != b for a, b in enumerate(sorted(lists)))),
-        none_of("groups are numbered in the order of their rows", sum(a > b for a, b in pairwise(inner))),
+        none_of("rows of 'st' stand by group and value", _falls(lines)),
+        none_of("rows of 'qit' stand by group and text", _falls(_pairs(group, row))),
+        none_of("groups are numbered from 0", sum(a != b for a, b in enumerate(shown))),
+        none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row)),
     ]
+
+
+def _group_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Group numbers; what is no number stands before all. Those of more than eighteen digits are compared as Python does."""
+    code, names = codes(column)
+    numbers = [int(name) if name is not None and name.isdecimal() else -1 for name in names]
+    large = any(number >= _LARGE for number in numbers)
+    return np.array(numbers, dtype=object if large else np.int64)[code]
+
+
+def _ranks(table: pa.Table, columns: list[str]) -> NDArray[np.int64]:
+    """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
+    place = np.zeros(table.num_rows, dtype=np.int64)
+    for name in columns:
+        code, texts = codes(table[name])
+        order = sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))
+        rank = np.empty(len(texts), dtype=np.int64)
+        rank[order] = np.arange(len(texts))
+        place = _pairs(place, rank[code])
+    return place
+
+
+def _pairs(first: NDArray[Any], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each pair among all."""
+    width = int(second.max(initial=0)) + 1
+    if first.dtype == object or int(first.max(initial=0)) + 1 >= _LARGE // width:
+        first = np.unique(first, return_inverse=True)[1]
+    return np.asarray(first * width + second, dtype=np.int64)
+
+
+def _falls(places: NDArray[np.int64]) -> int:
+    return int((places[1:] < places[:-1]).sum())
+
+
+def _lists_that_fall(group: NDArray[np.int64], row: NDArray[np.int64]) -> int:
+    """How many groups stand before the one before them, each as the sorted list of its rows."""
+    order = np.lexsort((row, group))
+    rows, sizes = row[order], np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    pairs, falls = np.arange(len(sizes) - 1), 0
+    place = 0
+    while len(pairs):  # those that have been alike so far
+        left, right = (_nth(rows, starts[at], sizes[at], place) for at in (pairs, pairs + 1))
+        falls += int((left > right).sum())
+        pairs, place = pairs[(left == right) & (left >= 0)], place + 1
+    return falls
+
+
+def _nth(rows: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+    """A row of every list, -1 behind its end: a list stands behind those that it begins with."""
+    there = place < sizes
+    return np.where(there, rows[np.where(there, starts + place, 0)], -1)
 
 
 def check_shuffled(places: NDArray[np.int64]) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
-    ranks = np.argsort(np.argsort(places, kind="stable"), kind="stable")
+    ranks = np.empty(size, dtype=np.int64)
+    ranks[np.argsort(places, kind="stable")] = np.arange(size)
     spread = float(np.std(ranks)) if size else 0.0
     drift = float(np.corrcoef(ranks, np.arange(size))[0, 1]) * math.sqrt(size - 1) if spread else 0.0
     # In a random order about two pairs of neighbours stay together, whatever the size.
     together = int((np.abs(np.diff(ranks)) == 1).sum())
     holds = abs(drift) < _DRIFT and (size < _FEW or together < _TOGETHER)
     return Finding("rows do not stand in the order of the input", holds, round(abs(drift), 2), _DRIFT)
-
-
-def _key(cell: str | None) -> tuple[bool, str]:
-    return (cell is not None, cell or "")
-
-
-def _numbers(cells: list[str | None]) -> list[int]:
-    """Group numbers; what is no number stands before all."""
-    return [int(cell) if cell is not None and cell.isdecimal() else -1 for cell in cells]

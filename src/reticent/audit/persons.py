@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
-from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.groups import Groups, coded, codes, histograms, numbered
 from reticent.audit.matching import matching
 from reticent.audit.order import check_shuffled
 from reticent.audit.places import find_places
@@ -60,13 +59,14 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     rows = release.tables.get(name or "")
     if rows is None:
         return Verdict((), (), ("claims of persons",) if policy.person else ())
-    table = text_table(original.table)
     needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
-    absent = needed - set(table.column_names)
+    absent = needed - set(original.table.column_names)
     if absent:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+    needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
+    table = text_table(original.table.select([column for column in original.table.column_names if column in needed]))
     release, table = _merged(release, table, policy)
-    rows = release.tables[name or ""]
+    rows, table = release.coded[name or ""], coded(table)
     counted = records_that_count(table, policy)
     places, doubt = original.places, 0
     if places is None:
@@ -157,11 +157,14 @@ def _origin(
     places: NDArray[np.int64],
 ) -> list[Finding]:
     """Every published row is a row of the input that counts, each used once, with its values under what is published."""
-    if len(places) != rows.num_rows or not np.isin(places, counted).all():
-        lost = rows.num_rows - int(np.isin(places, counted).sum())
-        return [none_of("every published record is one of the input", abs(lost) or 1)]
-    wrong = np.zeros(len(places), dtype=np.bool_)
-    wrong[np.setdiff1d(np.arange(len(places)), np.unique(places, return_index=True)[1])] = True
+    counts = np.zeros(table.num_rows + 1, dtype=np.bool_)
+    counts[counted] = True
+    known = counts[np.where((places >= 0) & (places < table.num_rows), places, table.num_rows)]
+    if len(places) != rows.num_rows or not known.all():
+        return [none_of("every published record is one of the input", abs(rows.num_rows - int(known.sum())) or 1)]
+    first = np.empty(table.num_rows, dtype=np.int64)
+    first[places[::-1]] = np.arange(len(places))[::-1]
+    wrong = first[places] != np.arange(len(places))  # a row of the input that came out before
     source = table.take(pa.array(places))
     for name in rows.column_names:
         if name in policy.columns and policy.columns[name].identifier is not None:
@@ -183,36 +186,49 @@ def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, n
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Where two columns agree; nothing and an empty text are one."""
-    alike = pc.equal(pc.fill_null(left, ""), pc.fill_null(right, ""))
-    return np.asarray(alike.to_numpy(), dtype=np.bool_)
+    (here, there), _ = _shared(left, right)
+    return np.asarray(here == there)
 
 
 def _offered(release: Published, policy: Policy, source: pa.Table, qit: pa.Table) -> Finding:
     """The truth of every person is among the values of his or her group."""
-    st = release.tables["st"]
-    offers = {(g, v or "") for g, v in zip(st["group"].to_pylist(), st["value"].to_pylist(), strict=True)}
-    truth = zip(qit["group"].to_pylist(), source[policy.sensitive[0]].to_pylist(), strict=True)
-    return none_of(
-        "every person's value is among those of the group", sum((g, v or "") not in offers for g, v in truth)
-    )
+    st = release.coded["st"]
+    (offer, truth), values = _shared(st["value"], source[policy.sensitive[0]])
+    (there, here), _ = _shared(st["group"], qit["group"])
+    missing = ~np.isin(here * values + truth, there * values + offer)
+    return none_of("every person's value is among those of the group", int(missing.sum()))
+
+
+def _shared(*columns: pa.ChunkedArray) -> tuple[list[NDArray[np.int64]], int]:
+    """Columns under common numbers, nothing and an empty text as one, and how many numbers there are."""
+    number: dict[str, int] = {}
+    parts = []
+    for code, texts in map(codes, columns):
+        parts.append(np.array([number.setdefault(text or "", len(number)) for text in texts], np.int64)[code])
+    return parts, max(1, len(number))
 
 
 def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Table) -> list[Finding]:
     """What the policy asks of persons, on the rows of the input that were published."""
     if release.shape == "anatomy":
-        rows, size = numbered(release.tables["qit"], ["group"])
+        rows, size = numbered(release.coded["qit"], ["group"])
     else:
-        data = release.tables["data"]
+        data = release.coded["data"]
         rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
     person = codes(source[policy.person or ""])[0]
     findings = [_once(rows, person)] if release.shape == "anatomy" else []
-    heads = np.bincount(distinct(rows, person)[0], minlength=size)
+    heads = np.bincount(rows if _alone(person) else distinct(rows, person)[0], minlength=size)
     for requirement in demanded(policy, persons=True):
         if requirement.model == "k" and release.shape != "anatomy":
             findings.append(check_size(heads, requirement, ""))
         names = policy.sensitive if requirement.model != "k" else ()
         findings += [_deep(requirement, policy, name, (rows, size, person), source, table) for name in names]
     return findings + [_linked(policy, rows, person, source[name], name) for name in _guarded(policy)]
+
+
+def _alone(person: NDArray[np.int64]) -> bool:
+    """Whether everybody has one record: then records are persons, whatever the groups."""
+    return int(np.bincount(person).max(initial=0)) <= 1
 
 
 def _guarded(policy: Policy) -> tuple[str, ...]:
@@ -239,7 +255,7 @@ def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]
 
 
 def _once(rows: NDArray[np.int64], person: NDArray[np.int64]) -> Finding:
-    again = len(rows) - len(distinct(rows, person)[0])
+    again = 0 if _alone(person) else len(rows) - len(distinct(rows, person)[0])
     return none_of("a group holds a person once", again)
 
 
@@ -264,7 +280,7 @@ def _deep(
 
 def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
-    if len(distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+    if _alone(person) or len(distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
         return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
@@ -290,7 +306,9 @@ def matchings(
     rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Per group, the most persons that can be matched with as many different values."""
-    if len(distinct(rows, person)[0]) == len(rows):  # one record each: every value finds a person of its own
+    if _alone(person) or len(distinct(rows, person)[0]) == len(
+        rows
+    ):  # one record each: every value finds a person of its own
         return np.bincount(distinct(rows, value)[0], minlength=size)
     edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
@@ -313,13 +331,14 @@ def _linked(
     policy: Policy, rows: NDArray[np.int64], person: NDArray[np.int64], column: pa.ChunkedArray, name: str
 ) -> Finding:
     """The values common to all classes of a person, for persons in several."""
-    heads, homes = distinct(person, rows)
+    heads, homes = distinct(person, rows) if not _alone(person) else (person[:0], rows[:0])
     several = np.bincount(heads)[heads] > 1
     groups: dict[int, list[int]] = {}
     for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
         groups.setdefault(head, []).append(group)
     values: dict[int, set[int]] = {}
-    for group, value in zip(*(part.tolist() for part in distinct(rows, codes(column)[0])), strict=True):
+    pairs = distinct(rows, codes(column)[0]) if groups else []
+    for group, value in zip(*(part.tolist() for part in pairs), strict=True):
         values.setdefault(group, set()).add(value)
     common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]
     bound = math.ceil(policy.privacy.l.l) if policy.privacy.l is not None else 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from reticent.audit.groups import coded
 from reticent.errors import DataError
 from reticent.release.formula import plain
 
@@ -68,6 +70,11 @@ class Published:
     bare: bool = False
     strays: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+
+    @cached_property
+    def coded(self) -> Mapping[str, pa.Table]:
+        """The tables with their texts numbered, once for all judges."""
+        return {name: coded(table) for name, table in self.tables.items()}
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"

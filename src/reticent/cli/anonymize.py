@@ -60,13 +60,14 @@ def anonymize(
     from reticent.cli.load_inputs import load_inputs
     from reticent.cli.output import describe, emit, say, summary
     from reticent.cli.progress import told_by, working
-    from reticent.publication.stamp import refuse_ahead
     from reticent.release.damage import damage_in_words, damages
-    from reticent.store import Store
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     if store is not None:
+        from reticent.publication.stamp import refuse_ahead
+        from reticent.store import Store
+
         with Store.open(store) as opened:
             refuse_ahead(output, opened)
     watch = _core.table.Watch()

@@ -13,8 +13,8 @@ from reticent.cli.options import DespiteLedger, Format, Json, Method, OutputFold
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reticent.api import EvolvingTable
     from reticent.engine.evolving.change import Change
+    from reticent.kept import EvolvingTable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,8 +35,8 @@ Again = Annotated[
 @app.command("init")
 def init(store: Place, policy: PolicyFile, method: Method = None, seed: Seed = None, json: Json = False) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
-    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
+    from reticent.kept import EvolvingTable
     from reticent.policy import Policy
 
     rules = EvolvingTable.create(store, Policy.load(policy).with_method("evolving", method), seed=seed).policy
@@ -86,9 +86,9 @@ def publish(
     json: Json = False,
 ) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
-    from reticent.api import EvolvingTable
     from reticent.cli.output import describe, emit, say, summary
     from reticent.cli.progress import working
+    from reticent.kept import EvolvingTable
     from reticent.release.folder import refuse_taken
 
     start = time.perf_counter()
@@ -111,8 +111,8 @@ def publish(
 @app.command("status")
 def status(store: Place, json: Json = False) -> None:
     """Tell how the table stands."""
-    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
+    from reticent.kept import EvolvingTable
 
     figures = EvolvingTable(store).status()
     for name, value in figures.items():
@@ -122,9 +122,9 @@ def status(store: Place, json: Json = False) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.api import EvolvingTable
     from reticent.cli.output import emit, say
     from reticent.cli.progress import working
+    from reticent.kept import EvolvingTable
 
     start = time.perf_counter()
     with working("Changing"):

@@ -27,10 +27,10 @@ def republish(
 
     No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
     """
-    from reticent.api import Series
     from reticent.cli.load_inputs import load_inputs
     from reticent.cli.output import describe, emit, say, summary
     from reticent.cli.progress import working
+    from reticent.kept import Series
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output, "series", method)

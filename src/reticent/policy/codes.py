@@ -33,7 +33,7 @@ def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
     days = [_day(value, local) for value in domain]
     show: dict[str, Callable[[dt.date], str]] = {
         "day": lambda d: d.isoformat(),
-        "month": lambda d: f"{d:%Y-%m}",
+        "month": lambda d: f"{d.year}-{d.month:02}",
         "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
         "year": lambda d: str(d.year),
         "decade": lambda d: f"{d.year // 10}0s",

@@ -121,7 +121,9 @@ class Evolving(Publication):
                 engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
-                codes, forgotten = engine.records.codes[change.removed], False
+                codes, forgotten, left = engine.records.codes[change.removed], False, None
+                if len(codes) and not engine.records.unseen:
+                    left = engine.records.codes[engine.records.rows()]
 
                 def step(tx: Transaction) -> None:
                     nonlocal forgotten
@@ -129,7 +131,7 @@ class Evolving(Publication):
                     self._write(tx, engine, change.written)
                     rows_of.remember(tx, self.name, engine.memories(change.persons))
                     if len(codes):
-                        forgotten = forget_words(tx, self.name, engine.records.columns, codes)
+                        forgotten = forget_words(tx, self.name, engine.records.columns, codes, left)
                     tx.put(self.name, self.kind, LAST, last)
                     if also is not None:
                         also(tx, change)

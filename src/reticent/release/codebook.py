@@ -102,10 +102,11 @@ def _role(origin: str | None, name: str, policy: Policy) -> str:
 
 def _cells(column: pa.ChunkedArray, spec: Column | None, policy: Policy) -> dict[str, Any]:
     hierarchy = spec.hierarchy if spec is not None else None
-    entry: dict[str, Any] = {"type": type_name(column, coded=_coded(hierarchy)), "missing": column.null_count}
+    cells = column if pa.types.is_nested(column.type) else pc.unique(column)
+    entry: dict[str, Any] = {"type": type_name(cells, coded=_coded(hierarchy)), "missing": column.null_count}
     if hierarchy is not None:
         entry["hierarchy"] = hierarchy.kind
-        entry["nodes"] = _nodes(_labels(column), hierarchy, policy)
+        entry["nodes"] = _nodes(_labels(cells), hierarchy, policy)
     if spec is not None and spec.level:
         entry["level"] = spec.level
     return entry
@@ -116,10 +117,10 @@ def _coded(hierarchy: HierarchySpec | None) -> bool:
     return hierarchy is not None and hierarchy.kind not in ("intervals", "dates")
 
 
-def _labels(column: pa.ChunkedArray) -> list[str]:
-    if pa.types.is_nested(column.type):
+def _labels(cells: pa.Array | pa.ChunkedArray) -> list[str]:
+    if pa.types.is_nested(cells.type):
         return []
-    return [str(label) for label in pc.unique(column).to_pylist() if label is not None]
+    return [str(label) for label in cells.to_pylist() if label is not None]
 
 
 def _nodes(labels: Sequence[str], hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ as it was. Plain numbers stay as they are: a spreadsheet reads them as the numbe
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +15,8 @@ _SIGN = r"[=+\-@\t\r](?s:.)"
 _RUNS = f"^'*{_SIGN}"
 _NUMBER = r"^[+-][0-9]*[.,]?[0-9]+([eE][+-]?[0-9]+)?$"
 _ESCAPED = f"^'('*{_SIGN})"
+_FIRST = np.zeros(256, dtype=np.bool_)
+_FIRST[list(b"'=+-@\t\r")] = True
 
 
 def escaped(table: pa.Table) -> pa.Table:
@@ -44,10 +47,26 @@ def _is_text(of: pa.DataType) -> bool:
 def _escaped(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
+    if not _may_run(cells):
+        return cells
     runs = pc.and_not(pc.match_substring_regex(cells, _RUNS), pc.match_substring_regex(cells, _NUMBER))
     if not pc.any(runs).as_py():
         return cells
     return pc.if_else(runs, pc.binary_join_element_wise("'", cells, ""), cells)
+
+
+def _may_run(cells: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether some cell begins with a sign or an apostrophe: a look at first bytes, before anything is matched."""
+    for chunk in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
+        wide = np.dtype(np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
+        _, offsets, text = chunk.buffers()
+        if not len(chunk) or text is None or not text.size:
+            continue
+        ends = np.frombuffer(offsets, wide, len(chunk) + 1, chunk.offset * wide.itemsize).astype(np.int64)
+        first = np.frombuffer(text, np.uint8)[ends[:-1][ends[1:] > ends[:-1]]]
+        if _FIRST[first].any():
+            return True
+    return False
 
 
 def _plain(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 _TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
 
 
-def type_name(column: pa.ChunkedArray, *, coded: bool = False) -> str:
+def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str:
     """`integer`, `number`, `date`, or `text`.
 
     Args:

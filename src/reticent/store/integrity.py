@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SIZE = 16
 DIGEST = "digest"
+_RAW = (bytes, bytearray, memoryview)
 _FREE = (DIGEST, "id", "owner")
 """Not covered by the digest: itself, numbers that the database gives, and the mark of the present writer."""
 _NAMES = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
@@ -55,13 +56,12 @@ class Seal:
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
-        state = hashlib.blake2b(name.encode(), digest_size=SIZE, key=self._key)
+        parts = [name.encode()]
         for cell in cells:
-            raw = isinstance(cell, bytes | bytearray | memoryview)
+            raw = isinstance(cell, _RAW)
             data = cell if raw else repr(cell).encode()
-            state.update(b"%c%d:" % (b"b" if raw else b"r", len(data)))
-            state.update(data)
-        return state.digest()
+            parts += [b"%c%d:" % (b"b" if raw else b"r", len(data)), data]
+        return hashlib.blake2b(b"".join(parts), digest_size=SIZE, key=self._key).digest()
 
     def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the store keeps it, with its digest."""

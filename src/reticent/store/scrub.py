@@ -30,7 +30,9 @@ def cut_log(store: Store) -> bool:
     return database.cut_log(store.engine)
 
 
-def forget_words(tx: Transaction, publisher: str, columns: Sequence[str], removed: Codes) -> bool:
+def forget_words(
+    tx: Transaction, publisher: str, columns: Sequence[str], removed: Codes, left: Codes | None = None
+) -> bool:
     """Overwrites the words of an evolving table that only removed records had; whether there were any.
 
     Args:
@@ -38,16 +40,21 @@ def forget_words(tx: Transaction, publisher: str, columns: Sequence[str], remove
         publisher: the table.
         columns: the columns of the codes, in order.
         removed: a row of codes per removed record.
+        left: one per record that is left, by who has all of them in memory; read from the store otherwise.
     """
-    table = schema.evolving_records
-    rows = tx.rows(table, table.c.publisher == publisher)
-    width = 4 * len(columns)
-    live = np.frombuffer(b"".join(bytes(row["fixed"])[:width] for row in rows), "<i4").reshape(-1, len(columns))
-    gone = [np.setdiff1d(removed[:, at], live[:, at]) for at in range(len(columns))]
+    if left is None:
+        left = _left(tx, publisher, len(columns))
+    gone = [np.setdiff1d(removed[:, at], left[:, at]) for at in range(len(columns))]
     for column, codes in zip(columns, gone, strict=True):
         if len(codes):
             _overwrite(tx, publisher, column, codes)
     return any(len(codes) for codes in gone)
+
+
+def _left(tx: Transaction, publisher: str, columns: int) -> Codes:
+    table, width = schema.evolving_records, 4 * columns
+    rows = tx.rows(table, table.c.publisher == publisher)
+    return np.frombuffer(b"".join(bytes(row["fixed"])[:width] for row in rows), "<i4").reshape(-1, columns)
 
 
 def _overwrite(tx: Transaction, publisher: str, column: str, codes: Codes) -> None:

@@ -9,14 +9,19 @@ Differences from the paper: the average class size is not divided by k, and all 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reticent.utility.balance import EVEN, Balance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+_ROOM = 1 << 62
+"""Rows that one packed number can tell apart."""
 
 
 def discernibility(sizes: NDArray[np.int64], suppressed: int = 0) -> float:
@@ -48,3 +53,18 @@ def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Ba
 def _squares(sizes: NDArray[np.int64]) -> float:
     exact = np.asarray(sizes, dtype=np.int64)
     return float((exact * exact).sum())  # below 2**63 for tables of up to three billion records
+
+
+def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> NDArray[np.int64]:
+    """One number for every row, given the codes of its columns and their widths: the same for rows that are alike, in their order.
+
+    >>> packed([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
+    [2, 3, 2]
+    """
+    key, room = np.zeros(len(columns[0][0]) if columns else 0, dtype=np.int64), 1
+    for codes, width in columns:
+        if room * width >= _ROOM:
+            distinct, key = np.unique(key, return_inverse=True)
+            room = len(distinct)
+        key, room = key * width + codes, room * width
+    return key

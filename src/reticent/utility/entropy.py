@@ -20,6 +20,9 @@ from reticent.utility.loss import floored
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_FEW = 4
+"""Keys per record up to which counting is cheaper than sorting."""
+
 
 def attribute_entropy(
     source: NDArray[np.int32],
@@ -35,8 +38,7 @@ def attribute_entropy(
     8.0
     """
     width = int(source.max(initial=0)) + 1
-    pairs, inverse = np.unique(node * width + source, return_inverse=True)
-    joint = np.bincount(inverse, weights=counts, minlength=len(pairs))
+    pairs, joint = _tally(node * width + source, counts)
     nodes, place = np.unique(pairs // width, return_inverse=True)
     published = np.bincount(place, weights=joint, minlength=len(nodes))
     bits = -balance.general * _bits(joint, published[place])
@@ -45,6 +47,16 @@ def attribute_entropy(
         sizes = np.bincount(gone, weights=counts[suppressed])
         bits -= balance.suppressed * _bits(sizes, np.full(len(sizes), sizes.sum()))
     return floored(bits)
+
+
+def _tally(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The keys that occur, in order, and how often; counted where they are few, sorted where they are not."""
+    if int(key.max(initial=0)) < _FEW * len(key):
+        sums = np.bincount(key, weights=counts)
+        keys = np.flatnonzero(sums)
+        return keys.astype(np.int64), sums[keys]
+    different, inverse = np.unique(key, return_inverse=True)
+    return different, np.bincount(inverse, weights=counts, minlength=len(different))
 
 
 def _bits(part: NDArray[Any], whole: NDArray[Any]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.utility.balance import EVEN, Balance
-from reticent.utility.classes import average_class_size, discernibility, discernibility_star
+from reticent.utility.classes import average_class_size, discernibility, discernibility_star, packed
 from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import attribute_loss, geometric_mean
 from reticent.utility.ncp import information_loss, usefulness
@@ -72,8 +72,8 @@ def measure(
     gone = np.zeros(rows, dtype=np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
     times = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     attributes = {name: _attribute(recoding, times, gone, balance) for name, recoding in recodings.items()}
-    key = _classes(list(recodings.values()), rows)
-    sizes, outliers = _sizes(key[~gone], times[~gone]), _sizes(key[gone], times[gone])
+    key = packed([(recoding.node, int(recoding.node.max(initial=0)) + 1) for recoding in recodings.values()])
+    (sizes, first), (outliers, _) = _sizes(key[~gone], times[~gone]), _sizes(key[gone], times[gone])
     lost = int(outliers.sum())
     return Metrics(
         loss=geometric_mean(
@@ -86,7 +86,7 @@ def measure(
         precision=_combine(attributes, "precision", np.mean),
         height=_combine(attributes, "height", np.sum),
         entropy=sum(a["entropy"] for a in attributes.values()),
-        usefulness=usefulness([recoding.ncp[~gone] for recoding in recodings.values()], key[~gone]),
+        usefulness=usefulness([recoding.ncp[~gone][first] for recoding in recodings.values()], np.arange(len(first))),
         attributes=attributes,
     )
 
@@ -111,19 +111,10 @@ def _attribute(
     }
 
 
-def _classes(recodings: list[Recoding], rows: int) -> NDArray[np.int64]:
-    """The class of each entry."""
-    key = np.zeros(rows, dtype=np.int64)
-    for recoding in recodings:
-        width = int(recoding.node.max(initial=0)) + 1
-        _, key = np.unique(key, return_inverse=True)  # keeps the packed key small
-        key = key.reshape(-1) * width + recoding.node
-    return key
-
-
-def _sizes(key: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    _, inverse = np.unique(key, return_inverse=True)
-    return np.bincount(inverse, weights=counts).astype(np.int64)
+def _sizes(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Records of every class, and the first entry of each."""
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return np.bincount(inverse, weights=counts).astype(np.int64), first
 
 
 def _combine(attributes: Mapping[str, Mapping[str, float]], name: str, how: Any) -> float | None:

@@ -41,16 +41,12 @@ class Recoding:
     def from_levels(cls, codes: NDArray[np.int32], ladder: Ladder, levels: int | NDArray[np.int64]) -> Self:
         """Full-domain recoding (one level) or local recoding (a level per record)."""
         level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
-        node, share, ncp = np.zeros(len(codes), np.int64), np.zeros(len(codes)), np.zeros(len(codes))
-        first = 0
-        for step, (table, leaves) in enumerate(zip(ladder.tables, ladder.leaves, strict=True)):
-            at = level == step
-            nodes = table[codes[at]]
-            node[at] = nodes + first
-            share[at] = leaves[nodes] / ladder.size
-            ncp[at] = _cell_loss(ladder, step)[nodes]
-            first += len(leaves)
-        return cls(codes, node, share, ncp, ladder.size, level, ladder.height)
+        starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)], dtype=np.int64)
+        shares = np.concatenate(ladder.leaves) / ladder.size
+        losses = np.concatenate([_cell_loss(ladder, step) for step in range(len(ladder.leaves))])
+        nodes = ladder.tables[levels][codes] if isinstance(levels, int) else np.stack(ladder.tables)[level, codes]
+        node = starts[level] + nodes
+        return cls(codes, node, shares[node], losses[node], ladder.size, level, ladder.height)
 
 
 def _cell_loss(ladder: Ladder, level: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,21 @@ TOP = Path(__file__).parent.parent.parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
 BLOCKED = f"""
 import sys
-for name in {sorted(EXTRAS)!r}:
+for name in {sorted({*EXTRAS, "authlib", "cryptography"})!r}:
     sys.modules[name] = None
 from reticent.cli import main
 main(sys.argv[1:])
+"""
+FHIR = """
+version: 1
+fhir:
+  columns:
+    sex: Patient.gender
+    diagnosis: Condition.code.coding.where(system='http://hl7.org/fhir/sid/icd-10').code
+columns:
+  sex: quasi
+  diagnosis: sensitive
+privacy: {k: 2}
 """
 
 
@@ -29,9 +41,15 @@ def base(*words, cwd):
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     folder = tmp_path_factory.mktemp("house")
-    assert base("datasets", "hospital", "-n", "300", "--seed", "1", "-o", "h.csv", cwd=folder).returncode == 0
+    assert base("datasets", "hospital", "-n", "500", "--seed", "1", "-o", "h.csv", cwd=folder).returncode == 0
     done = base("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "out", "--seed", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
+    base("datasets", "feed", "-n", "50", "--seed", "1", "-o", "feed.ndjson", cwd=folder)
+    with zipfile.ZipFile(folder / "h.xlsx", "w") as workbook:
+        workbook.writestr("xl/workbook.xml", "<workbook/>")
+    (folder / "h.sav").write_bytes(b"$FL2@(#) SPSS")
+    (folder / "patients.ndjson").write_text('{"resourceType": "Patient", "id": "1", "gender": "female"}\n')
+    (folder / "fhir.policy.yaml").write_text(FHIR)
     return folder
 
 
@@ -46,14 +64,31 @@ def test_the_base_installation_releases_and_verifies(house):
         ("audit", ("audit", "out", "-p", "h.policy.yaml", "-o", "report")),
         ("server", ("serve", "--demo", "--port", "0")),
         ("reproduce", ("reproduce", "delay-free", "--quick", "-o", "plots")),
+        ("audit", ("prior", "h.csv", "-p", "h.policy.yaml", "-o", "new")),
         ("kafka", ("stream", "kafka://h/a", "-p", "feed.policy.yaml", "--store", "s.db", "--to", "kafka://h/b")),
+        (
+            "postgres",
+            ("stream", "feed.ndjson", "-p", "feed.policy.yaml", "--store", "postgresql://h/d", "--to", "s.ndjson"),
+        ),
+        ("postgres", ("anonymize", "postgresql://h/d?table=t", "-p", "h.policy.yaml", "-o", "new")),
+        ("mysql", ("anonymize", "mysql://h/d?table=t", "-p", "h.policy.yaml", "-o", "new")),
+        ("duckdb", ("anonymize", "duckdb:///t.db?table=t", "-p", "h.policy.yaml", "-o", "new")),
+        ("duckdb", ("anonymize", "h.csv", "--on-disk", "-p", "h.policy.yaml", "-o", "new")),
+        ("cloud", ("anonymize", "s3://b/h.csv", "-p", "h.policy.yaml", "-o", "new")),
+        ("excel", ("anonymize", "h.xlsx", "-p", "h.policy.yaml", "-o", "new")),
+        ("stats", ("anonymize", "h.sav", "-p", "h.policy.yaml", "-o", "new")),
+        ("fhir", ("anonymize", "patients.ndjson", "-p", "fhir.policy.yaml", "-o", "new")),
+        ("encryption", ("evolve", "init", "hidden.db", "-p", "h.policy.yaml")),
     ],
 )
-def test_a_command_whose_extra_is_missing_names_it(house, extra, words):
-    base("datasets", "feed", "-n", "50", "--seed", "1", "-o", "feed.ndjson", cwd=house)
+def test_a_command_whose_extra_is_missing_names_it(house, extra, words, monkeypatch):
+    if extra == "encryption":
+        base("store", "key", "store.key", cwd=house)
+        monkeypatch.setenv("RETICENT_STORE_KEY", str(house / "store.key"))
     done = base(*words, cwd=house)
     assert done.returncode == 5, done.stderr
     assert f"pip install 'reticent[{extra}]'" in done.stderr
+    assert not (house / "new").exists()
 
 
 def test_every_extra_is_part_of_all_and_every_package_of_an_extra():

@@ -109,8 +109,9 @@ impl Collapsed {
 
     /// The optimum over the lattice: a dictionary, without `levels` when no node satisfies the model.
     ///
-    /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1).
-    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, watch=None))]
+    /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1); nodes that score more than
+    /// `below` are not looked for.
+    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, watch=None, below=f64::INFINITY))]
     #[allow(clippy::too_many_arguments)]
     fn search<'py>(
         &self,
@@ -121,6 +122,7 @@ impl Collapsed {
         limit: u64,
         gs_factor: f64,
         watch: Option<&Watch>,
+        below: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
@@ -136,7 +138,7 @@ impl Collapsed {
                 limit,
                 watch,
             };
-            (optimal::search(&task), scorer)
+            (optimal::search_below(&task, below), scorer)
         })?;
         optimum(py, answer, &scorer)
     }

@@ -31,7 +31,7 @@ from reticent.engine.base import check_values
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.people import persons_of, text_ranks
+from reticent.engine.table.people import persons_of, same_rows, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered as readers
@@ -75,7 +75,7 @@ class Anatomy(TablePublisher):
             )
         # Groups come in an order that follows the frequencies; those that read alike must not keep it.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
-        order, numbers = canonical(table.select(self._shown).take(pa.array(keep)), groups)
+        order, numbers = canonical(table.select(self._shown), keep, groups)
         self._places = keep[order]
         rows = table.select(self._shown).take(pa.array(self._places))
         qit = rows.add_column(0, "group", pa.array(numbers[groups[order]]))
@@ -217,22 +217,23 @@ def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32],
     return pa.table({"group": keys // len(words), "value": values, "count": counts})
 
 
-def canonical(rows: pa.Table, groups: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The order of the rows and the new number of each group: by the rows' own text, whatever their sensitive values.
+def canonical(
+    table: pa.Table, keep: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The order of the rows that are kept and the new number of each group: by the rows' own text, whatever their sensitive values.
 
     Inside a group rows stand by their text; groups are numbered in the order of their lists of rows.
     """
-    rank = np.zeros(rows.num_rows, dtype=np.int64)
-    for column in rows.columns:
-        words = Dictionary()
-        codes = words.encode(column)
-        rank = np.unique(rank * len(words) + text_ranks(words)[codes], return_inverse=True)[1].astype(np.int64)
+    rank = same_rows(table.columns, table.num_rows)[keep]
     inside = np.lexsort((rank, groups))
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
+    lists = _by_lists(rank[inside], starts, sizes)
     numbers = np.empty(len(sizes), dtype=np.int64)
-    numbers[_by_lists(rank[inside], starts, sizes)] = np.arange(len(sizes))
-    return np.lexsort((rank, numbers[groups])), numbers
+    numbers[lists] = np.arange(len(sizes))
+    # The lists one after the other in their new order, each as it lies in `inside`.
+    shift = starts[lists] - (np.cumsum(sizes[lists]) - sizes[lists])
+    return inside[np.arange(len(rank)) + np.repeat(shift, sizes[lists])], numbers
 
 
 _CELLS = 1 << 24

@@ -50,7 +50,7 @@ class Auto(TablePublisher):
         parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
         best, entries = contest(encoded, parts, by_loss(encoded) if aim is None else aim.score)
         explain = {**best.outcome.explain, "tried": [entry.told() for entry in entries]}
-        release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng)
+        release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
         return release
 
     def _aim(self, encoded: EncodedTable, table: pa.Table) -> Counts | Model | None:

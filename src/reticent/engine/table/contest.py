@@ -9,6 +9,7 @@ Differences from the paper: ours.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ SMALL = 1 << 18
 class Part:
     """One search: what it is called, how it is done, by which weights of the quasi-identifiers if not the policy's.
 
-    `whole` says that it never parts the records of a person.
+    `whole` says that it never parts the records of a person; `only_better` that it may give up on what scores more than the others.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Part:
     sets: bool = False
     emphasis: tuple[float, ...] | None = None
     whole: bool = False
+    only_better: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +76,8 @@ def contest(
     for place, part in enumerate(parts):
         if encoded.watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis, apart=apart)
+        least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
+        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis, apart=apart, below=least)
         try:
             outcome = settled(asked, part.find)
         except GuaranteeError as error:

@@ -51,6 +51,7 @@ class EncodedTable:
         closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
         apart: persons asked of the others.
         times: records that each row stands for, where somebody else has counted them.
+        below: the loss that is found already; a search may leave out what loses more.
     """
 
     policy: Policy
@@ -67,6 +68,7 @@ class EncodedTable:
     closed: _core.table.Model | None = None
     apart: int = 0
     times: npt.NDArray[np.uint32] | None = None
+    below: float = math.inf
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:

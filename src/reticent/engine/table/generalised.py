@@ -52,14 +52,14 @@ def not_covered(policy: Policy) -> tuple[str, ...]:
 
 
 def publish(
-    encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng
+    encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng, metrics: Metrics | None = None
 ) -> tuple[Release, npt.NDArray[np.int64]]:
-    """The generalised table in random row order, with its metrics and the story of its levels."""
+    """The generalised table in random row order, with its metrics (measured here if nobody has) and the story of its levels."""
     policy = encoded.policy
     rows = np.flatnonzero(~outcome.suppressed)
     # The input may be sorted by something a reader knows.
     shuffled = rows[_core.random.permutation(len(rows), key=rng.key("order"))]
-    metrics = measured(encoded, outcome)
+    metrics = metrics or measured(encoded, outcome)
     explain = story(encoded, outcome, metrics)
     release = Release(
         kind="table",

@@ -38,6 +38,7 @@ from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
+from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,9 +58,10 @@ class Local(TablePublisher):
         parts = [Part("local", recode)]
         encoded = replace(encoded, apart=rehearsed(encoded))
         if encoded.lattice <= SMALL:
-            parts.append(Part("optimal", optimum))
+            parts.append(Part("optimal", optimum, only_better=True))
         best, _ = contest(encoded, parts, by_loss(encoded))
-        release, self._places = publish(encoded, table, replace(best.outcome, method=self.method), self.rng)
+        outcome = replace(best.outcome, method=self.method)
+        release, self._places = publish(encoded, table, outcome, self.rng, best.metrics)
         return release
 
 
@@ -109,12 +111,12 @@ def refined(
 
     Classes that become alike join, and what each of two classes satisfies, both together do (persons are looked at afterwards).
     """
-    classes = gone.astype(np.int64)
+    columns = [(gone.astype(np.int64), 2)]
     for name, level in zip(encoded.quasi, levels, strict=True):
         ladder, codes = encoded.ladders[name], encoded.codes(name)
-        starts = np.cumsum([0, *(len(names) for names in ladder.labels)])
-        nodes = starts[level] + np.stack(ladder.tables)[level, codes]
-        classes = np.unique(classes * starts[-1] + nodes, return_inverse=True)[1].astype(np.int64)
+        starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
+        columns.append((starts[level] + np.stack(ladder.tables)[level, codes], int(starts[-1])))
+    classes = np.unique(packed(columns), return_inverse=True)[1].astype(np.int64)
     axes = [
         tree_axis(encoded.ladders[name], encoded.codes(name), weight)
         for name, weight in zip(encoded.quasi, encoded.weights, strict=True)

@@ -66,6 +66,7 @@ def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = No
         limit=encoded.limit,
         gs_factor=settings.gs_factor,
         watch=encoded.watch,
+        below=encoded.below,
     )
     if "levels" not in node:
         why = (

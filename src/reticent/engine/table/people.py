@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.encode import Dictionary
 from reticent.engine.table.overall import holds_overall, next_k, sizes_of, within_population
 from reticent.errors import DataError, GuaranteeError
+from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +77,12 @@ def persons_of(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
             f"Column '{policy.person}': {column.null_count:,} records have no person.",
             hint="Fill the column, or leave those records out.",
         )
-    return Dictionary().encode(column).astype(np.int64)
+    if pa.types.is_floating(column.type) or pa.types.is_dictionary(
+        column.type
+    ):  # NaN is refused; unused words count for nobody
+        return Dictionary().encode(column).astype(np.int64)
+    coded = pc.dictionary_encode(column).unify_dictionaries()
+    return np.concatenate([np.empty(0, dtype=np.int64), *(chunk.indices.to_numpy() for chunk in coded.chunks)])
 
 
 def people_of(
@@ -101,8 +108,10 @@ def people_of(
 def chosen_records(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
     """The rows to release where the policy asks for the first or last record of each person; none for all."""
     settings = policy.persons
+    if settings is None or settings.records == "all":
+        return None
     persons = persons_of(table, policy)
-    if settings is None or settings.records == "all" or persons is None:
+    if persons is None:
         return None
     places = np.arange(table.num_rows)
     if settings.events is not None:
@@ -204,17 +213,17 @@ def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
     """
-    key = np.zeros(size, dtype=np.int64)
+    ranked = [(np.zeros(size, dtype=np.int64), 1)]
     for column in columns:
         words = Dictionary()
         codes = words.encode(column)
-        key = np.unique(key * max(1, len(words)) + text_ranks(words)[codes], return_inverse=True)[1].astype(np.int64)
-    return key
+        ranked.append((text_ranks(words)[codes], len(words)))
+    return np.unique(packed(ranked), return_inverse=True)[1].astype(np.int64)
 
 
 def text_ranks(words: Dictionary) -> npt.NDArray[np.int64]:
     """The place of each value among all, by its text; a missing one first."""
-    texts = words.values.cast(pa.string()).to_pylist()
+    order = pc.array_sort_indices(words.values.cast(pa.string()), null_placement="at_start")
     rank = np.empty(len(words), dtype=np.int64)
-    rank[sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))] = np.arange(len(words))
+    rank[order.to_numpy()] = np.arange(len(words))
     return rank

@@ -1,0 +1,46 @@
+"""What the files of this folder share."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+from reticent.errors import ReticentError
+from reticent.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Taken:
+    """Processor seconds of the parts of one run, and figures that both versions must share."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.figures: dict[str, float] = {}
+
+    def part(self, name: str, work: Callable[[], Any]) -> Any:
+        """Runs a part, all its threads counted."""
+        start = time.process_time()
+        outcome = work()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - start
+        return outcome
+
+    def command(self, name: str, words: list[str]) -> None:
+        """Runs a command, its start included."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(words, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.seconds[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def worded(rules: dict[str, Any], section: str, former: str) -> Policy:
+    """A policy; an earlier version called the method of a section otherwise."""
+    try:
+        return Policy.from_dict(rules)
+    except ReticentError:
+        settings = dict(rules[section])
+        settings[former] = settings.pop("method")
+        return Policy.from_dict({**rules, section: settings})

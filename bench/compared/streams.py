@@ -1,0 +1,128 @@
+"""Streams: the same admissions through Arrow, from CSV to NDJSON on a store, and one by one; delay-free is in every version."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from bench.compared.measure import Taken
+from reticent.engine import publisher_class
+from reticent.engine.rng import Rng
+from reticent.errors import ReticentError
+from reticent.policy import Policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS, SINGLES, L = 500_000, 5_000, 10
+COLUMNS = {
+    "admitted": "plain",
+    "patient_id": "identifier",
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
+    **dict.fromkeys(("sex", "region"), "quasi"),
+    "postcode": {"role": "quasi", "hierarchy": {"prefix": 5}},
+    "admission_route": "quasi",
+    "diagnosis": "sensitive",
+}
+
+
+def prepare(folder: Path, *, quick: bool) -> None:
+    """One version draws the admissions of both, without the columns that the other does not know."""
+    from reticent.datasets import feed
+
+    table = feed.generate(ROWS // 10 if quick else ROWS, 1)
+    table = pa.table({name: table.column(name).cast(pa.string()) for name in COLUMNS}).combine_chunks()
+    pq.write_table(table, folder / "feed.parquet")
+    pc.write_csv(table, folder / "feed.csv")
+    counted = table["diagnosis"].value_counts().to_pylist()
+    # None above 1/l of all, as delay-free wants it.
+    most = sum(one["counts"] for one in counted) // (2 * L)
+    lines = [f"{one['values']},{min(one['counts'], most)}" for one in counted]
+    (folder / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
+
+
+def policy_of(folder: Path) -> Policy:
+    """Ten candidates; an earlier version had l and prior in the section."""
+    rules = {"version": 1, "person": "patient_id", "columns": COLUMNS}
+    prior = {"file": "prior.csv"}
+    try:
+        now = {"privacy": {"l": L}, "prior": prior, "stream": {"method": "delay-free"}}
+        return Policy.from_dict(rules | now, base=folder)
+    except ReticentError:
+        before = {"method": "delay-free", "l": L, "prior": prior}
+        return Policy.from_dict(rules | {"stream": before}, base=folder)
+
+
+class Arrow:
+    """The engine alone, in batches of 50,000."""
+
+    def __init__(self, data: Path, scratch: Path) -> None:
+        self.data, self.folder, self.policy = data, scratch / "streams", policy_of(data)
+        self.table = pq.read_table(data / "feed.parquet").combine_chunks()
+
+    def engine(self) -> Any:
+        """A new one."""
+        return publisher_class("stream", "delay-free")(self.policy, rng=Rng.from_seed(1))
+
+    def __call__(self) -> Taken:
+        """All batches."""
+        taken, engine = Taken(), self.engine()
+        for start in range(0, self.table.num_rows, 50_000):
+            taken.part("push", partial(engine.push, self.table.slice(start, 50_000)))
+        return taken
+
+
+class Singles(Arrow):
+    """One record at a time: seconds by the clock of the median and of the 99th of a hundred."""
+
+    def __call__(self) -> Taken:
+        """Some thousand of them."""
+        taken, engine, times = Taken(), self.engine(), []
+        for at in range(SINGLES):
+            record = self.table.slice(at, 1)
+            start = time.perf_counter()
+            engine.push(record)
+            times.append(time.perf_counter() - start)
+        taken.seconds |= {"median": float(np.median(times)), "p99": float(np.quantile(times, 0.99))}
+        return taken
+
+
+class Durable(Arrow):
+    """From CSV to NDJSON, every batch on disk before it is sent."""
+
+    def __call__(self) -> Taken:
+        """The whole file."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        taken, places = Taken(), (self.data / "feed.csv", self.folder / "store.db", self.folder / "out.ndjson")
+        start = time.perf_counter()
+        taken.part("processor", partial(stream, self.policy, *places))
+        taken.seconds["clock"] = time.perf_counter() - start
+        return taken
+
+
+def stream(policy: Policy, source: Path, store: Path, sink: Path) -> None:
+    """The way of this version, or that of an earlier one."""
+    try:
+        from reticent.connectors.stream import Stream
+    except ModuleNotFoundError:
+        from reticent.connectors.runner import StreamRunner
+        from reticent.connectors.runner.sink import File
+
+        from reticent.store import Store
+
+        with Store.open(store) as opened, StreamRunner(policy, opened, File(sink)) as runner:
+            runner.run(str(source))
+    else:
+        with Stream(policy, store=store) as running:
+            running.run(str(source), str(sink))
+
+
+MEASURES = {"arrow": Arrow, "single push": Singles, "csv to ndjson": Durable}
