@@ -22,9 +22,6 @@ WINDOWS = os.name == "nt"
 _BINARY = getattr(os, "O_BINARY", 0)
 _PIPE = 1 << 20
 
-_BACK = 5
-"""How far a process steps back: it gets a third of what its neighbours get."""
-
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
     """A descriptor of a file that, where it is made here, belongs to its owner alone."""
@@ -80,23 +77,27 @@ def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:
 
 
 def give_way() -> None:
-    """Lets every other process go first, where the system has an order of them.
-
-    Linux may weigh whole sessions against each other and against its own threads, which bring a commit to disk; what is low within
-    a busy session is not low beside them. So the process leaves its session for one of its own, and that one gives way: it gets a
-    tenth of what an ordinary one gets, so that it comes to its end on a machine that is never idle, too.
-    """
-    if hasattr(os, "nice"):
-        os.nice(19)
-    with contextlib.suppress(OSError, AttributeError):
-        os.setsid()
-        Path("/proc/self/autogroup").write_text("10", encoding="ascii")
+    """Lets every other process go first, where the system has an order of them."""
+    _behind(nice=19, session=10)
 
 
 def step_back() -> None:
-    """Lets others of the same session go first, for work that somebody waits for."""
+    """Lets others go first and still gets a third of what they get: for work that somebody waits for."""
+    _behind(nice=5, session=5)
+
+
+def _behind(nice: int, session: int) -> None:
+    """Lowers the process, and the session that it leaves its own for.
+
+    Linux may weigh whole sessions against each other and against its own threads, which bring a commit to disk; what is low within
+    a busy session is not low beside them. A session gets at least a tenth of what an ordinary one gets, so that its work comes to
+    an end on a machine that is never idle, too.
+    """
     if hasattr(os, "nice"):
-        os.nice(_BACK)
+        os.nice(nice)
+    with contextlib.suppress(OSError, AttributeError):
+        os.setsid()
+        Path("/proc/self/autogroup").write_text(str(session), encoding="ascii")
 
 
 def widen_pipe(handle: int) -> None:
