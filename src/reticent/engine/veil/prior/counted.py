@@ -45,7 +45,7 @@ _DOMAIN = ((FEW, 0.1), (1_000, 0.3), (0, 0.4))
 FOLLOWED = 200
 """Persons with two events below whom there is no kernel."""
 
-# Values of a domain, at least.
+# Values that are offered, at least.
 _APART = 2
 # A cell with fewer records says as little as one that was never seen, even where the past is public.
 _SEEN = 3
@@ -139,7 +139,6 @@ def past_of(
 
     Raises:
         DataError: there are too few persons.
-        GuaranteeError: the noise leaves nothing to tell apart.
     """
     persons, sensitive = table.num_rows, policy.sensitive[0]
     if persons < SMALLEST * l:
@@ -154,11 +153,6 @@ def past_of(
     surely = _SURELY if persons >= _DOMAIN[1][0] else _SURELY_OF_FEW
     least = max(floor(spent), surely * floor(left), _EACH * min(ROWS, persons / (_AVERAGE * l)))
     domain = choose_domain(values, counts, policy, sensitive, least=least, noise=floor(spent) / 2)
-    if len(domain) < _APART:
-        raise GuaranteeError(
-            f"Column '{sensitive}': with this noise {persons:,} persons do not tell two of its values apart.",
-            hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
-        )
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published(table, policy, (*policy.quasi, *policy.plain))
     asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
@@ -227,6 +221,11 @@ def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], leas
     seen = shares * sizes[:, None] >= least
     # A row in which nothing is frequent offers its most frequent value: never an empty line.
     seen[np.arange(len(counts)), shares.argmax(axis=1)] = True
+    if np.count_nonzero(seen.any(axis=0)) < _APART:
+        raise GuaranteeError(
+            f"With this noise {past.persons:,} persons do not tell two sensitive values apart.",
+            hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
+        )
     unseen = float(sizes @ np.where(seen, 0, shares).sum(axis=1) / max(sizes.sum(), 1))
     shares = np.where(seen, shares, 0)
     shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
