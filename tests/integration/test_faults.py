@@ -44,7 +44,10 @@ def test_whatever_fails_at_whichever_call_harms_nothing(name, memory, faults):
     assert not any(bad for _, bad in found.values()), found
     assert found["power"][0]["done"] == TORN // 4
     assert found["errors"][0]["refused"] > 0
-    assert found["kills"][0]["killed"] == found["kills"][0]["tried"]
+    kills = found["kills"][0]
+    # A run may end before one of its last calls: threads decide how many there are.
+    assert kills["killed"] + kills["done"] == kills["tried"]
+    assert kills["killed"] > 0.9 * kills["tried"]
 
 
 def test_commits_that_do_not_wait_for_the_disk_are_noticed(memory, faults):
