@@ -21,11 +21,14 @@ from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import read_report, read_strata
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy.typing as npt
 
     from reticent.engine.veil.steps import Steps
     from reticent.policy import Policy
     from reticent.policy.prior import Prior
+    from reticent.policy.settings.prior import PriorSettings
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
@@ -33,6 +36,11 @@ _PARTS = 1 << 20
 """Of a count of one."""
 OWN = ("row", "event", "person")
 """Columns that a veiled release adds."""
+
+
+_REMEMBERED = 4
+_LAST: dict[tuple[str, str, Path], House] = {}
+"""The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,24 +76,24 @@ class House:
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""
-        settings = policy.prior
-        if settings is not None and settings.warmup is not None and not policy.path(settings.file or "").is_file():
-            raise PolicyError(
-                f"prior.warmup: {settings.file} is not there yet; the first records of a stream make it.",
-                hint="Begin with `reticent stream FILE -p POLICY`, or make it: `reticent prior FILE -p POLICY -o prior.csv --released`.",
-            )
-        if settings is None or settings.file is None:
-            raise PolicyError(
-                "The veil needs a prior: what a reader knows already of the sensitive values.",
-                hint="Write prior: {file: prior.csv} with public statistics, or make it: from a past or a disjoint sample with "
-                "`reticent prior PAST -p POLICY -o prior.csv`, or from the data themselves, at a stated epsilon, with "
-                "`reticent prior DATA -p POLICY -o prior.csv --released`.",
-            )
-        prior = read_strata(policy.path(settings.file), "prior")
+        _refuse_without_prior(policy)
+        key, figures = (policy.hash, kind, policy.base.resolve()), read_report(policy)
+        house = _LAST.get(key)
+        if house is None or house.figures != figures:
+            house = cls._laid_out(policy, kind)
+            if len(_LAST) >= _REMEMBERED:
+                _LAST.clear()
+            _LAST[key] = house
+        return house
+
+    @classmethod
+    def _laid_out(cls, policy: Policy, kind: str) -> House:
+        settings, file = _refuse_without_prior(policy)
+        prior = read_strata(policy.path(file), "prior")
         strays = [name for name in prior.by if settings.by and name not in settings.by]
         if strays:
             raise PolicyError(
-                f"prior.by: {settings.file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
+                f"prior.by: {file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
                 hint="Take `by` out of the policy, or make the prior again.",
             )
         sensitive = _sensitive(policy)
@@ -153,6 +161,23 @@ class House:
         """The mechanism under a key."""
         kernel = None if self.steps is None else self.steps.kernel()
         return _core.veil.Veil(key=key, l=self.l, stretches=self.stretches, orders=self.orders, kernel=kernel)
+
+
+def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
+    settings = policy.prior
+    if settings is not None and settings.warmup is not None and not policy.path(settings.file or "").is_file():
+        raise PolicyError(
+            f"prior.warmup: {settings.file} is not there yet; the first records of a stream make it.",
+            hint="Begin with `reticent stream FILE -p POLICY`, or make it: `reticent prior FILE -p POLICY -o prior.csv --released`.",
+        )
+    if settings is None or settings.file is None:
+        raise PolicyError(
+            "The veil needs a prior: what a reader knows already of the sensitive values.",
+            hint="Write prior: {file: prior.csv} with public statistics, or make it: from a past or a disjoint sample with "
+            "`reticent prior PAST -p POLICY -o prior.csv`, or from the data themselves, at a stated epsilon, with "
+            "`reticent prior DATA -p POLICY -o prior.csv --released`.",
+        )
+    return settings, settings.file
 
 
 def _sensitive(policy: Policy) -> str:
