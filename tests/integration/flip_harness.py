@@ -8,6 +8,8 @@ import random
 import sys
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
 from store_scenes import SCENES, closed, copied, killed, outcome
 
@@ -15,18 +17,14 @@ from reticent.store import integrity
 
 
 def flip(folder, rng):
-    """Turns one bit of the store's files, all bits alike."""
-    files = sorted(path for path in folder.iterdir() if path.suffix != ".lock" and path.stat().st_size)
-    at = rng.randrange(sum(path.stat().st_size for path in files) * 8)
-    for path in files:
-        bits = path.stat().st_size * 8
-        if at < bits:
-            data = bytearray(path.read_bytes())
-            data[at // 8] ^= 1 << at % 8
-            path.write_bytes(data)
-            return f"{path.name}+{at}"
-        at -= bits
-    raise AssertionError
+    """Turns one bit of what is written: most of a file is room that was never used, or was wiped."""
+    files = {path: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".lock"}
+    written = [(path, at) for path, data in files.items() for at in np.flatnonzero(np.frombuffer(data, np.uint8))]
+    path, at = rng.choice(written)
+    data = bytearray(files[path])
+    data[at] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+    return f"{path.name}+{at}"
 
 
 def flipped(scene, folder, flips, rng, left=killed):

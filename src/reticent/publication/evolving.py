@@ -195,7 +195,7 @@ class Evolving(Publication):
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         with self.turn:
             self._refuse_ahead(folder)
-            waiting = next(self.store.unsent(self.name), None)
+            waiting = self._waiting(folder)
             if waiting is not None:
                 return self._hand_over(from_bytes(waiting.payload), waiting.number, folder, form)
             passed = self.publish(again=again, sent=False)

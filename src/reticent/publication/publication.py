@@ -11,14 +11,14 @@ from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.publication.gate import Passed
 from reticent.publication.population import Population
-from reticent.publication.stamp import refuse_ahead, stamped
+from reticent.publication.stamp import refuse_ahead, stamped, stands_beside
 from reticent.release.codec import from_bytes
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.release import Release
     from reticent.release.release import Kind
-    from reticent.store import Store, Transaction
+    from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")
 Also = Callable[["Transaction", Passed], None]
@@ -73,6 +73,14 @@ class Publication:
         """Refuses to go on where the folder beside the new one holds what this store never released."""
         if folder is not None:
             refuse_ahead(Path(folder), self.store)
+
+    def _waiting(self, folder: str | Path | None) -> OutboxEntry | None:
+        """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
+        waiting = next(self.store.unsent(self.name), None)
+        if waiting is None or folder is None or not stands_beside(Path(folder), self.store, self.name, waiting.number):
+            return waiting
+        self.commit(lambda tx: tx.mark_sent(self.name, waiting.number))
+        return None
 
     def _hand_over(self, release: Release, number: int, folder: str | Path | None, form: str) -> Release:
         """Writes a stored release to its folder and notes that it is there."""

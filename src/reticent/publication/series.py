@@ -121,7 +121,7 @@ class Series(Publication):
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         with self.turn:
             self._refuse_ahead(folder)
-            waiting = next(self.store.unsent(self.name), None)
+            waiting = self._waiting(folder)
             if waiting is not None:
                 return self._hand_over(_same(waiting, table), waiting.number, folder, form)
             passed = self.publish(table, seed=seed, first=first, sent=False)

@@ -47,6 +47,17 @@ def refuse_ahead(folder: Path, store: Store) -> None:
             )
 
 
+def stands_beside(folder: Path, store: Store, name: str, number: int) -> bool:
+    """Whether a stored release, by its number in the outbox, stands in another folder beside this one."""
+    digests = {entry.number: entry.digest for entry in store.ledger(name).entries}
+    asked, shown = (name, number + 1, digests.get(number + 1)), set()
+    for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():
+        place = None if beside == folder else _place(beside)
+        if place is not None and _same_store(place, store):
+            shown.add((place.get("publisher"), place.get("number"), place.get("digest")))
+    return asked in shown
+
+
 def _same_store(place: dict[str, Any], store: Store) -> bool:
     return str(place.get("generation", "")).rpartition("-")[0] == store.generation.rpartition("-")[0]
 

@@ -90,6 +90,9 @@ def errors(engine: sa.Engine) -> Iterator[None]:
             (f"{type(original or error).__name__} {code}".strip(), "Check that the store is there and can be reached."),
         )
         raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
+    except UnicodeDecodeError:  # SQLite quotes a schema that is no text any more
+        reason, hint = _REASONS["SQLITE_CORRUPT"]
+        raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
 
 
 @contextlib.contextmanager
@@ -154,9 +157,8 @@ def _connect_args(url: sa.URL) -> dict[str, Any]:
 
 
 def _on_sqlite(raw: Any, _: Any) -> None:
-    raw.execute(
-        "PRAGMA page_size = 8192"
-    )  # of a new store: batches go to disk in half as many pieces, single rows no slower
+    # Of a new store: batches go to disk in half as many pieces, single rows no slower.
+    raw.execute("PRAGMA page_size = 8192")
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")  # what was deleted is gone from the file too
