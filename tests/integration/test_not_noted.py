@@ -50,11 +50,12 @@ def test_a_series_goes_on_with_its_next_release(tmp_path, forgetful):
     assert [first.store["digest"], second.store["digest"]] == digests(tmp_path / "store.db")
 
 
-def test_what_no_folder_shows_is_handed_over_first(tmp_path, forgetful):
+@pytest.mark.parametrize("place", ["elsewhere/release-0", ".release-0.draft"])
+def test_what_no_folder_shows_is_handed_over_first(tmp_path, forgetful, place):
     table = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy)
     table.insert(people(0, 60))
     noted = forgetful()
-    first = table.publish(tmp_path / "elsewhere" / "release-0")
+    first = table.publish(tmp_path / place)
     noted()
     table.insert(people(60, 60))
     again = table.publish(tmp_path / "release-0", again=True)

@@ -52,7 +52,8 @@ def stands_beside(folder: Path, store: Store, name: str, number: int) -> bool:
     digests = {entry.number: entry.digest for entry in store.ledger(name).entries}
     asked, shown = (name, number + 1, digests.get(number + 1)), set()
     for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():
-        place = None if beside == folder else _place(beside)
+        # A hidden folder is a draft that was never renamed: nobody has it.
+        place = None if beside == folder or beside.name.startswith(".") else _place(beside)
         if place is not None and _same_store(place, store):
             shown.add((place.get("publisher"), place.get("number"), place.get("digest")))
     return asked in shown
