@@ -103,7 +103,7 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
         return (old == new and left < ONE) or (left > 0 and new in goals)
 
     sets = [list(codes) for codes in itertools.combinations_with_replacement(range(6), 2)]
-    cases = [(row, a, b) for row in (0, 1) for a in sets for b in sets if {*a, *b} <= {*offered[row]}]
+    cases = [(row, a, b) for row in (0, 1) for a in sets for b in sets if {*a} <= {*offered[row]}]
     expected = [
         any(all(may(row, old, new) for old, new in zip(a, turned, strict=True)) for turned in (b, b[::-1]))
         for row, a, b in cases
