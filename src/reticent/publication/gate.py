@@ -12,10 +12,12 @@ import datetime as dt
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reticent.audit import verify
 from reticent.audit.persons import Input
+from reticent.audit.published import published
 from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger, LedgerEntry
@@ -36,15 +38,19 @@ class Passed:
 
     release: Release
     verdict: Verdict
-    payload: bytes
     entry: LedgerEntry
     members: Members
     sights: Sights | None = None
 
+    @cached_property
+    def payload(self) -> bytes:
+        """The bytes for a store; who needs none is spared them."""
+        return to_bytes(self.release)
+
     def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
         """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
         number = tx.put_outbox(publisher, "release", self.payload, position=position)
-        entry = replace(self.entry, number=number + 1)
+        entry = replace(self.entry, number=number + 1, digest=hashlib.sha256(self.payload).hexdigest())
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
@@ -77,8 +83,10 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     Raises:
         GuaranteeError: a claim is refuted; nothing was published.
     """
-    release = with_codebook(release, policy)
-    payload, members = to_bytes(release), members or Members.nobody()
+    seen = published(release, "")
+    release = with_codebook(release, policy, seen.coded)
+    seen = replace(seen, documents=release.documents)
+    members = members or Members.nobody()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(
         number=len(ledger) + 1,
@@ -86,13 +94,13 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         policy_hash=policy.hash,
         method=release.method,
         counts=release.counts,
-        digest=hashlib.sha256(payload).hexdigest(),
+        digest="",  # known when its bytes are kept
     )
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.places)
-    verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1, original=source)
+    verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, payload, entry, members, sights)
+    return Passed(release, verdict, entry, members, sights)
 
 
 def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:
