@@ -116,6 +116,8 @@ def _by_nodes(rows: _Rows, *, policy: Policy, column: str) -> NDArray[np.bool_]:
     empty = rows.values.is_null().to_numpy(zero_copy_only=False)
     holds = empty[rows.value] & rows.beside[rows.label]
     for nodes, names in _above(rows.values, policy, column):
+        if holds.all():
+            break
         name, label = shared(names, rows.labels)
         holds |= name[nodes][rows.value] == label[rows.label]
     return np.asarray(holds)

@@ -83,11 +83,10 @@ def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if column.num_chunks == 1 and pa.types.is_dictionary(column.type):
         return column.chunk(0)
+    if not column.num_chunks:
+        return pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
     encoded = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        nothing = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
-        encoded = encoded.chunk(0) if encoded.num_chunks else nothing
-    return encoded
+    return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -108,13 +107,13 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Equal cells are equal texts: only the different ones are written out, and those that read alike get one number."""
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         column = as_text(column)
-    encoded = _encoded(column)
-    if not pa.types.is_string(encoded.dictionary.type):
+    encoded, kind = _encoded(column), column.type
+    if not pa.types.is_string(kind):
         texts = encoded.dictionary.cast(pa.string())
+        if pa.types.is_integer(kind) or pa.types.is_date32(kind):  # no two of them read alike
+            return pa.chunked_array([pa.DictionaryArray.from_arrays(encoded.indices, texts)])
         alike = pc.dictionary_encode(texts, null_encoding="encode")
-        encoded = pa.DictionaryArray.from_arrays(encoded.indices, texts)
-        if len(alike.dictionary) < len(texts):
-            encoded = pa.DictionaryArray.from_arrays(alike.indices.take(encoded.indices), alike.dictionary)
+        encoded = pa.DictionaryArray.from_arrays(alike.indices.take(encoded.indices), alike.dictionary)
     return pa.chunked_array([encoded])
 
 

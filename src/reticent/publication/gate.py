@@ -38,23 +38,35 @@ class Passed:
 
     release: Release
     verdict: Verdict
-    entry: LedgerEntry
+    noted: LedgerEntry
     members: Members
     sights: Sights | None = None
 
     @cached_property
     def payload(self) -> bytes:
-        """The bytes for a store; who needs none is spared them."""
+        """The bytes for a store; who has none is spared them."""
         return to_bytes(self.release)
+
+    @cached_property
+    def entry(self) -> LedgerEntry:
+        """What the ledger says of it, with the digest of its bytes."""
+        if self.noted.digest:
+            return self.noted
+        return replace(self.noted, digest=hashlib.sha256(self.payload).hexdigest())
+
+    def packed(self) -> Passed:
+        """With its bytes and their digest made: before a transaction begins, which others wait for."""
+        assert self.entry.digest  # noqa: S101 - made by asking
+        return self
 
     def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
         """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
         number = tx.put_outbox(publisher, "release", self.payload, position=position)
-        entry = replace(self.entry, number=number + 1, digest=hashlib.sha256(self.payload).hexdigest())
+        entry = replace(self.entry, number=number + 1)
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
-        return replace(self, entry=entry)
+        return replace(self, noted=entry)
 
 
 def let_through(  # noqa: PLR0913 - what the judge and the ledger need
@@ -94,7 +106,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         policy_hash=policy.hash,
         method=release.method,
         counts=release.counts,
-        digest="",  # known when its bytes are kept
+        digest="",  # of bytes that are made when somebody keeps them
     )
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.places)
