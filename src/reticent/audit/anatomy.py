@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, unchecked
-from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.groups import Groups, numbers, shared
 from reticent.audit.order import check_order
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
 from reticent.audit.spellings import check_spellings
@@ -39,7 +39,7 @@ POSTERIOR_NOTE = (
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """Recompute every claim of a release in two tables."""
-    qit, st = release.tables.get("qit"), release.tables.get("st")
+    qit, st = release.coded.get("qit"), release.coded.get("st")
     if (
         qit is None
         or st is None
@@ -57,7 +57,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     findings += broken
     findings.append(check_spellings(groups.values, "table 'st'"))
     if release.kind in ("table", ""):
-        findings += check_order(release.coded["qit"], release.coded["st"])
+        findings += check_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):
@@ -76,8 +76,8 @@ def _check(requirement: Requirement, release: Published, groups: Groups, policy:
         return check_l(groups, requirement, f"column '{column}'")
     if requirement.model == "t":
         return check_t(groups, requirement, groups.totals(), policy, column)
-    qit = release.tables["qit"]
-    rows, size = numbered(qit, [name for name in policy.quasi if name in qit.column_names])
+    there = release.coded["qit"].column_names
+    rows, size = release.classes("qit", [name for name in policy.quasi if name in there])
     return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published as they are")
 
 
@@ -125,20 +125,21 @@ def _kind(release: Published) -> str:
 
 def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, list[Finding]]:
     """Rows per group of the first table, histograms of the second, and what is malformed."""
-    both = pa.chunked_array(qit["group"].chunks + st["group"].chunks, pa.string())
-    numbers, names = codes(both)
+    (shown, names), (listed, others) = numbers(qit["group"]), numbers(st["group"])
+    here, there = shared(names, others)
+    in_qit, in_st, size = here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
     counts = _whole(st["count"])
-    value, values = codes(st["value"])
-    in_qit, in_st = numbers[: qit.num_rows], numbers[qit.num_rows :]
-    order = np.lexsort((value, in_st))
+    value, values = numbers(st["value"])
+    key = in_st * max(1, len(values)) + value
+    order = np.argsort(key)
+    twice = int((key[order][1:] == key[order][:-1]).sum())
     order = order[counts[order] > 0]  # what is no count is reported below and counts for nothing
-    groups = Groups(in_st[order], value[order], counts[order], len(names), values)
-    twice = len(in_st) - len(np.unique(in_st * max(1, len(values)) + value))
+    groups = Groups(in_st[order], value[order], counts[order], size, tuple(values.to_pylist()))
     broken = [
         none_of("counts are whole numbers of at least 1", int((counts < 1).sum()), "table 'st'"),
         none_of("no value stands twice in a group", twice, "table 'st'"),
     ]
-    return np.bincount(in_qit, minlength=len(names)), groups, broken
+    return np.bincount(in_qit, minlength=size), groups, broken
 
 
 def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: float) -> list[Finding]:
@@ -157,7 +158,9 @@ def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeit
 
 def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """The counts as numbers; -1 for what is none."""
+    code, texts = numbers(column)
     try:
-        return np.asarray(column.cast(pa.int64()).fill_null(-1).to_numpy(), dtype=np.int64)
+        counts = texts.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        return np.array([int(x) if x and x.isdecimal() else -1 for x in column.to_pylist()], dtype=np.int64)
+        counts = np.array([int(x) if x and x.isdecimal() else -1 for x in texts.to_pylist()], dtype=np.int64)
+    return np.asarray(counts, dtype=np.int64)[code]

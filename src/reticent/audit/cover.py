@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import bisect
 import re
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from reticent.audit.groups import numbers, shared
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT, ladder
 
@@ -54,42 +58,92 @@ def covered(
     return np.stack([keys // width, keys % width], axis=1)
 
 
-def stands_for(
-    cells: tuple[Sequence[str | None], NDArray[np.int64]],
-    shown: tuple[Sequence[str | None], NDArray[np.int64]],
-    policy: Policy,
-    column: str,
-) -> NDArray[np.bool_]:
-    """Row by row, whether what is shown may stand for the cell; both as texts and codes.
+def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> NDArray[np.bool_]:
+    """Row by row, whether what is shown may stand for the cell.
 
-    Ranges are looked at where they stand: all values that thousands of them cover would be too many to list.
+    Most cells stand for themselves; only the others are led up the hierarchy. Ranges are looked at where they stand: all values
+    that thousands of them cover would be too many to list.
     """
-    (values, value), (labels, label) = cells, shown
-    bare = [text and text.removesuffix(_OR_MISSING) for text in labels]
-    number: dict[str | None, int] = {}
-    alike = np.array([number.setdefault(text, len(number)) for text in bare], dtype=np.int64)[label]
+    (value, values), (label, labels) = numbers(cells), numbers(shown)
+    bare, beside = _endings(labels)
+    own, alike, (root,) = shared(values, bare, pa.array([ROOT]))
+    holds = np.asarray((own[value] == alike[label]) | (alike == root)[label])
+    rows = _Rows(values, value, bare, label, beside)
+    for way in (partial(_by_nodes, policy=policy, column=column), _by_lists, _in_ranges):
+        rest = np.flatnonzero(~holds)
+        if not len(rest):
+            break
+        holds[rest] = way(rows.only(rest))
+    return holds
 
-    def shown_as(texts: Sequence[str | None]) -> NDArray[np.int64]:
-        return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
 
-    holds = (shown_as(values)[value] == alike) | (alike == number.get(ROOT, -1))
-    for nodes, names in _above(values, policy, column):
-        holds |= shown_as(names)[nodes][value] == alike
-    empty, beside = (
-        np.array(x, dtype=np.bool_)
-        for x in ([v is None for v in values], [a != b for a, b in zip(labels, bare, strict=True)])
-    )
-    holds |= empty[value] & beside[label]
-    if sets := _sets(values, bare):
-        keys = np.array([row * len(labels) + place for row, place in sets], dtype=np.int64)
-        holds |= np.isin(value * len(labels) + label, keys)
-    ends = [_ends(text) for text in bare]
-    ranged = np.array([end is not None for end in ends], dtype=np.bool_)[label]
-    if not ranged.any():
-        return np.asarray(holds)
-    asked, back = np.unique(np.stack([value[ranged], label[ranged]]), axis=1, return_inverse=True)
-    inside = [_inside(values[v], ends[at]) for v, at in asked.T.tolist()]
-    holds[ranged] |= np.array(inside, dtype=np.bool_)[back.reshape(-1)]
+@dataclass(frozen=True, repr=False)
+class _Rows:
+    """Different values and labels, and which of them stand in each row; which labels are for empty cells as well."""
+
+    values: pa.Array
+    value: NDArray[np.int64]
+    labels: pa.Array
+    label: NDArray[np.int64]
+    beside: NDArray[np.bool_]
+
+    def only(self, rows: NDArray[np.int64]) -> _Rows:
+        """Some of the rows, with what occurs in them."""
+        (values, value), (labels, label) = _narrowed(self.value[rows]), _narrowed(self.label[rows])
+        return _Rows(
+            self.values.take(pa.array(values)), value, self.labels.take(pa.array(labels)), label, self.beside[labels]
+        )
+
+
+def _narrowed(code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers that occur, and their places in it."""
+    there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
+    there[code] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[code]
+
+
+def _endings(labels: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Labels without "or missing", and which had it."""
+    labels = labels.cast(pa.string())
+    beside = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
+    if not beside.any():
+        return labels, beside
+    return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
+
+
+def _by_nodes(rows: _Rows, *, policy: Policy, column: str) -> NDArray[np.bool_]:
+    """Nodes above the values; an empty cell behind "or missing"."""
+    empty = rows.values.is_null().to_numpy(zero_copy_only=False)
+    holds = empty[rows.value] & rows.beside[rows.label]
+    for nodes, names in _above(rows.values, policy, column):
+        if holds.all():
+            break
+        name, label = shared(names, rows.labels)
+        holds |= name[nodes][rows.value] == label[rows.label]
+    return np.asarray(holds)
+
+
+def _by_lists(rows: _Rows) -> NDArray[np.bool_]:
+    width, sets = len(rows.labels), _sets(rows.values.to_pylist(), rows.labels.to_pylist())
+    keys = np.array([row * width + place for row, place in sets], dtype=np.int64)
+    return np.isin(rows.value * width + rows.label, keys)
+
+
+def _in_ranges(rows: _Rows) -> NDArray[np.bool_]:
+    values, ends = rows.values.to_pylist(), [_ends(label) for label in rows.labels.to_pylist()]
+    nothing = (float("nan"), float("nan"), False)
+    sizes = np.array([nothing if end is None or isinstance(end[0], str) else end for end in ends], dtype=np.float64)
+    low, high, closed = sizes[rows.label].T
+    number = np.array([_number(value) for value in values], dtype=np.float64)[rows.value]
+    holds = (low <= number) & np.where(closed == 1, number <= high, number < high)
+    spans = [(str(end[0]), _last(str(end[1]))) if end is not None and isinstance(end[0], str) else None for end in ends]
+    if any(spans):
+        texts = {value for value in values if value is not None}.union(*(span for span in spans if span))
+        rank: dict[str | None, int] = {text: at for at, text in enumerate(sorted(texts))}
+        at = np.array([rank.get(value, -1) for value in values], dtype=np.int64)[rows.value]
+        far = (len(rank), len(rank))
+        first, last = np.array([(rank[s[0]], rank[s[1]]) if s else far for s in spans], dtype=np.int64)[rows.label].T
+        holds |= (first <= at) & (at <= last)
     return np.asarray(holds)
 
 
@@ -118,25 +172,24 @@ def _single(
 
 
 def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
-    above = _above(values, policy, column)
+    above = [(nodes, names.to_pylist()) for nodes, names in _above(pa.array(values, pa.string()), policy, column)]
     return [(row, names[node]) for nodes, names in above for row, node in enumerate(nodes)]
 
 
-def _above(
-    values: Sequence[str | None], policy: Policy, column: str
-) -> list[tuple[NDArray[Any], Sequence[str | None]]]:
+def _above(values: pa.Array, policy: Policy, column: str) -> list[tuple[NDArray[Any], pa.Array]]:
     """Level by level, the node above every value, by its place among the names of the level."""
     spec = policy.columns[column].hierarchy
     if spec is None:
         return []
     try:
-        steps = ladder(spec, pa.array(values, pa.string()), column=column, base=policy.base)
+        steps = ladder(spec, values, column=column, base=policy.base)
     except DataError:  # one stranger spoils the lot: take the values one by one, himself for what has nothing above it
-        paths = [_alone(value, policy, column) for value in values]
+        texts = values.to_pylist()
+        paths = [_alone(value, policy, column) for value in texts]
         height = max(map(len, paths), default=0)
-        padded = [path + [value] * (height - len(path)) for path, value in zip(paths, values, strict=True)]
-        return [(np.arange(len(values)), level) for level in zip(*padded, strict=True)]
-    return [(table, labels.to_pylist()) for table, labels in zip(steps.tables[1:], steps.labels[1:], strict=True)]
+        padded = [path + [value] * (height - len(path)) for path, value in zip(paths, texts, strict=True)]
+        return [(np.arange(len(texts)), pa.array(level, pa.string())) for level in zip(*padded, strict=True)]
+    return list(zip(steps.tables[1:], steps.labels[1:], strict=True))
 
 
 def _alone(value: str | None, policy: Policy, column: str) -> list[str | None]:
@@ -155,15 +208,6 @@ def _ends(label: str | None) -> tuple[float, float, bool] | tuple[str, str, bool
         return float(match[1]), float(match[2]), match[3] == "]"
     match = _TEXTS.fullmatch(label or "")
     return (match[1], match[2], True) if match else None
-
-
-def _inside(value: str | None, ends: tuple[float, float, bool] | tuple[str, str, bool] | None) -> bool:
-    if value is None or ends is None:
-        return False
-    if isinstance(ends[0], str):
-        return ends[0] <= value <= _last(str(ends[1]))
-    number = _number(value)
-    return float(ends[0]) <= number and (number <= float(ends[1]) if ends[2] else number < float(ends[1]))
 
 
 def _last(end: str) -> str:

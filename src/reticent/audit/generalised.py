@@ -53,9 +53,9 @@ def judge(release: Published, policy: Policy) -> Verdict:
     findings = [check_columns(data, policy.released, policy)]
     if not release.bare:  # others name their groups as they like
         findings += [_legal(data, name, policy, release.method) for name in quasi]
-    rows, size = numbered(data, quasi)
+    rows, size = release.classes("data", quasi)
     findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
-    findings += check_overall(release.tables["data"], rows, size, release.claims, policy)
+    findings += check_overall(data, rows, size, release.claims, policy)
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]

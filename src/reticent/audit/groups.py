@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,30 +70,77 @@ class Groups:
 
 def codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
     """Number the distinct values of a column; a missing value is a value of its own."""
+    code, values = numbers(column)
+    return code, tuple(values.to_pylist())
+
+
+def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """`codes` with the values as they lie in Arrow: a column of days has tens of thousands."""
+    encoded = _encoded(column)
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    if column.num_chunks == 1 and pa.types.is_dictionary(column.type):
+        return column.chunk(0)
+    if not column.num_chunks:
+        return pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
     encoded = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = (
-            encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
-        )
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), tuple(encoded.dictionary.to_pylist())
+    return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([pa.array([json.dumps(value) for value in column.to_pylist()], pa.string())])
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
 def coded(table: pa.Table) -> pa.Table:
-    """The table with the texts of every column numbered, so that `codes` need not do it again."""
-    columns = [pc.dictionary_encode(column, null_encoding="encode") for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+    """The table as text, the texts of every column numbered, so that `codes` need not do it again."""
+    return pa.table([coded_column(column) for column in table.columns], names=table.column_names)
+
+
+def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Equal cells are equal texts: only the different ones are written out, and those that read alike get one number."""
+    if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
+        column = as_text(column)
+    encoded, kind = _encoded(column), column.type
+    if not pa.types.is_string(kind):
+        texts = encoded.dictionary.cast(pa.string())
+        if pa.types.is_integer(kind) or pa.types.is_date32(kind):  # no two of them read alike
+            return pa.chunked_array([pa.DictionaryArray.from_arrays(encoded.indices, texts)])
+        alike = pc.dictionary_encode(texts, null_encoding="encode")
+        encoded = pa.DictionaryArray.from_arrays(alike.indices.take(encoded.indices), alike.dictionary)
+    return pa.chunked_array([encoded])
+
+
+def shared(*columns: pa.Array) -> list[NDArray[np.int64]]:
+    """Texts under common numbers, a missing one as one more."""
+    texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
+    code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+    ends = np.cumsum([len(column) for column in columns])
+    return [code[end - len(column) : end].astype(np.int64) for end, column in zip(ends, columns, strict=True)]
 
 
 def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64], int]:
     """The group of every row: rows alike in all the columns share a number."""
     key, cardinality = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
-        code, values = codes(table[name])
+        code, values = numbers(table[name])
         width = max(1, len(values))
         if cardinality * width >= 2**62:
             key, cardinality = _dense(key)
         key, cardinality = key * width + code, cardinality * width
     return _dense(key)
+
+
+def different(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different numbers, sorted."""
+    ordered = np.sort(key)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def histograms(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray) -> Groups:
@@ -104,5 +152,5 @@ def histograms(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray) -> G
 
 
 def _dense(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    distinct, inverse = np.unique(key, return_inverse=True)
-    return inverse.astype(np.int64), len(distinct)
+    encoded = pc.dictionary_encode(pa.array(key))
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)

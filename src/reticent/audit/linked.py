@@ -319,10 +319,10 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
     for name in layout.columns:
         if policy.columns[name].identifier is not None:
             continue  # a shifted date: `Moves` looks at them together
-        (value, values), (label, labels) = codes(source[name]), codes(rows[name])
         if name in policy.quasi:
-            wrong |= ~stands_for((values, value), (labels, label), policy, name)
+            wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
+            (value, values), (label, labels) = codes(source[name]), codes(rows[name])
             truth, told = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
             wrong |= np.asarray(truth[value] != told[label], dtype=np.bool_)
     return int(wrong.sum())

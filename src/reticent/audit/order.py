@@ -12,50 +12,59 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from reticent.audit.groups import codes
+from reticent.audit.groups import numbers
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 _DRIFT = 5.0
 """Standard deviations: a random order is beyond them once in a million and more."""
 _TOGETHER, _FEW = 20, 100
 _LARGE = 10**18
+_PLAIN = r"^[0-9]{1,18}$"
 
 
 def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
     """Rows by group and text; groups numbered from 0 in the order of their rows."""
-    owner, row = _group_numbers(qit["group"]), _ranks(qit, [name for name in qit.column_names if name != "group"])
-    lines = _pairs(_group_numbers(st["group"]), _ranks(st, ["value"]))
-    shown = sorted(set(owner.tolist()))
-    group = np.searchsorted(np.array(shown, dtype=owner.dtype), owner) if shown else np.zeros(0, dtype=np.int64)
+    code, names = _group_numbers(qit["group"])
+    row = _ranks(qit, [name for name in qit.column_names if name != "group"])
+    owner, listed = _group_numbers(st["group"])
+    lines = _pairs(listed[owner], _ranks(st, ["value"]))
+    shown, place = np.unique(names, return_inverse=True)
+    group = place.reshape(-1)[code]
+    falls = _falls(_pairs(group, row))
     return [
         none_of("rows of 'st' stand by group and value", _falls(lines)),
-        none_of("rows of 'qit' stand by group and text", _falls(_pairs(group, row))),
-        none_of("groups are numbered from 0", sum(a != b for a, b in enumerate(shown))),
-        none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row)),
+        none_of("rows of 'qit' stand by group and text", falls),
+        none_of("groups are numbered from 0", int((shown != np.arange(len(shown))).sum())),
+        none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row, sorted_=not falls)),
     ]
 
 
-def _group_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Group numbers; what is no number stands before all. Those of more than eighteen digits are compared as Python does."""
-    code, names = codes(column)
-    numbers = [int(name) if name is not None and name.isdecimal() else -1 for name in names]
-    large = any(number >= _LARGE for number in numbers)
-    return np.array(numbers, dtype=object if large else np.int64)[code]
+def _group_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Which group stands in each row, and its number; what is no number stands before all.
+
+    Those of more than eighteen digits are compared as Python does.
+    """
+    code, names = numbers(column)
+    if pc.all(pc.match_substring_regex(names, _PLAIN), skip_nulls=False).as_py():
+        return code, names.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    values = [int(name) if name is not None and name.isdecimal() else -1 for name in names.to_pylist()]
+    return code, np.array(values, dtype=object if any(value >= _LARGE for value in values) else np.int64)
 
 
 def _ranks(table: pa.Table, columns: list[str]) -> NDArray[np.int64]:
     """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
     place = np.zeros(table.num_rows, dtype=np.int64)
     for name in columns:
-        code, texts = codes(table[name])
-        order = sorted(range(len(texts)), key=lambda at: (texts[at] is not None, texts[at] or ""))
+        code, texts = numbers(table[name])
         rank = np.empty(len(texts), dtype=np.int64)
-        rank[order] = np.arange(len(texts))
+        # By the bytes of UTF-8, which is by the signs' own numbers; what is missing comes last there.
+        rank[np.roll(pc.sort_indices(texts).to_numpy(), texts.null_count)] = np.arange(len(texts))
         place = _pairs(place, rank[code])
     return place
 
@@ -72,10 +81,9 @@ def _falls(places: NDArray[np.int64]) -> int:
     return int((places[1:] < places[:-1]).sum())
 
 
-def _lists_that_fall(group: NDArray[np.int64], row: NDArray[np.int64]) -> int:
+def _lists_that_fall(group: NDArray[np.int64], row: NDArray[np.int64], *, sorted_: bool) -> int:
     """How many groups stand before the one before them, each as the sorted list of its rows."""
-    order = np.lexsort((row, group))
-    rows, sizes = row[order], np.bincount(group)
+    rows, sizes = row if sorted_ else row[np.lexsort((row, group))], np.bincount(group)
     starts = np.cumsum(sizes) - sizes
     pairs, falls = np.arange(len(sizes) - 1), 0
     place = 0
@@ -92,11 +100,22 @@ def _nth(rows: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.i
     return np.where(there, rows[np.where(there, starts + place, 0)], -1)
 
 
+def _standing(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each one's place among all of them."""
+    there = np.zeros(int(places.max(initial=-1)) + 1, dtype=np.bool_)
+    if int(places.min(initial=0)) >= 0:
+        there[places] = True
+        if int(there.sum()) == len(places):  # all different
+            return np.asarray((np.cumsum(there) - 1)[places])
+    ranks = np.empty(len(places), dtype=np.int64)
+    ranks[np.argsort(places, kind="stable")] = np.arange(len(places))
+    return ranks
+
+
 def check_shuffled(places: NDArray[np.int64]) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
-    ranks = np.empty(size, dtype=np.int64)
-    ranks[np.argsort(places, kind="stable")] = np.arange(size)
+    ranks = _standing(places)
     spread = float(np.std(ranks)) if size else 0.0
     drift = float(np.corrcoef(ranks, np.arange(size))[0, 1]) * math.sqrt(size - 1) if spread else 0.0
     # In a random order about two pairs of neighbours stay together, whatever the size.

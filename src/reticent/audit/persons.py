@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
-from reticent.audit.groups import Groups, coded, codes, histograms, numbered
+from reticent.audit.groups import Groups, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.matching import matching
 from reticent.audit.order import check_shuffled
 from reticent.audit.places import find_places
-from reticent.audit.published import text_table
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _EXACT = 2**60
 _GRID = 2**44
 """Weights whose common denominator is too large are rounded to this part of a person."""
+_SOME = 64
+"""Rows that are looked at before all are."""
 AMBIGUOUS = "claims of persons: {:,} records of the input fit several published rows"
 
 
@@ -53,10 +55,29 @@ class Input:
     places: NDArray[np.int64] | None = None
 
 
+class Cells:
+    """The columns of an input by name, as text; numbered when somebody asks for them, which most need not be."""
+
+    def __init__(self, table: pa.Table, rows: NDArray[np.int64] | None = None) -> None:
+        self.raw, self._rows, self._coded = table, rows, dict[str, pa.ChunkedArray]()
+        self.num_rows = table.num_rows if rows is None else len(rows)
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        if name not in self._coded:
+            self._coded[name] = coded_column(self.raw[name])
+        return self._coded[name] if self._rows is None else self._coded[name].take(pa.array(self._rows))
+
+    def take(self, rows: NDArray[np.int64]) -> Cells:
+        """Some of the rows."""
+        some = Cells(self.raw, rows)
+        some._coded = self._coded
+        return some
+
+
 def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     """Compare a table's release with its input, and recompute its claims of persons."""
     name = {"generalised": "data", "anatomy": "qit"}.get(release.shape)
-    rows = release.tables.get(name or "")
+    rows = release.coded.get(name or "")
     if rows is None:
         return Verdict((), (), ("claims of persons",) if policy.person else ())
     needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
@@ -64,24 +85,24 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if absent:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
-    table = text_table(original.table.select([column for column in original.table.column_names if column in needed]))
+    table = original.table.select([column for column in original.table.column_names if column in needed])
     release, table = _merged(release, table, policy)
-    rows, table = release.coded[name or ""], coded(table)
-    counted = records_that_count(table, policy)
+    cells = Cells(table)
+    counted = records_that_count(cells, policy)
     places, doubt = original.places, 0
     if places is None:
-        places, doubt = find_places(release, policy, table, counted)
-    findings = accounts(release, table, counted)
+        places, doubt = find_places(release, policy, coded(table), counted)
+    findings = accounts(release, cells.num_rows, counted)
     if places is None:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
-    findings += _origin(release, rows, policy, table, counted, places)
+    findings += _origin(release, name or "", policy, cells, counted, places)
     if (
         release.shape == "generalised" and original.places is not None
     ):  # among rows that read alike nobody else can tell
         findings.append(check_shuffled(places))
     if any(not finding.holds for finding in findings) or policy.person is None:
         return Verdict(tuple(findings))
-    claims = _claims(release, policy, table.take(pa.array(places)), table.take(pa.array(counted)))
+    claims = _claims(release, policy, cells.take(places), cells.take(counted))
     if doubt and any(not finding.holds for finding in claims):
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     return Verdict((*findings, *claims))
@@ -99,13 +120,13 @@ def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Publis
 def _one_spelling(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
         if name in table.column_names:
-            code, values = codes(table[name])
+            code, values = codes(coded_column(table[name]))
             words = pa.array([same(value) for value in values], pa.string()).take(pa.array(code))
             table = table.set_column(table.column_names.index(name), name, words)
     return table
 
 
-def records_that_count(table: pa.Table, policy: Policy) -> NDArray[np.int64]:
+def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.int64]:
     """The rows that the policy's `person` section lets out: all, or each person's first or last."""
     settings = policy.persons
     everything = np.arange(table.num_rows)
@@ -132,14 +153,14 @@ def _moments(cells: list[str | None]) -> list[tuple[bool, float, str]]:
         return [(cell is not None, 0.0, cell or "") for cell in cells]
 
 
-def accounts(release: Published, table: pa.Table, counted: NDArray[np.int64]) -> list[Finding]:
+def accounts(release: Published, rows: int, counted: NDArray[np.int64]) -> list[Finding]:
     """All persons are accounted for: the counts are those of the input. A table without a manifest states none."""
     if release.bare:
         return []
-    came, left = release.counts.get("rows_in"), table.num_rows - len(counted)
+    came, left = release.counts.get("rows_in"), rows - len(counted)
     stated = release.explain.get("left_out", 0)
     return [
-        Finding("rows in = rows of the input", came == table.num_rows, table.num_rows, _number(came)),
+        Finding("rows in = rows of the input", came == rows, rows, _number(came)),
         Finding("records left out by the policy are stated", stated == left, left, _number(stated)),
     ]
 
@@ -149,73 +170,86 @@ def _number(value: object) -> float | None:
 
 
 def _origin(
-    release: Published,
-    rows: pa.Table,
-    policy: Policy,
-    table: pa.Table,
-    counted: NDArray[np.int64],
-    places: NDArray[np.int64],
+    release: Published, name: str, policy: Policy, cells: Cells, counted: NDArray[np.int64], places: NDArray[np.int64]
 ) -> list[Finding]:
     """Every published row is a row of the input that counts, each used once, with its values under what is published."""
-    counts = np.zeros(table.num_rows + 1, dtype=np.bool_)
+    shown, rows, size = release.coded[name], release.coded[name].num_rows, cells.num_rows
+    counts = np.zeros(size + 1, dtype=np.bool_)
     counts[counted] = True
-    known = counts[np.where((places >= 0) & (places < table.num_rows), places, table.num_rows)]
-    if len(places) != rows.num_rows or not known.all():
-        return [none_of("every published record is one of the input", abs(rows.num_rows - int(known.sum())) or 1)]
-    first = np.empty(table.num_rows, dtype=np.int64)
+    known = counts[np.where((places >= 0) & (places < size), places, size)]
+    if len(places) != rows or not known.all():
+        return [none_of("every published record is one of the input", abs(rows - int(known.sum())) or 1)]
+    first = np.empty(size, dtype=np.int64)
     first[places[::-1]] = np.arange(len(places))[::-1]
     wrong = first[places] != np.arange(len(places))  # a row of the input that came out before
-    source = table.take(pa.array(places))
-    for name in rows.column_names:
-        if name in policy.columns and policy.columns[name].identifier is not None:
+    source = cells.take(places)
+    for column in shown.column_names:
+        if column not in policy.columns or policy.columns[column].identifier is not None:
             continue  # a pseudonym or a shifted date: the key tells, not the value
-        if name in policy.quasi:
-            wrong |= ~_covered(source[name], rows[name], policy, name)
-        elif name in policy.columns and name not in policy.identifiers:
-            wrong |= ~equal(source[name], rows[name])
+        if column in policy.identifiers:
+            continue
+        some = _changed(cells.raw[column], release.raw[name][column], places)
+        if not len(some):
+            continue
+        if len(some) == rows:
+            cell, label = source[column], shown[column]
+        else:
+            cell, label = (
+                coded_column(cells.raw[column].take(pa.array(places[some]))),
+                shown[column].take(pa.array(some)),
+            )
+        wrong[some] |= ~(stands_for(cell, label, policy, column) if column in policy.quasi else equal(cell, label))
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
-        findings += [_offered(release, policy, source, rows)]
+        findings += [_offered(release, policy, source, shown)]
     return findings
 
 
-def _covered(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.bool_]:
-    (value, values_), (label, labels_) = codes(values), codes(labels)
-    return stands_for((values_, value), (labels_, label), policy, name)
+def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not."""
+    everything = np.arange(len(places))
+    kind = column.type
+    plain = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)
+    if kind != shown.type or not plain:
+        return everything
+    for end in (_SOME, len(places)):
+        same = pc.equal(column.take(pa.array(places[:end])), shown.slice(0, end)).fill_null(fill_value=False)
+        changed = np.flatnonzero(~same.to_numpy())
+        if 2 * len(changed) > end:
+            return everything
+    return changed
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Where two columns agree; nothing and an empty text are one."""
-    (here, there), _ = _shared(left, right)
+    (here, there), _ = _alike(left, right)
     return np.asarray(here == there)
 
 
-def _offered(release: Published, policy: Policy, source: pa.Table, qit: pa.Table) -> Finding:
+def _offered(release: Published, policy: Policy, source: Cells, qit: pa.Table) -> Finding:
     """The truth of every person is among the values of his or her group."""
     st = release.coded["st"]
-    (offer, truth), values = _shared(st["value"], source[policy.sensitive[0]])
-    (there, here), _ = _shared(st["group"], qit["group"])
-    missing = ~np.isin(here * values + truth, there * values + offer)
-    return none_of("every person's value is among those of the group", int(missing.sum()))
+    (offer, truth), values = _alike(st["value"], source[policy.sensitive[0]])
+    (there, here), _ = _alike(st["group"], qit["group"])
+    asked = pc.is_in(pa.array(here * values + truth), value_set=pa.array(there * values + offer))
+    return none_of("every person's value is among those of the group", len(asked) - asked.true_count)
 
 
-def _shared(*columns: pa.ChunkedArray) -> tuple[list[NDArray[np.int64]], int]:
-    """Columns under common numbers, nothing and an empty text as one, and how many numbers there are."""
-    number: dict[str, int] = {}
-    parts = []
-    for code, texts in map(codes, columns):
-        parts.append(np.array([number.setdefault(text or "", len(number)) for text in texts], np.int64)[code])
-    return parts, max(1, len(number))
+def _alike(*columns: pa.ChunkedArray) -> tuple[list[NDArray[np.int64]], int]:
+    """Columns under common numbers, nothing and an empty text as one, and a bound on the numbers."""
+    parts = [numbers(column) for column in columns]
+    common = shared(*(texts.cast(pa.string()).fill_null("") for _, texts in parts))
+    return [own[code] for own, (code, _) in zip(common, parts, strict=True)], sum(map(len, common)) + 1
 
 
-def _claims(release: Published, policy: Policy, source: pa.Table, table: pa.Table) -> list[Finding]:
+def _claims(release: Published, policy: Policy, source: Cells, table: Cells) -> list[Finding]:
     """What the policy asks of persons, on the rows of the input that were published."""
     if release.shape == "anatomy":
-        rows, size = numbered(release.coded["qit"], ["group"])
+        rows, size = release.classes("qit", ["group"])
     else:
-        data = release.coded["data"]
-        rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
-    person = codes(source[policy.person or ""])[0]
+        there = release.coded["data"].column_names
+        rows, size = release.classes("data", [name for name in policy.quasi if name in there])
+    person = numbers(source[policy.person or ""])[0]
     findings = [_once(rows, person)] if release.shape == "anatomy" else []
     heads = np.bincount(rows if _alone(person) else distinct(rows, person)[0], minlength=size)
     for requirement in demanded(policy, persons=True):
@@ -243,7 +277,7 @@ def distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     key = columns[0]
     for column, width in zip(columns[1:], widths[1:], strict=True):
         key = key * width + column
-    return _parts(np.unique(key), widths)
+    return _parts(different(key), widths)
 
 
 def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]:
@@ -264,16 +298,16 @@ def _deep(
     policy: Policy,
     name: str,
     peopled: tuple[NDArray[np.int64], int, NDArray[np.int64]],
-    source: pa.Table,
-    table: pa.Table,
+    source: Cells,
+    table: Cells,
 ) -> Finding:
     rows, size, person = peopled
     if requirement.model == "l" and requirement.kind == "distinct":
-        return check_matching(matchings(rows, size, person, codes(source[name])[0]), requirement, f"column '{name}'")
+        return check_matching(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
     groups = weighted(rows, size, person, source[name])
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")
-    everybody = codes(table[policy.person or ""])[0]
+    everybody = numbers(table[policy.person or ""])[0]
     whole = weighted(np.zeros(table.num_rows, dtype=np.int64), 1, everybody, table[name])
     return check_t(groups, requirement, whole.totals(), policy, name)
 
@@ -337,7 +371,7 @@ def _linked(
     for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
         groups.setdefault(head, []).append(group)
     values: dict[int, set[int]] = {}
-    pairs = distinct(rows, codes(column)[0]) if groups else []
+    pairs = distinct(rows, numbers(column)[0]) if groups else []
     for group, value in zip(*(part.tolist() for part in pairs), strict=True):
         values.setdefault(group, set()).add(value)
     common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]

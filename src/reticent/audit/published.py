@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,13 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from reticent.audit.groups import coded
+from reticent.audit.groups import as_text, coded, numbered
 from reticent.errors import DataError
 from reticent.release.formula import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import numpy as np
+    from numpy.typing import NDArray
 
     from reticent.release import Release
 
@@ -33,6 +35,32 @@ _LINES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
 CODEBOOK = ".codebook.json"
 """Behind the name of a stream's file: what a recipient needs to read it."""
+
+
+class AsText(Mapping[str, pa.Table]):
+    """Tables as text, each written out when somebody reads it: most judges look at numbered texts alone."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self.tables, self._texts = tables, dict[str, pa.Table]()
+
+    @cached_property
+    def coded(self) -> dict[str, pa.Table]:
+        """The tables with their texts numbered."""
+        return {name: coded(table) for name, table in self.tables.items()}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._texts:
+            self._texts[name] = text_table(self.tables[name])
+        return self._texts[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,17 +99,35 @@ class Published:
     strays: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
 
+    @property
+    def raw(self) -> Mapping[str, pa.Table]:
+        """The tables as they came."""
+        return self.tables.tables if isinstance(self.tables, AsText) else self.tables
+
     @cached_property
     def coded(self) -> Mapping[str, pa.Table]:
         """The tables with their texts numbered, once for all judges."""
-        return {name: coded(table) for name, table in self.tables.items()}
+        return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
+
+    @cached_property
+    def _classes(self) -> dict[tuple[str, ...], tuple[NDArray[np.int64], int]]:
+        return {}
+
+    def classes(self, table: str, columns: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+        """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
+        key = (table, *columns)
+        if key not in self._classes:
+            self._classes[key] = numbered(self.coded[table], columns)
+        return self._classes[key]
 
     def __repr__(self) -> str:
         return f"Published({self.name}, {self.shape})"
 
 
-def published(source: str | Path | Release | pa.Table, name: str) -> Published:
+def published(source: str | Path | Release | pa.Table | Published, name: str) -> Published:
     """Read a folder, a file of JSON lines, or a Release in memory; a table stands for anybody's file."""
+    if isinstance(source, Published):
+        return replace(source, name=name)
     if isinstance(source, pa.Table):
         return Published(name, "generalised", tables={"data": text_table(source)}, bare=True)
     if not isinstance(source, str | Path):
@@ -121,7 +167,7 @@ def _from_lines(path: Path, name: str) -> Published:
 
 def text_table(table: pa.Table) -> pa.Table:
     """The table with every column as text."""
-    return pa.table({column: _text(table[column]) for column in table.column_names})
+    return pa.table({column: as_text(table[column]) for column in table.column_names})
 
 
 def text(value: Any) -> str | None:
@@ -131,14 +177,6 @@ def text(value: Any) -> str | None:
     return str(value) if type(value) is int else str(pa.scalar(value).cast(pa.string()).as_py())
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type):
-        return pa.chunked_array([pa.array([json.dumps(value) for value in column.to_pylist()], pa.string())])
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
-
-
 def _from_release(release: Release, name: str) -> Published:
     counts = release.counts
     return Published(
@@ -146,7 +184,7 @@ def _from_release(release: Release, name: str) -> Published:
         shape=release.shape,
         kind=release.kind,
         method=release.method,
-        tables={key: text_table(table) for key, table in release.tables.items()},
+        tables=AsText(release.tables),
         documents=release.documents,
         claims=release.guarantee.claims,
         counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},

@@ -16,6 +16,8 @@ _GAPS = re.compile(r"\s+")
 
 def same(value: str | None) -> str:
     """One form for all spellings: compatible characters, case and spaces are no difference; nothing is empty."""
+    if value is not None and value.isascii():  # its own compatible form, and without invisible signs
+        return _GAPS.sub(" ", value.lower()).strip()
     plain = normalize("NFKC", normalize("NFKC", value or "").lower().casefold())
     return _GAPS.sub(" ", "".join(sign for sign in plain if category(sign) != "Cf")).strip()
 

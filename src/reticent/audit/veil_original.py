@@ -61,7 +61,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if absent:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     counted = records_that_count(table, policy)
-    findings = accounts(release, table, counted)
+    findings = accounts(release, table.num_rows, counted)
     desk = _Desk(line, data, policy, table.take(pa.array(counted)))
     if original.places is not None:
         return Verdict((*findings, *_told(desk, release, original.places, counted)))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.release import Ledger, Release
 
-    Source: TypeAlias = str | Path | Release | pa.Table
+    Source: TypeAlias = str | Path | Release | pa.Table | Published
 
 Judge = Callable[[Published, "Policy"], Verdict]
 SequenceJudge = Callable[[Sequence[Published], "Policy", "Ledger | None"], Verdict]
@@ -57,7 +57,7 @@ def verify(
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
-        sources: folders, files of JSON lines, Release values, or tables of whatever origin.
+        sources: folders, files of JSON lines, Release values (or as the judge sees them), or tables of whatever origin.
         policy: the roles, hierarchies and requirements to judge by.
         ledger: who stood in which group or line, to link persons over several releases.
         kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.

@@ -30,6 +30,8 @@ def folded(value: str | None) -> str:
     >>> folded("HIV" + chr(0xA0)) == folded("hiv" + chr(0x200B)) == folded(" Hiv") == folded(chr(0xFF28) + "iv")
     True
     """
+    if value is not None and value.isascii():  # nothing to normalise, nothing invisible
+        return " ".join(value.lower().split())
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value or "").casefold())
     seen = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c) != "Cf")
     return " ".join(seen.split())

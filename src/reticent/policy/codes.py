@@ -9,7 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from reticent.policy.spec import HierarchySpec
 
 _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
@@ -27,19 +33,57 @@ def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str |
     return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in lengths]
 
 
+_SHOW: dict[str, Callable[[dt.date], str]] = {
+    "day": lambda d: d.isoformat(),
+    "month": lambda d: f"{d.year}-{d.month:02}",
+    "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
+    "year": lambda d: str(d.year),
+    "decade": lambda d: f"{d.year // 10}0s",
+}
+_FIRST, _LAST = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
+
+
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Day, month, quarter, year, decade: the levels the policy names, in that order."""
     local = strptime_format(spec.written) if spec.written else None
     days = [_day(value, local) for value in domain]
-    show: dict[str, Callable[[dt.date], str]] = {
-        "day": lambda d: d.isoformat(),
-        "month": lambda d: f"{d.year}-{d.month:02}",
-        "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
-        "year": lambda d: str(d.year),
-        "decade": lambda d: f"{d.year // 10}0s",
-    }
-    order = sorted(spec.dates or (), key=list(show).index)
-    return [[None if day is None else show[level](day) for day in days] for level in order]
+    return [[None if day is None else _SHOW[level](day) for day in days] for level in _levels(spec)]
+
+
+def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[npt.NDArray[np.int32], list[str | None]]] | None:
+    """`date_labels` of all values at once, as nodes numbered in the order they come and their labels.
+
+    None where some value is no day written with its year in front, or no day at all: `date_labels` looks at each by itself.
+    """
+    if spec.written or not (pa.types.is_string(values.type) or pa.types.is_date32(values.type)):
+        return None
+    try:
+        numbers = values.cast(pa.date32()).cast(pa.int32())
+    except pa.ArrowInvalid:
+        return None
+    days = numbers.fill_null(0).to_numpy()
+    if int(days.min(initial=0)) < _FIRST or int(days.max(initial=0)) > _LAST:
+        return None
+    missing = numbers.is_null().to_numpy(zero_copy_only=False)
+    return [_nodes_of(level, days.astype("datetime64[D]"), missing) for level in _levels(spec)]
+
+
+def _levels(spec: HierarchySpec) -> list[str]:
+    return sorted(spec.dates or (), key=list(_SHOW).index)
+
+
+def _nodes_of(
+    level: str, days: npt.NDArray[np.datetime64], missing: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+    """The label of a node is that of any of its days."""
+    months = days.astype("datetime64[M]").astype(np.int64)
+    parts = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12}
+    numbers = parts[level] if level in parts else (months // 12 + 1970) // 10
+    nodes = pc.dictionary_encode(pa.array(numbers, mask=missing), null_encoding="encode").indices.to_numpy()
+    some = np.zeros(int(nodes.max(initial=-1)) + 1, dtype=np.int64)
+    some[nodes[::-1]] = np.arange(len(nodes))[::-1]
+    examples = zip(days[some].tolist(), missing[some].tolist(), strict=True)
+    return nodes, [None if nothing else _SHOW[level](day) for day, nothing in examples]
 
 
 def strptime_format(written: str) -> str | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.errors import DataError
 from reticent.policy import intervals
-from reticent.policy.codes import date_labels, icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.codes import date_labels, date_nodes, icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from reticent.policy.policy import Policy
     from reticent.policy.spec import HierarchySpec
+
+    Nodes = tuple[npt.NDArray[np.int32], list[str | None]]
 
 ROOT = "*"
 Labels = list[list[str | None]]
@@ -93,12 +95,14 @@ class Climber:
 
 def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> Ladder:
     """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
+    if spec is not None and spec.kind == "dates" and (nodes := date_nodes(values, spec)) is not None:
+        return _assemble(values, nodes)
     climber, domain = Climber(spec, column=column, base=base), values.to_pylist()
-    labels, tree = climber.labels(domain), climber.tree
+    levels, tree = [_nodes(labels) for labels in climber.labels(domain)], climber.tree
     if tree is not None:
-        return _assemble(values, labels, counts=tree.counts, size=tree.size)
+        return _assemble(values, levels, counts=tree.counts, size=tree.size)
     numeric = spec is not None and spec.kind == "intervals"
-    return _assemble(values, labels, numeric=intervals.to_numbers(domain) if numeric else None)
+    return _assemble(values, levels, numeric=intervals.to_numbers(domain) if numeric else None)
 
 
 def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
@@ -140,9 +144,15 @@ def _count_strangers(count: int, column: str, kind: str, expectation: str) -> No
         )
 
 
+def _nodes(labels: list[str | None]) -> Nodes:
+    ids: dict[str | None, int] = {}
+    table = np.fromiter((ids.setdefault(label, len(ids)) for label in labels), dtype=np.int32, count=len(labels))
+    return table, list(ids)
+
+
 def _assemble(
     values: pa.Array,
-    labels: Labels,
+    levels: list[Nodes],
     *,
     counts: list[dict[str, int]] | None = None,
     size: int | None = None,
@@ -150,14 +160,12 @@ def _assemble(
 ) -> Ladder:
     n = len(values)
     tables, names, leaves = [np.arange(n, dtype=np.int32)], [values], [np.ones(n, dtype=np.int64)]
-    for level, column in enumerate(labels):
-        ids: dict[str | None, int] = {}
-        table = np.fromiter((ids.setdefault(label, len(ids)) for label in column), dtype=np.int32, count=n)
-        below = np.bincount(table, minlength=len(ids)).astype(np.int64)
+    for level, (table, labels) in enumerate(levels):
+        below = np.bincount(table, minlength=len(labels)).astype(np.int64)
         if counts is not None:
-            below = np.array([1 if label is None else counts[level][label] for label in ids], dtype=np.int64)
+            below = np.array([1 if label is None else counts[level][label] for label in labels], dtype=np.int64)
         tables.append(table)
-        names.append(pa.array(list(ids), type=pa.string()))
+        names.append(pa.array(labels, type=pa.string()))
         leaves.append(below)
     whole = size if size is not None else n
     tables.append(np.zeros(n, dtype=np.int32))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,10 +50,7 @@ def read_tree(path: Path, *, column: str) -> Tree:
     """Reads `leaf;...;root` per line, separated by ';' or ','."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            delimiter = ";" if ";" in first else ","
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file, delimiter=delimiter, strict=True) if row]
+            return _from_text(file.read(), column, path.name)
     except OSError as error:
         raise _bad(
             column,
@@ -62,7 +61,16 @@ def read_tree(path: Path, *, column: str) -> Tree:
         raise _bad(
             column, f"{path.name} is not a readable UTF-8 CSV file", "Write one line per leaf: leaf;...;root"
         ) from None
-    return _from_rows(rows, column, path.name)
+
+
+@lru_cache(maxsize=64)
+def _from_text(text: str, column: str, name: str) -> Tree:
+    """Engine, judge and codebook ask for the same trees; a file that has changed is another text."""
+    lines = io.StringIO(text, newline="")
+    delimiter = ";" if ";" in lines.readline() else ","
+    lines.seek(0)
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter, strict=True) if row]
+    return _from_rows(rows, column, name)
 
 
 def tree_from_dict(nested: dict[str, Any], *, column: str) -> Tree:

@@ -179,7 +179,7 @@ class Evolving(Publication):
             ledger, members = self.store.ledger(self.name), engine.members()
             passed = let_through(
                 release, self.policy, self.kind, earlier=self.earlier(), ledger=ledger, members=members
-            )
+            ).packed()
 
             def step(tx: Transaction) -> Passed:
                 stored = passed.keep(tx, self.name, sent=sent)

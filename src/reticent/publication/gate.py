@@ -12,10 +12,12 @@ import datetime as dt
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reticent.audit import verify
 from reticent.audit.persons import Input
+from reticent.audit.published import published
 from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger, LedgerEntry
@@ -36,10 +38,26 @@ class Passed:
 
     release: Release
     verdict: Verdict
-    payload: bytes
-    entry: LedgerEntry
+    noted: LedgerEntry
     members: Members
     sights: Sights | None = None
+
+    @cached_property
+    def payload(self) -> bytes:
+        """The bytes for a store; who has none is spared them."""
+        return to_bytes(self.release)
+
+    @cached_property
+    def entry(self) -> LedgerEntry:
+        """What the ledger says of it, with the digest of its bytes."""
+        if self.noted.digest:
+            return self.noted
+        return replace(self.noted, digest=hashlib.sha256(self.payload).hexdigest())
+
+    def packed(self) -> Passed:
+        """With its bytes and their digest made: before a transaction begins, which others wait for."""
+        assert self.entry.digest  # noqa: S101 - made by asking
+        return self
 
     def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
         """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
@@ -48,7 +66,7 @@ class Passed:
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
-        return replace(self, entry=entry)
+        return replace(self, noted=entry)
 
 
 def let_through(  # noqa: PLR0913 - what the judge and the ledger need
@@ -77,8 +95,10 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     Raises:
         GuaranteeError: a claim is refuted; nothing was published.
     """
-    release = with_codebook(release, policy)
-    payload, members = to_bytes(release), members or Members.nobody()
+    seen = published(release, "")
+    release = with_codebook(release, policy, seen.coded)
+    seen = replace(seen, documents=release.documents)
+    members = members or Members.nobody()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(
         number=len(ledger) + 1,
@@ -86,13 +106,13 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         policy_hash=policy.hash,
         method=release.method,
         counts=release.counts,
-        digest=hashlib.sha256(payload).hexdigest(),
+        digest="",  # of bytes that are made when somebody keeps them
     )
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.places)
-    verdict = verify([*earlier, release], policy, ledger=ledger, kind=kind, fresh=1, original=source)
+    verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, payload, entry, members, sights)
+    return Passed(release, verdict, entry, members, sights)
 
 
 def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:

@@ -96,11 +96,12 @@ class Series(Publication):
             population.refuse_shared(persons)
             words = (DESPITE,) if population.shared else ()
             following = self._next(table, seed, words) if first is None else self._still_first(first)
-            sights, position = following.passed.sights, digest(table)
+            ready, position = following.passed.packed(), digest(table)
+            sights = ready.sights
             population.refuse_parted(sights)
 
             def step(tx: Transaction) -> Passed:
-                passed = following.passed.keep(tx, self.name, position=position, sent=sent)
+                passed = ready.keep(tx, self.name, position=position, sent=sent)
                 tx.put_snapshot(self.name, following.state)
                 population.record(tx, persons, sights)
                 if also is not None:

@@ -130,7 +130,7 @@ class _Once:
         population = Population(store, name, self._policy, kind="table", method=self._method, despite=self._despite)
         hashes = population.of(persons)
         population.refuse_shared(hashes)
-        passed = make((DESPITE,) if population.shared else ())
+        passed = make((DESPITE,) if population.shared else ()).packed()
         population.refuse_parted(passed.sights)
         store.register(name, policy_hash=self._policy.hash)
 

@@ -6,7 +6,7 @@ published in the tables beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +36,18 @@ _OWN = {
 _ANY = "*"
 
 
-def with_codebook(release: Release, policy: Policy) -> Release:
-    """The release with its codebook among the documents."""
-    return replace(release, documents={**release.documents, NAME: codebook(release, policy)})
+def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
+    """The release with its codebook among the documents.
+
+    Args:
+        release: what is to be read.
+        policy: roles and hierarchies.
+        texts: the same tables with the texts of every column numbered, where somebody has them.
+    """
+    return replace(release, documents={**release.documents, NAME: codebook(release, policy, texts)})
 
 
-def codebook(release: Release, policy: Policy) -> dict[str, Any]:
+def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> dict[str, Any]:
     """All that a recipient needs to know of a release, as plain values."""
     sensitive = next(iter(policy.sensitive), None)
     return {
@@ -53,7 +59,7 @@ def codebook(release: Release, policy: Policy) -> dict[str, Any]:
         "columns": [
             column
             for table in release.tables
-            for column in _columns(table, release.tables[table], policy, sensitive, release.shape)
+            for column in _columns(table, release, policy, sensitive, (texts or {}).get(table))
         ],
         "records": dict(vars(release.counts)),
         "guarantee": {
@@ -69,17 +75,20 @@ def codebook(release: Release, policy: Policy) -> dict[str, Any]:
     }
 
 
-def _columns(table: str, data: pa.Table, policy: Policy, sensitive: str | None, shape: str) -> list[dict[str, Any]]:
+def _columns(
+    table: str, release: Release, policy: Policy, sensitive: str | None, texts: pa.Table | None
+) -> list[dict[str, Any]]:
     """Name, role and type of every column of a table; its hierarchy where the policy names one."""
-    out = []
+    out, data = [], release.tables[table]
     for name in data.column_names:
-        origin = _origin(table, name, policy, sensitive, shape)
+        origin = _origin(table, name, policy, sensitive, release.shape)
         entry: dict[str, Any] = {"table": table, "name": name, "role": _role(origin, name, policy)}
         if origin is not None and origin != name:
             entry["stands_for"] = origin
         if origin is None:
             entry["meaning"] = _OWN.get(name, "")
-        entry |= _cells(data.column(name), policy.columns.get(origin) if origin else None, policy)
+        spec = policy.columns.get(origin) if origin else None
+        entry |= _cells(data.column(name), spec, policy, None if texts is None else texts.column(name))
         out.append(entry)
     return out
 
@@ -100,16 +109,25 @@ def _role(origin: str | None, name: str, policy: Policy) -> str:
     return "candidate" if name not in (origin, "value") else policy.columns[origin].role
 
 
-def _cells(column: pa.ChunkedArray, spec: Column | None, policy: Policy) -> dict[str, Any]:
+def _cells(
+    column: pa.ChunkedArray, spec: Column | None, policy: Policy, texts: pa.ChunkedArray | None
+) -> dict[str, Any]:
     hierarchy = spec.hierarchy if spec is not None else None
-    cells = column if pa.types.is_nested(column.type) else pc.unique(column)
+    cells = _different(column, texts)
     entry: dict[str, Any] = {"type": type_name(cells, coded=_coded(hierarchy)), "missing": column.null_count}
     if hierarchy is not None:
         entry["hierarchy"] = hierarchy.kind
-        entry["nodes"] = _nodes(_labels(cells), hierarchy, policy)
+        entry["nodes"] = _nodes(cells, hierarchy, policy)
     if spec is not None and spec.level:
         entry["level"] = spec.level
     return entry
+
+
+def _different(column: pa.ChunkedArray, texts: pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray:
+    """Each cell once; of other types than text, whose names tell enough, all."""
+    if not pa.types.is_string(column.type):
+        return column
+    return pc.unique(column) if texts is None or texts.num_chunks != 1 else texts.chunk(0).dictionary
 
 
 def _coded(hierarchy: HierarchySpec | None) -> bool:
@@ -120,14 +138,14 @@ def _coded(hierarchy: HierarchySpec | None) -> bool:
 def _labels(cells: pa.Array | pa.ChunkedArray) -> list[str]:
     if pa.types.is_nested(cells.type):
         return []
-    return [str(label) for label in cells.to_pylist() if label is not None]
+    return [str(label) for label in pc.unique(cells).to_pylist() if label is not None]
 
 
-def _nodes(labels: Sequence[str], hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:
+def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:
     """Node of the hierarchy -> the published labels below it, and how many values it stands for in all where that is known."""
     if hierarchy.kind not in ("file", "tree", "icd9", "icd10"):
         return {}
-    tree = _tree(hierarchy, policy)
+    tree, labels = _tree(hierarchy, policy), _labels(cells)
     below: dict[str, list[str]] = {}
     for label in labels:
         for node in _above(label, hierarchy, tree):

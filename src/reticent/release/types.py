@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
+_SOME = 64
+"""Cells that are looked at before all are: most texts are nothing else."""
 
 
 def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str:
@@ -29,10 +31,12 @@ def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str
         return "number"
     if pa.types.is_temporal(kind):
         return "date" if pa.types.is_date(kind) else "text"
-    return "text" if coded or column.null_count == len(column) else _of_text(pc.unique(column))
+    if coded or column.null_count == len(column) or _of_text(column.slice(0, _SOME)) == "text":
+        return "text"
+    return _of_text(pc.unique(column))
 
 
-def _of_text(cells: pa.Array) -> str:
+def _of_text(cells: pa.Array | pa.ChunkedArray) -> str:
     for name, kind in _TYPES.items():
         try:
             if cells.cast(pa.string()).cast(kind).cast(pa.string()).equals(cells.cast(pa.string())):

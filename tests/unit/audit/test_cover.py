@@ -1,6 +1,8 @@
 """Which labels may stand for which values."""
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 from reticent.audit import cover as cover_module
 from reticent.audit.cover import cover
@@ -54,10 +56,28 @@ def test_the_last_day_of_an_interval_holds_its_hours():
     assert covered("day", "2024-03-05 23:59:00", labels) == labels[:1]
 
 
-def test_row_by_row_the_same_as_all_pairs():
-    values = ["20", "24", "31", None]
-    labels = ["[20, 30)", "[20, 24] or missing", "*", "24", None, "[30, 40]"]
-    pairs = {tuple(pair) for pair in cover_module.covered(values, labels, POLICY, "age").tolist()}
-    value, label = (part.reshape(-1) for part in np.indices((len(values), len(labels))))
-    holds = cover_module.stands_for((values, value), (labels, label), POLICY, "age")
-    assert holds.tolist() == [(v, at) in pairs for v, at in zip(value.tolist(), label.tolist(), strict=True)]
+ROWS = {
+    "age": (["20", "24", "31", None, "old"], ["[20, 30)", "[20, 24] or missing", "*", "24", None, "[30, 40]", "old"]),
+    "zip": (["12345", "12400", None], ["123**", "12***", "* or missing", "12345", "[12000, 12350]", "1****"]),
+    "day": (
+        ["2024-03-05", "2024-03-05 23:59:00", "1999-12-31", None, "never"],
+        ["2024-03-05", "2024", "1999", "[2024-01-01, 2024-03-05]", "[1999-01-01, 2024-01-01] or missing", "never", "*"],
+    ),
+    "town": (
+        ["rome", "oslo", "a, b", "", None],
+        ["{rome, oslo}", "{a, b, rome}", "[n, z]", "", "rome or missing", None],
+    ),
+}
+
+
+@pytest.mark.parametrize("column", ROWS)
+def test_row_by_row_the_same_as_all_pairs(column):
+    values, labels = ROWS[column]
+    pairs = {tuple(pair) for pair in cover_module.covered(values, labels, POLICY, column).tolist()}
+    value, label = (part.reshape(-1).tolist() for part in np.indices((len(values), len(labels))))
+    cells, shown = (
+        pa.chunked_array([pa.array([texts[at] for at in code], pa.string())])
+        for texts, code in ((values, value), (labels, label))
+    )
+    holds = cover_module.stands_for(cells, shown, POLICY, column)
+    assert holds.tolist() == [pair in pairs for pair in zip(value, label, strict=True)]

@@ -160,6 +160,22 @@ def test_strangers_among_the_published_are_refuted(table):
     assert "every published record is one of the input" in refuted(made, rules, original=table)
 
 
+@pytest.mark.parametrize(("column", "cell"), [("sex", "x"), ("ill", "d99"), ("age", "[0, 5)")])
+@pytest.mark.parametrize("row", [0, 150, -1])
+def test_one_cell_that_is_not_the_inputs_is_refuted(table, column, cell, row):
+    rules = policy("optimal", k=3)
+    engine = publisher(rules, "table", "optimal", rng=Rng.from_seed(3))
+    engine.push(table)
+    (made,) = engine.close()
+    source, data = Input(table, engine.original().places), made.tables["data"]
+    assert judge([made], rules, kind="table", original=source).holds
+    cells = data[column].to_pylist()
+    cells[row] = cell
+    changed = data.set_column(data.column_names.index(column), column, pa.array(cells, pa.string()))
+    verdict = judge([replace(made, tables={"data": changed})], rules, kind="table", original=source)
+    assert "every published record is one of the input" in {finding.claim for finding in verdict.refuted}
+
+
 def test_a_person_published_twice_in_the_place_of_another_is_refuted(table):
     rules = policy("optimal", k=5)
     engine = publisher(rules, "table", "optimal", rng=Rng.from_seed(1))
