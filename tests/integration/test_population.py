@@ -11,7 +11,7 @@ from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
 from reticent.connectors.shards import claim
 from reticent.connectors.stream import Stream
-from reticent.errors import GuaranteeError
+from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication.population import DESPITE, seen_of
 from reticent.store import Store, schema
@@ -199,6 +199,44 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
             claim(StreamScene.policy, store, "spark")
         assert claim(StreamScene.policy, store, "spark", despite=True)
         assert {name: about["elsewhere"] for name, about in seen_of(store).items()} == {"table-1": 80, "spark": 0}
+
+
+ILLS = "value,count\n" + "".join(f"{value},10\n" for value in sorted(set(people(0, 80).column("ill").to_pylist())))
+
+
+def nameless(folder, prior=ILLS):
+    """A policy that names nobody."""
+    (folder / "prior.csv").write_text(prior)
+    columns = {"line": "plain", "ill": "sensitive"}
+    document = {"version": 1, "columns": columns, "privacy": {"l": 3}, "prior": {"file": "prior.csv"}}
+    return Policy.from_dict(document | {"table": {"method": "veil"}}, base=folder)
+
+
+def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
+    """One row less makes another table, veiled anew: what both had in common was the truth of 479 of 490 persons."""
+    rows = people(0, 60).select(["line", "ill"])
+    first = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
+    again = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
+    assert again.tables["data"].equals(first.tables["data"])
+    with pytest.raises(GuaranteeError, match="names no person"):
+        anonymize(rows.slice(1), nameless(tmp_path), store=tmp_path / "store.db")
+    with pytest.raises(GuaranteeError, match=SHARED):
+        table(tmp_path / "store.db", people(0, 80))
+    table(tmp_path / "other.db", people(0, 80))
+    with pytest.raises(GuaranteeError, match="names no person"):
+        anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db")
+    shown = anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db", despite_ledger=True)
+    assert DESPITE in shown.guarantee.not_covered
+
+
+def test_an_attempt_that_was_refused_pins_no_house(tmp_path):
+    """Its hint asks for another prior; under the store it began with the other one must be welcome, until something is published."""
+    rows, where = people(0, 60).select(["line", "ill"]), tmp_path / "store.db"
+    with pytest.raises(GuaranteeError, match="not offered by the prior"):
+        anonymize(rows, nameless(tmp_path, "value,count\nother things,1\nmore,1\nstill more,1\n"), store=where)
+    assert anonymize(rows, nameless(tmp_path), store=where).counts.published == rows.num_rows
+    with pytest.raises(PolicyError, match="another l, prior, kernel or domain"):
+        anonymize(rows, nameless(tmp_path, ILLS + "one more,1\n"), store=where)
 
 
 def candidates(published):

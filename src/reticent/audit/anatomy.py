@@ -65,7 +65,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     posterior = _posterior(release, groups)
     findings += posterior
     limit = policy.privacy.suppression if release.method == "anatomy" else None
-    findings += check_counts(release.counts, qit.num_rows, limit, left_out(release))
+    findings += check_counts(release.counts, qit.num_rows, limit, left_out(release, policy))
     notes = (POSTERIOR_NOTE,) if posterior else ()
     open_claims = unchecked(release.claims, ("k", "l", "t", "posterior")) + hidden(release.claims)
     return Verdict(tuple(findings), notes, open_claims)

@@ -8,8 +8,11 @@ Cost: reads names only.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from reticent.audit.papers import check_papers
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
@@ -60,6 +63,14 @@ METHODS = frozenset(["local", "mondrian", "optimal"])
 _WORDS = frozenset({"loss", "cuts"})
 _TRIED = frozenset(["sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped"])
 _NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
+_HELD = (
+    "update outside the knowledge",
+    "no legal place",
+    "risk above the limit",
+    "no design for the value",
+    "came back after missing a release",
+)
+_WORD = re.compile(r"[a-z][a-z_]{0,40}")
 _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
 
 
@@ -67,11 +78,26 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     """Files, manifest keys, and for releases of one table what is explained."""
     findings = [_closed("only files of the release lie in the folder", release.strays)]
     findings += [_closed("only known entries stand in the manifest", set(release.keys) - MANIFEST)]
-    if release.kind == "table" and release.shape in ("generalised", "anatomy"):
-        findings.append(_closed("explain tells counts and settings only", _told(release.explain, policy)))
-        odd = [key for key, value in release.metrics.items() if not _number(value)]
-        findings.append(_closed("metrics are numbers", odd))
+    findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
+    if release.shape != "linked":  # whose judge has a list of its own
+        told = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
+        findings.append(_closed("explain tells counts and settings only", told))
+    odd = [key for key, value in release.metrics.items() if not _number(value) or not _WORD.fullmatch(key)]
+    findings.append(_closed("metrics are numbers", odd))
     return findings
+
+
+def _faithful_table(release: Published) -> bool:
+    return release.shape == "generalised" or (release.kind == "table" and release.shape == "anatomy")
+
+
+def _others(explain: Mapping[str, Any]) -> list[str]:
+    """The keys of `explain` of a veil, an evolving table, a series or a stream that are unknown or hold more than they may."""
+    return [key for key, value in explain.items() if key not in _TOLD or not _TOLD[key](value)]
+
+
+def _tally(*names: str) -> Callable[[Any], bool]:
+    return lambda value: _mapping(value, names) and all(map(_number, value.values()))
 
 
 def _closed(claim: str, names: Iterable[str]) -> Finding:
@@ -125,3 +151,16 @@ def _attribute(value: Any) -> bool:
     return isinstance(levels, list) and all(
         _number(number) for number in [*levels, *(v for k, v in value.items() if k != "records_per_level")]
     )
+
+
+_TOLD: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(
+        ("rows_of_the_prior", "values", "publication", "left_out", "release", "groups", "share_in_skewed_classes"),
+        _number,
+    ),
+    "label": lambda value: value == "safe for one publication only",
+    "changes": _tally("inserted", "left", "returned", "sensitive", "quasi"),
+    "held": _tally(*_HELD),
+    "risk": _tally("0%", "25%", "50%", "75%", "95%", "99%", "100%"),
+    "updates": _tally("closed", "stayed"),
+}

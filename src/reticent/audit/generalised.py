@@ -74,7 +74,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if release.bare:
         notes += [] if rules else [_NOTHING_ASKED]
     else:
-        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release))
+        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
     measured = figures(data, policy) if release.bare else {}
     return Verdict(
         tuple(findings),
@@ -113,8 +113,10 @@ def hidden(claims: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"{requirement} (needs the original)" for requirement in of_persons(claims))
 
 
-def left_out(release: Published) -> int:
-    """Records that the policy's choice of one per person leaves out, by the manifest."""
+def left_out(release: Published, policy: Policy) -> int:
+    """Records that the policy's choice of one per person leaves out, by the manifest; none where it makes no choice."""
+    if policy.persons is None or policy.persons.records == "all":
+        return 0
     number = release.explain.get("left_out", 0)
     return number if isinstance(number, int) and number >= 0 else 0
 
@@ -171,7 +173,9 @@ def _sensitive(
     findings = [check_l(groups, r, f"column '{column}'") for r in rules if r.model == "l"]
     closeness = [r for r in rules if r.model == "t"]
     if closeness:
-        slack = suppressed_share(release.counts.get("rows_in"), release.counts.get("suppressed"), left_out(release))
+        slack = suppressed_share(
+            release.counts.get("rows_in"), release.counts.get("suppressed"), left_out(release, policy)
+        )
         notes.append(TOTALS_NOTE.format(column))
         findings += [check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in closeness]
     return findings

@@ -40,12 +40,12 @@ _DECADE = re.compile(r"(\d{3}0)s")
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 
 
-def illegal(values: Iterable[str | None], policy: Policy, column: str, method: str = "") -> int:
-    """How many of the distinct published values the column's hierarchy does not know."""
+def illegal(values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0) -> int:
+    """How many of the distinct published values the column's hierarchy does not know, from a level upwards."""
     spec = policy.columns[column].hierarchy
     shown = [value for value in values if value is not None and value != ROOT]
     if spec is None:
-        return 0
+        return len(shown) if level else 0
     if method not in FULL_DOMAIN:
         shown = [value.removesuffix(_OR_MISSING) for value in shown]
         if spec.kind in ("intervals", "file", "tree"):
@@ -53,10 +53,10 @@ def illegal(values: Iterable[str | None], policy: Policy, column: str, method: s
         elif spec.kind in ("dates", "prefix"):
             shown = [end for value in shown for end in _both_ends(value)]
     if spec.kind in ("file", "tree"):
-        leaves, nodes = _nodes(spec, policy, column)
+        leaves, nodes = _nodes(spec, policy, column, level)
         free = method not in FULL_DOMAIN
         return sum(value not in nodes and not (free and _listed(value, leaves)) for value in shown)
-    return int((~_known(shown, spec, policy, column)).sum())
+    return int((~_known(shown, spec, policy, column, level)).sum())
 
 
 def exact(value: str | None, policy: Policy, column: str) -> bool:
@@ -75,13 +75,14 @@ def exact(value: str | None, policy: Policy, column: str) -> bool:
     return not (spec is not None and spec.kind == "prefix" and "*" in value)
 
 
-def _nodes(spec: HierarchySpec, policy: Policy, column: str) -> tuple[set[str], set[str]]:
-    """The leaves of a tree, and all its nodes."""
+def _nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> tuple[set[str], set[str]]:
+    """The leaves of a tree, and all its nodes from a level upwards."""
     if spec.kind == "file":
         tree = read_tree(policy.base / str(spec.file), column=column)
     else:
         tree = tree_from_dict(spec.tree or {}, column=column)
-    return set(tree.paths), set(tree.paths).union(*tree.paths.values())
+    above = (path[max(level - 1, 0) :] for path in tree.paths.values())
+    return set(tree.paths), (set() if level else set(tree.paths)).union(*above)
 
 
 def _listed(value: str, leaves: set[str]) -> bool:
@@ -91,7 +92,7 @@ def _listed(value: str, leaves: set[str]) -> bool:
     return bracketed and 1 < len(members) == len(set(members)) and set(members) <= leaves
 
 
-def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str) -> NDArray[np.bool_]:
+def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> NDArray[np.bool_]:
     examples = [_example(value, spec.kind) for value in values]
     try:
         steps = ladder(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
@@ -99,9 +100,10 @@ def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str) 
         if len(values) <= 1:
             return np.zeros(len(values), dtype=np.bool_)
         half = len(values) // 2
-        return np.concatenate([_known(part, spec, policy, column) for part in (values[:half], values[half:])])
-    known = np.array([example == value for example, value in zip(examples, values, strict=True)], dtype=np.bool_)
-    for table, labels in zip(steps.tables, steps.labels, strict=True):
+        return np.concatenate([_known(part, spec, policy, column, level) for part in (values[:half], values[half:])])
+    own = (not level and example == value for example, value in zip(examples, values, strict=True))
+    known = np.fromiter(own, dtype=np.bool_, count=len(values))
+    for table, labels in list(zip(steps.tables, steps.labels, strict=True))[level:]:
         names = labels.to_pylist()
         known |= np.array([names[node] == value for node, value in zip(table, values, strict=True)], dtype=np.bool_)
     return known

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reticent.release import Release
 
-_TABLES = ("data", "qit", "st", "counterfeits", "group", "tuple", "record")
+_TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _DOCUMENTS = ("veil",)
 _WIRE = (".ndjson", ".jsonl")
 _LINES = ("codebook", "group", "tuple", "record")
@@ -80,6 +80,8 @@ class Published:
         bare: somebody's table without a manifest: nothing is claimed, so everything is measured.
         strays: names in the folder that its manifest does not list.
         keys: entries of the manifest.
+        doubled: columns that have the name of an earlier one in their table.
+        manifest, codebook, readme: the papers of a folder as they are; None where there are none.
     """
 
     name: str
@@ -98,6 +100,10 @@ class Published:
     bare: bool = False
     strays: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    doubled: int = 0
+    manifest: Mapping[str, Any] | None = None
+    codebook: Mapping[str, Any] | None = None
+    readme: str | None = None
 
     @property
     def raw(self) -> Mapping[str, pa.Table]:
@@ -167,7 +173,7 @@ def _from_lines(path: Path, name: str) -> Published:
 
 def text_table(table: pa.Table) -> pa.Table:
     """The table with every column as text."""
-    return pa.table({column: as_text(table[column]) for column in table.column_names})
+    return pa.Table.from_arrays([as_text(column) for column in table.columns], names=table.column_names)
 
 
 def text(value: Any) -> str | None:
@@ -200,7 +206,8 @@ def _from_folder(path: Path, name: str) -> Published:
     named = [Path(file).stem for file in digests] if manifest.get("shape") == "linked" else _TABLES
     files = [path / f"{table}.{form}" for table in dict.fromkeys(named) for form in ("csv", "parquet")]
     files = [file for file in files if file.is_file()]
-    tables = {file.stem: _read(file) for file in files}
+    read = {file.stem: _read(file) for file in files}
+    tables = {table: _once(columns) for table, columns in read.items()}
     wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
     return Published(
         name=name,
@@ -218,7 +225,36 @@ def _from_folder(path: Path, name: str) -> Published:
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
         strays=_strays(path, digests) if digests else (),
         keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
+        doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
+        manifest=manifest,
+        codebook=_codebook(path),
+        readme=_page(path / "README.txt"),
     )
+
+
+def _once(table: pa.Table) -> pa.Table:
+    """The table without columns that have the name of an earlier one: they cannot be asked for, and are counted instead."""
+    names = table.column_names
+    return table.select([at for at, name in enumerate(names) if names.index(name) == at])
+
+
+def _codebook(path: Path) -> Mapping[str, Any] | None:
+    """The codebook of a folder; an empty one where it cannot be read."""
+    file = path / "codebook.json"
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _page(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode(errors="replace")
+    except OSError:
+        return None
 
 
 def _manifest(path: Path) -> dict[str, Any]:

@@ -12,7 +12,8 @@ Differences from the paper: the largest share of any candidate stands for the ri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -62,6 +63,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
             *check_counts(release.counts, data.num_rows - sum(counts.values()), None),
+            *_plain(release, policy, {g: len(listed) - counts.get(g, 0) for g, listed in members.items()}),
             *(_nodes(release, policy, name) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
             none_of("no group shows a value twice", doubled),
@@ -77,6 +79,23 @@ def judge(release: Published, policy: Policy) -> Verdict:
             ),
         )
     )
+
+
+def _plain(release: Published, policy: Policy, records: Mapping[int, int]) -> list[Finding]:
+    """The table of the plain columns: these and the group, a line for each record, by group."""
+    plain = release.tables.get("plain")
+    if plain is None:
+        return [none_of("plain columns stand in a table of their own", len(policy.plain))]
+    names = {"group", *policy.plain}
+    groups = [int(g) for g in plain.column("group").to_pylist()] if "group" in plain.column_names else []
+    found = Counter(groups)
+    return [
+        none_of("the table 'plain' has the plain columns and the group", len(names ^ set(plain.column_names))),
+        none_of(
+            "a group has a plain line for each record", sum(found[g] != records.get(g, 0) for g in {*found, *records})
+        ),
+        none_of("plain lines stand by group", sum(b < a for a, b in pairwise(groups))),
+    ]
 
 
 def _nodes(release: Published, policy: Policy, name: str) -> Finding:

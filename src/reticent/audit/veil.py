@@ -21,6 +21,7 @@ from reticent.audit.generalised import check_counts, hidden, left_out, seen, unc
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
+from reticent.audit.veil_papers import check_order, level_findings, paper_findings, share_finding
 from reticent.audit.veil_totals import totals_findings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
@@ -71,12 +72,15 @@ def judge(release: Published, policy: Policy) -> Verdict:
     findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return Verdict(tuple(findings))
-    findings += prior_findings(line, document, policy)
-    findings += _records(line, data, policy, linked=linked(policy, release.kind))
+    papers = paper_findings(line, document, policy, release.kind)
+    findings += [*prior_findings(line, document, policy), *papers, *level_findings(data, policy)]
+    findings += _records(line, data, policy, release.kind, still=document.get("kernel") is None)
     if {"row", "event"} <= set(data.column_names):
         findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.stretches.shape)
+        if papers[-1].holds and release.kind != "stream":
+            findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
-    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "l", "k")) + hidden(release.claims))
+    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "k")) + hidden(release.claims))
 
 
 def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
@@ -94,10 +98,11 @@ def crowd_findings(release: Published, data: pa.Table, policy: Policy) -> list[F
     """Whether every published combination is a crowd of k records, and how many were left out for it."""
     rules = crowds_asked(release.claims, policy)
     if not rules or "row" not in data.column_names:
-        return check_counts(release.counts, data.num_rows, None)
+        limit = 0.0 if release.kind in ("table", "") else None  # the veil loses nobody
+        return check_counts(release.counts, data.num_rows, limit, left_out(release, policy))
     rows, size = classes(data, policy)
     findings = [check_size(np.bincount(rows, minlength=size), requirement, "") for requirement in rules]
-    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release))
+    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
 
 
 _NOTE = (
@@ -138,6 +143,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
     values = np.arange(len(line.domain))
     return [
         Finding("l is what the policy asks for, at least", line.l >= asked, line.l, asked),
+        none_of("the veil claims l and k, and nothing else", len(set(release.claims) - {"veil", "k"})),
         Finding(
             "l is what the release claims", claimed == line.l, line.l, claimed if isinstance(claimed, int) else None
         ),
@@ -179,15 +185,17 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
     return findings
 
 
-def _records(line: Line, data: pa.Table, policy: Policy, *, linked: bool) -> list[Finding]:
+def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own = {"row", "event", *names}
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
         none_of("only columns the policy releases", len(stray)),
         Finding(
-            "persons have pseudonyms if, and only if, the policy links them", ("person" in data.column_names) == linked
+            "persons have pseudonyms if, and only if, the policy links them",
+            ("person" in data.column_names) == linked(policy, kind),
         ),
+        none_of("pseudonyms are sixteen hexadecimal digits", _named(data)),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -198,9 +206,22 @@ def _records(line: Line, data: pa.Table, policy: Policy, *, linked: bool) -> lis
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
         none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.rows))).sum())),
         none_of("events are counted from 0", int((events < 0).sum())),
-        none_of("every first sight is a set that its row can give", _impossible(line, listed, rows, events)),
+        none_of("every first sight is a set that its row can give", _impossible(line, listed, rows, events == 0)),
+        # Without a kernel nothing moves: later sets are those of the first sights.
+        none_of("no set has moved without a kernel", _impossible(line, listed, rows, events > 0) if still else 0),
+        none_of("who has one record has no later event", int((events > 0).sum()) if _single(policy, kind) else 0),
+        check_order(data, listed, kind),
     ]
     return findings
+
+
+def _named(data: pa.Table) -> int:
+    """Pseudonyms that say more than who is the same."""
+    if "person" not in data.column_names:
+        return 0
+    fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^[0-9a-f]{16}$"), False)  # noqa: FBT003
+    shown: int = pc.sum(fine).as_py() or 0
+    return int(data.num_rows) - shown
 
 
 def linked(policy: Policy, kind: str = "stream") -> bool:
@@ -209,11 +230,17 @@ def linked(policy: Policy, kind: str = "stream") -> bool:
     return policy.person is not None and (kind == "series" if link is None else link)
 
 
-def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], events: NDArray[np.int64]) -> int:
+def _single(policy: Policy, kind: str) -> bool:
+    """Whether a release shows every person once and at first sight: a table whose policy names no events, or takes one record."""
+    several = policy.persons is not None and policy.persons.events is not None and policy.persons.records == "all"
+    return kind == "table" and not several
+
+
+def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], which: NDArray[np.bool_]) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
         possible = set(packed(line.sets(int(row))).tolist())
-        here = packed(listed[(rows == row) & (events == 0)])
+        here = packed(listed[(rows == row) & which])
         offences += sum(codes not in possible for codes in here.tolist())
     return offences
 
@@ -241,6 +268,6 @@ def packed(codes: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.bytes_]:
 
 
 def whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """A column of whole numbers written as text; -1 for what is none."""
-    digits = pc.fill_null(pc.match_substring_regex(column, r"^[0-9]{1,18}$"), False)  # noqa: FBT003 - Arrow's own signature
+    """A column of whole numbers written as text, in the one way there is; -1 for what is none."""
+    digits = pc.fill_null(pc.match_substring_regex(column, r"^(0|[1-9][0-9]{0,17})$"), False)  # noqa: FBT003 - Arrow's own signature
     return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

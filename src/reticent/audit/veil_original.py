@@ -27,8 +27,8 @@ from reticent.audit.order import check_shuffled
 from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.spellings import same
 from reticent.audit.veil_totals import compared, totals_of
+from reticent.audit.veil_values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -47,7 +47,6 @@ _CELLS = 1 << 22
 _RARE = 1e-9
 """Noise that is less likely than this is none."""
 _LEAST_EPSILON = 0.1
-MISSING, OTHER = "(missing)", "other"
 Labels = set[str | None]
 
 
@@ -70,7 +69,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
-        *_offers(desk.lost(), desk.rows, release.documents[veil.SHAPE]),
+        *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
     ]
     if not (seats < 0).any():
         findings += desk.totals(seats, release.documents[veil.SHAPE])
@@ -95,14 +94,16 @@ def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: N
         none_of(_ORIGIN, int(wrong.sum())),
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
-        *_offers(lost, desk.rows, release.documents[veil.SHAPE]),
+        *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
         *desk.totals(seats, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),
     ]
 
 
-def _offers(lost: NDArray[np.bool_], rows: NDArray[np.int64], document: Mapping[str, Any]) -> list[Finding]:
-    """The truths that are not offered are the stated share, up to the noise in it; by row of the prior, and in all."""
+def _offers(
+    lost: NDArray[np.bool_], rows: NDArray[np.int64], weights: NDArray[np.float64], document: Mapping[str, Any]
+) -> list[Finding]:
+    """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
         eta = np.array(document["eta"], dtype=np.float64)
@@ -111,14 +112,15 @@ def _offers(lost: NDArray[np.bool_], rows: NDArray[np.int64], document: Mapping[
         return [Finding(claim, holds=False, where="no share is stated")]
     if eta.ndim != 1 or len(eta) <= int(rows.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
         return [Finding(claim, holds=False, where="no share is stated")]
-    stated = eta * np.bincount(rows, minlength=len(eta))
-    number = np.bincount(rows[lost], minlength=len(eta))
+    stated = eta * np.bincount(rows, weights, minlength=len(eta))
+    number = np.bincount(rows[lost], weights[lost], minlength=len(eta))
     slack = math.log(_RARE / len(eta)) / math.log(decay)
     # The noise of many rows averages out: what the sum may be off by grows with the root of their number.
     spread = math.sqrt(2 * decay * len(eta)) / (1 - decay)
     most = float(stated.sum()) + slack + 6 * spread
-    holds = bool((number <= stated + slack).all()) and int(lost.sum()) <= most
-    return [Finding(claim, holds, int(lost.sum()), round(most, 1), "records whose truth is not offered")]
+    found = float(number.sum())
+    holds = bool((number <= stated + slack).all()) and found <= most
+    return [Finding(claim, holds, round(found, 1), round(most, 1), "persons whose truth is not offered")]
 
 
 def _crowds(desk: _Desk, seats: NDArray[np.int64]) -> list[Finding]:
@@ -141,7 +143,7 @@ class _Desk:
         self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
         self._first = veil.whole(data["event"]) == 0
         self._candidates = veil.codes_of(line, data)
-        self._truth = _truths(line, source[line.sensitive], policy)
+        self._truth = truths_of(line, source[line.sensitive], policy)
         self._strata = self._strata_of()
         self._edges: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -157,6 +159,15 @@ class _Desk:
     def astray(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
         """First sights under another row of the prior than that of their fields."""
         return np.asarray(self._first & (self._strata[seats] != self.rows))
+
+    def weights(self, seats: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The part of its person that each published record is; of nobody known, a whole one."""
+        weights = np.ones(len(seats))
+        if self.policy.person is not None:
+            known = seats >= 0
+            person = codes(self.source[self.policy.person])[0][seats[known]]
+            weights[known] = 1 / np.bincount(person)[person]
+        return weights
 
     def totals(self, seats: NDArray[np.int64], document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
@@ -258,37 +269,6 @@ def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) 
     names = [labels.cast(pa.string()).to_pylist() for labels in rungs.labels]
     steps = list(zip(names, rungs.tables, strict=True))[level:]
     return [{words[table[at]] for words, table in steps} | {"*"} for at in range(len(values))]
-
-
-def _truths(line: Line, column: pa.ChunkedArray, policy: Policy) -> NDArray[np.int64]:
-    """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
-    code, values = codes(column)
-    places = {label: place for place, label in enumerate(line.domain)}
-    if policy.columns[line.sensitive].normalise:
-        places |= {same(label): place for place, label in enumerate(line.domain)}
-        values = tuple(None if value is None or not same(value) else same(value) for value in values)
-    paths = _paths(policy, line.sensitive, values)
-    truths = np.full(max(1, len(values)), -1, dtype=np.int64)
-    for at, (value, path) in enumerate(zip(values, paths, strict=True)):
-        names = [MISSING if value is None else value, *(n for node in path for n in (f"{node}, {OTHER}", node)), OTHER]
-        truths[at] = next((places[name] for name in names if name in places), -1)
-    return truths[code]
-
-
-def _paths(policy: Policy, name: str, values: Sequence[str | None]) -> list[list[str]]:
-    """The nodes above each value, the nearest first; none where the hierarchy does not know it."""
-    spec = policy.columns[name].hierarchy
-    if spec is None:
-        return [[] for _ in values]
-    try:
-        rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
-    except DataError:
-        return [[]] if len(values) == 1 else [path for value in values for path in _paths(policy, name, [value])]
-    names = [labels.to_pylist() for labels in rungs.labels[1:-1]]
-    nodes = [
-        [words[table[at]] for words, table in zip(names, rungs.tables[1:-1], strict=True)] for at in range(len(values))
-    ]
-    return [[str(node) for node in path if node is not None] for path in nodes]
 
 
 def _sums(at: NDArray[np.int64], numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:

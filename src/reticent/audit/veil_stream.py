@@ -19,6 +19,7 @@ import numpy as np
 
 from reticent.audit.published import Published
 from reticent.audit.veil import KEYS, line_findings, linked, prior_findings
+from reticent.audit.veil_papers import paper_findings
 from reticent.audit.veil_steps import Possible
 from reticent.audit.verdict import Finding, none_of
 
@@ -128,6 +129,7 @@ class VeiledLines:
             findings.append(none_of("the codebook says what is documented and nothing else", stray))
             findings += line_findings(self._possible.line, self._policy, release)
             findings += prior_findings(self._possible.line, self._document, self._policy)
+            findings += paper_findings(self._possible.line, self._document, self._policy, "stream")
         return findings
 
     def unchecked(self) -> list[str]:

@@ -16,6 +16,8 @@ IDENTIFYING_NAMES: dict[str, str] = {
     r".*(^|_)(first|last|middle|sur|fore|given|family|full|maiden|patient|user)?_?names?($|_)": "a person's name",
     r"^(first|last|middle|maiden|vorname|nachname|nom|prenom|nombres?|apellidos?|voornaam|achternaam)$": "a person's name",
     r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|nbr|num|number|key|uuid|guid|ident)$": "a number given to a person or a record",
+    r"^(pid|eid|ptid|patid|pat(ienten?)?_?(id|nr|no|num|number|nummer|key)|pt_?(id|no|num)|u?subj_?id|bene_?id|desynpuf_id|enroll?_?id|nhs_?no"
+    r"|hospital_(no|number)|hadm_id|stay_id|csn|fall_?(nr|nummer))$": "a number given to a person or a record",
     r"^(patient|person|subject|participant|member|insured|client|household|family)s?$": "a person",
     r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
     r"(^|_)(ssn|social_security)": "a social security number",

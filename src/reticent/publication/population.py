@@ -89,9 +89,25 @@ class Population:
 
     def elsewhere(self, persons: Hashes) -> int:
         """How many of some persons, each named once, stand in publications that do not compose with this one."""
-        if len(self._others) and self._others[-1] == _EVERYBODY:
+        if len(self._others) and (self._others[-1] == _EVERYBODY or _EVERYBODY in persons):
             return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
+
+    def everybody(self) -> Hashes:
+        """All persons, for a table whose policy names none: it stands alone in its store.
+
+        Raises:
+            GuaranteeError: others have published from this store.
+        """
+        if len(self._others) and not self._despite:
+            raise GuaranteeError(
+                "The policy names no person, and other publications stand in this store: nobody can tell whether the same persons do; "
+                "nothing was published.",
+                hint="Two veils over one truth reveal it. Write person: and the identifier column, or give the table a store of its own, with "
+                "none of its persons in another; --despite-ledger publishes all the same, and the release says so.",
+            )
+        self.shared += len(self._others)
+        return np.array([_EVERYBODY])
 
     def claim_everybody(self) -> None:
         """Takes all persons for this publication, for life: records on many machines are not shown to the ledger one by one.

@@ -17,6 +17,7 @@ from reticent.publication.population import DESPITE, Population
 from reticent.publication.publication import at_once
 from reticent.publication.stamp import stamped
 from reticent.release.codec import digest, from_bytes
+from reticent.store.store import bind_house
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,12 +64,12 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     """
     method = method or policy.table.method
     if pinned := publisher_class("table", method).pinned(policy):
-        store.house(pinned)  # another veil over the same truth is refused as such
+        store.house(pinned, binding=False)  # another veil over the same truth is refused as such
 
     def make(words: tuple[str, ...]) -> Passed:
         return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
 
-    once = _Once(store, policy, _what(table, policy, method), method, despite=despite)
+    once = _Once(store, policy, _what(table, policy, method), method, despite=despite, pinned=pinned)
     persons = None if policy.person is None else table.column(policy.person)
     return once.publish(persons, make, name=name, commit=commit, also=also)
 
@@ -109,9 +110,11 @@ def publish_linked(
 class _Once:
     """One publication of one table, or of several that belong together."""
 
-    def __init__(self, store: Store, policy: Policy, what: str, method: str, *, despite: bool) -> None:
+    def __init__(
+        self, store: Store, policy: Policy, what: str, method: str, *, despite: bool, pinned: str = ""
+    ) -> None:
         self._store, self._policy, self._what = store, policy, what
-        self._method, self._despite = method, despite
+        self._method, self._despite, self._pinned = method, despite, pinned
 
     def publish(
         self,
@@ -128,8 +131,11 @@ class _Once:
             return self._stored(before)
         name = name or f"{_NAME}{len(_names(store)) + 1}"
         population = Population(store, name, self._policy, kind="table", method=self._method, despite=self._despite)
-        hashes = population.of(persons)
-        population.refuse_shared(hashes)
+        if self._pinned and persons is None:
+            hashes = population.everybody()
+        else:
+            hashes = population.of(persons)
+            population.refuse_shared(hashes)
         passed = make((DESPITE,) if population.shared else ()).packed()
         population.refuse_parted(passed.sights)
         store.register(name, policy_hash=self._policy.hash)
@@ -137,6 +143,8 @@ class _Once:
         def step(tx: Transaction) -> Passed:
             kept = passed.keep(tx, name, position=self._what, sent=True)
             population.record(tx, hashes, passed.sights)
+            if self._pinned:
+                bind_house(tx, self._pinned)
             if also is not None:
                 also(tx, kept)
             return kept

@@ -29,7 +29,20 @@ if TYPE_CHECKING:
 _NUMBERS = 1_000
 _HOUSE = "house"
 _FIRST = "first"
+_LOOSE = "loose"
 _ROW = sa.select(schema.publishers).where(schema.publishers.c.publisher == sa.bindparam("of"))
+
+
+def bind_house(tx: Transaction, digest: str) -> None:
+    """Pins a house for life, in the transaction that publishes under it.
+
+    Raises:
+        StateError: another process has begun another house meanwhile.
+    """
+    if tx.get(_HOUSE, _HOUSE, digest) is None:
+        raise StateError("Another process has begun the veil of this store meanwhile.", hint="Run the command again.")
+    if tx.get(_HOUSE, _HOUSE, _LOOSE) == digest.encode():
+        tx.delete(_HOUSE, _HOUSE, _LOOSE)
 
 
 class Store:
@@ -170,31 +183,44 @@ class Store:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
         return bytes(self._publisher(publisher)["secret"])
 
-    def house(self, digest: str, *, key: bytes | None = None) -> bytes:
+    def house(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
         """The key that all veiled publications of a house share; made once, and never rotated.
 
         Args:
             digest: of what the key pins: l, prior, kernel, domain and orders.
             key: to be pinned where there is none yet; 32 random bytes otherwise.
+            binding: whether a new key is pinned for life at once; otherwise `bind_house` does that with the publication.
 
         Raises:
             PolicyError: the store's key is pinned to something else: two veils of one truth would reveal it.
         """
         secret = self.get(_HOUSE, _HOUSE, digest)
-        if secret is None:
+        if secret is None or binding:
             with self.transaction() as tx:
-                first = tx.get(_HOUSE, _HOUSE, _FIRST)
-                secret = tx.get(_HOUSE, _HOUSE, digest)
-                if secret is None and (first is None or self.houses):
-                    secret = key or os.urandom(32)
-                    tx.put(_HOUSE, _HOUSE, digest, secret)
-                    tx.put(_HOUSE, _HOUSE, _FIRST, first or digest.encode())
+                secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
                 "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
                 "would reveal it.",
                 hint="Go on with the policy and the prior that the store was begun with.",
             )
+        return secret
+
+    def _pinned(self, tx: Transaction, digest: str, key: bytes | None, *, binding: bool) -> bytes | None:
+        first, secret = tx.get(_HOUSE, _HOUSE, _FIRST), tx.get(_HOUSE, _HOUSE, digest)
+        loose = tx.get(_HOUSE, _HOUSE, _LOOSE)
+        if secret is None and first is not None and first == loose and not self.houses:
+            # Nothing was ever published under that key: its publication was refused, and binds nobody.
+            tx.delete(_HOUSE, _HOUSE, first.decode())
+            first = None
+        if secret is None and (first is None or self.houses):
+            secret = key or os.urandom(32)
+            tx.put(_HOUSE, _HOUSE, digest, secret)
+            tx.put(_HOUSE, _HOUSE, _FIRST, first or digest.encode())
+            if not binding and first is None:
+                tx.put(_HOUSE, _HOUSE, _LOOSE, digest.encode())
+        if binding and secret is not None:
+            bind_house(tx, digest)
         return secret
 
     @contextlib.contextmanager

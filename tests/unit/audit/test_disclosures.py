@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import unicodedata
 from dataclasses import replace
@@ -259,3 +261,35 @@ def test_plain_columns_are_measured_and_listed(table):
     made = anonymize(table.append_column("labs", pa.array(range(300))), rules, seed=1)
     assert any("100% of the published rows are unique" in note for note in verify(made, rules).notes)
     assert any("labs" in note and "in disguise" in note for note in check(rules))
+
+
+def test_the_papers_of_generalised_tables_and_of_anatomy_are_closed(table, tmp_path):
+    for method, name, privacy in (("local", "data", {"k": 3}), ("anatomy", "qit", {"l": 3})):
+        rules = policy(method, **privacy)
+        folder = anonymize(table, rules, seed=1).to_dir(tmp_path / method)
+        assert verify(folder, rules).holds
+        assert verify(folder, rules, original=table).holds
+        manifest = json.loads((folder / "release.json").read_text())
+        pa.csv.write_csv(table, folder / "input.csv")
+        manifest["files"]["input.csv"] = hashlib.sha256((folder / "input.csv").read_bytes()).hexdigest()
+        (folder / "release.json").write_text(json.dumps(manifest | {"kind": "series"}))
+        found = refuted(folder, rules)
+        assert found["the folder holds the files of its shape, each once"] == "input.csv"
+        assert found["every entry of the manifest has its form"] == "method"
+        lines = (folder / f"{name}.csv").read_text().splitlines()
+        text = "\n".join([f"{lines[0]},age", *(f"{line},p1" for line in lines[1:])])
+        (folder / f"{name}.csv").write_text(text + "\n")
+        assert "every column has a name of its own" in refuted(folder, rules)
+
+
+def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table):
+    rules = policy("local", k=3, suppression=0.01)
+    made = anonymize(table, rules, seed=1)
+    kept = made.tables["data"].num_rows - 100
+    forged = replace(
+        made,
+        tables={"data": made.tables["data"].slice(0, kept)},
+        counts=Counts(made.counts.rows_in, kept, 0, made.counts.rows_in - kept),
+        explain={**made.explain, "left_out": 100},
+    )
+    assert "suppressed rows within the policy's limit" in refuted(forged, rules)

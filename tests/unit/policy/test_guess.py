@@ -321,3 +321,12 @@ def test_asthma_is_no_laboratory_value():
 @pytest.mark.parametrize("last", ["70 or Older", "70+", "70 and over", "over 70"])
 def test_bands_end_in_many_words(last):
     assert band_tree({"0 to 17": 1, "18 to 29": 1, "30 to 49": 1, "50 to 69": 1, last: 1}) is not None
+
+
+@pytest.mark.parametrize("name", ["pid", "PatID", "pat_nr", "pt_no", "USUBJID", "bene_id", "Patientennummer", "eid"])
+def test_a_number_of_a_person_that_repeats_is_the_person(name):
+    """By the short names that files have; as a quasi-identifier it would be published, and records counted for persons."""
+    visits = pa.table({name: [f"{at // 3:05}" for at in range(600)], "sex": ["f", "m", "f"] * 200})
+    guesses = guess(visits)
+    assert {one.column: one.role for one in guesses}[name] == "identifier"
+    assert guess_person(guesses) == name

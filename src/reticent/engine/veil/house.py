@@ -103,6 +103,13 @@ class House:
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
+        if settings.unit is not None and prior.by:
+            # The same value of two rows lies on two lines: what their sets have in common would be the truth.
+            raise PolicyError(
+                f"prior: a unit and a prior by fields do not go together: relatives in different rows of {file} would show two sets over "
+                "one truth.",
+                hint="Make the prior again with `reticent prior`, which takes no fields where the policy names a unit. Or take the unit out.",
+            )
         if steps is not None and settings.unit is not None:
             # Their decoys would move alike, and where values part, what differs would be the truth.
             raise PolicyError(

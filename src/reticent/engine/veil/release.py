@@ -147,18 +147,30 @@ def shuffled(size: int, rng: Rng, purpose: str) -> npt.NDArray[np.int64]:
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def eta(house: House, seen: Seen, key: bytes, epsilon: float) -> list[float]:
-    """Per row of the prior the share of records whose truth is not offered, with two-sided geometric noise.
+def eta(house: House, seen: Seen, persons: npt.NDArray[np.uint64], key: bytes, epsilon: float) -> list[float]:
+    """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
-    One record's change moves two counts by one, so noise of scale 2 / epsilon costs epsilon.
+    A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
+    at most, so noise of scale 2 / epsilon costs epsilon.
     """
-    rows = len(house.strata)
-    lost = np.bincount(seen.rows[~seen.offered], minlength=rows)
-    return noisy_shares(lost, np.bincount(seen.rows, minlength=rows), key, epsilon)
+    rows, weights = len(house.strata), weight_of_records(persons)
+    lost = np.bincount(seen.rows, weights * ~seen.offered, minlength=rows)
+    return noisy_shares(lost, np.bincount(seen.rows, weights, minlength=rows), key, epsilon)
 
 
-def noisy_shares(lost: npt.NDArray[np.int64], size: npt.NDArray[np.int64], key: bytes, epsilon: float) -> list[float]:
-    """Shares of lost records among all, row by row, with the noise of `eta`."""
+def weight_of_records(persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """The part of its person that each record is."""
+    _, who, times = np.unique(persons, return_inverse=True, return_counts=True)
+    return np.asarray(1 / times[who.reshape(-1)])
+
+
+def noisy_shares(
+    lost: npt.NDArray[np.int64] | npt.NDArray[np.float64],
+    size: npt.NDArray[np.int64] | npt.NDArray[np.float64],
+    key: bytes,
+    epsilon: float,
+) -> list[float]:
+    """Shares of lost persons among all, row by row, with the noise of `eta`."""
     noisy = lost + two_sided(key, len(lost), epsilon / 2)
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent.engine.base import Members, Sights
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled
+from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled, weight_of_records
 from reticent.engine.veil.totals import totals, totals_asked
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
@@ -114,8 +114,8 @@ class Veiling:
             left_out: records that the policy does not release.
         """
         house, seen, size = self.house, veiled.seen, len(veiled)
-        _refuse_unseen(seen)
-        shares = eta(house, seen, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
+        _refuse_unseen(seen, weight_of_records(veiled.heads), moving=house.steps is not None)
+        shares = eta(house, seen, veiled.heads, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
         document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
             document["totals"] = self._totals(veiled)
@@ -165,16 +165,20 @@ class Veiling:
         return persons, persons if unit is None else hashes_of(table.column(unit), self._rng, unit)
 
 
-def _refuse_unseen(seen: Seen) -> None:
-    """Refuses records of which too many truths are not offered, and says whether the prior or the changes are to blame."""
+def _refuse_unseen(seen: Seen, weights: npt.NDArray[np.float64], *, moving: bool) -> None:
+    """Refuses records of which too many truths are not offered, by records or by persons, and says what is to blame."""
     unseen = float(np.mean(~seen.offered)) if len(seen.offered) else 0.0
+    unseen = max(unseen, float(weights[~seen.offered].sum() / max(1.0, weights.sum())))
     if unseen <= MOST_UNSEEN:
         return
     if np.mean(~seen.offered & (seen.events > 0)) > unseen / 2:
         raise GuaranteeError(
             f"{unseen:.0%} of the sensitive values are not offered, most of them changed since their person was first shown; "
             "nothing was published.",
-            hint="Values that change need a kernel (prior.kernel, which reticent prior makes) from the first publication on. "
+            hint="Some steps lead where the kernel does not: who took one is not offered any more. Make prior and kernel again from data "
+            "like these, with a coarser domain, or publish fewer records of a person (person.records)."
+            if moving
+            else "Values that change need a kernel (prior.kernel, which reticent prior makes) from the first publication on. "
             "Without one, delete some of the persons whose values changed.",
         )
     raise GuaranteeError(

@@ -69,11 +69,12 @@ class Veiled:
         if int(document.get("one", ONE)) != ONE:
             raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
         eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
-        size = np.bincount(self._rows, minlength=len(rows))
+        # The noise is that of a share of persons, who are as many as first sights.
+        first = self._events == 0
+        size = np.bincount(self._rows[first] if first.any() else self._rows, minlength=len(rows))
         noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
         veil = Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals)
-        first = self._events == 0
         if not eta.any() or not first.any():
             return veil
         whole = replace(veil, excess=excess(veil, self._rows[first], self._sets[first]))

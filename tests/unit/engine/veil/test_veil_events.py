@@ -89,3 +89,14 @@ def test_first_and_last_records(tmp_path, person, lines):
     assert [row["line"] for row in rows] == lines
     assert {row["event"] for row in rows} == {0}
     assert (release.counts.published, release.counts.suppressed) == (2, 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_person_counts_once_among_those_who_are_not_offered(tmp_path, seed):
+    """Noise for one record would not hide forty: the share told whether the person with many visits has something rare."""
+    rules = policy(tmp_path, events="visit")
+    visits_of = [("p", str(visit), "a rare one") for visit in range(40)]
+    rows = visits(*visits_of, *((f"q{i}", "1", ILLS[i % 5]) for i in range(400)))
+    _, release = published(rows, rules, seed=seed)
+    (share,) = release.documents["veil"]["eta"]
+    assert share * 401 < 20  # one, and noise of scale 2

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.engine.veil.domain import MISSING
+from reticent.errors import PolicyError
 from reticent.policy.hierarchy import ROOT, Ladder, ladder
 
 if TYPE_CHECKING:
@@ -102,3 +103,19 @@ def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
     labels = tuple(names(rungs.labels[level]) for level in range(lowest, rungs.height))
     return Field(name, at[codes], levels, labels)
+
+
+def asked_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | None:
+    """The columns to condition on, None for a free choice; none at all where relatives share a veil, as `House` asks for.
+
+    Raises:
+        PolicyError: the policy names a unit, and columns were asked for.
+    """
+    if policy.prior is None or policy.prior.unit is None:
+        return by
+    if by:
+        raise PolicyError(
+            "prior: a unit and fields do not go together: relatives stand in different rows.",
+            hint="Leave --by and prior.by out, or take the unit out.",
+        )
+    return ()

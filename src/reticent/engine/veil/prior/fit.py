@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from reticent.engine.spellings import spelled
 from reticent.engine.veil.prior.counted import FOLLOWED, KERNEL, Past, count, past_of, sizes_of, steps_of
+from reticent.engine.veil.prior.fields import asked_columns
 from reticent.engine.veil.prior.fitted import Coarser, FittedKernel, FittedPrior
 from reticent.engine.veil.prior.follow import follow
 from reticent.engine.veil.prior.kernel import OwnKernel, misfit
@@ -85,7 +86,8 @@ def fit(
     table = spelled(table, policy)
     paths = Paths.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
-    follows = int(paths.several.sum()) >= FOLLOWED
+    by, alone = asked_columns(policy, by), policy.prior is None or policy.prior.unit is None
+    follows = alone and int(paths.several.sum()) >= FOLLOWED  # a unit has no kernel
     past = past_of(firsts, policy, l, by, epsilon, rng, KERNEL * follows)
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])
     tree, measured, measures = _trial(past, parts, rng)
@@ -103,6 +105,8 @@ def fit(
 
 
 def _tree(past: Past, part: Past, rng: np.random.Generator) -> Split | None:
+    if not past.by:
+        return None
     if past.told:
         return fixed(past.by, sizes_of(past, rng), past.least)
     judged = np.arange(part.persons) % _JUDGES == 0

@@ -31,7 +31,7 @@ from reticent.engine.veil.prior.counted import (
     steps_of,
     together,
 )
-from reticent.engine.veil.prior.fields import level_of
+from reticent.engine.veil.prior.fields import asked_columns, level_of
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
 from reticent.engine.veil.prior.noise import noised
 from reticent.engine.veil.prior.paths import Paths
@@ -83,7 +83,8 @@ def fit_released(
     """
     table = spelled(table, policy)
     paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
-    kernel &= len(paths) >= FEW  # of fewer its noise would cost more values than it moves
+    by, alone = asked_columns(policy, by), policy.prior is None or policy.prior.unit is None
+    kernel &= alone and len(paths) >= FEW  # of fewer its noise would cost more values than it moves
     several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
     follows = kernel and int(several[0]) >= FOLLOWED
     followed = _WHETHER * kernel + KERNEL * follows

@@ -1,0 +1,212 @@
+"""What a veil says of itself beside its records: eta, epsilon, the kernel and the house, published levels, the order of lines.
+
+Guarantee: what the findings say. The kernel is that of the policy's file, epsilon that of the report or the policy, eta a share for each
+    row and no more than a release may have, the house the digest of what it pins; published fields stand at their level or above;
+    neither fields nor candidates go with the place of a line, nor are neighbours alike.
+Not covered: an order that follows something which is not published and does not go with it.
+Cost: l x l comparisons of columns for neighbours, one sort per column.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.audit.groups import codes
+from reticent.audit.legal import illegal
+from reticent.audit.veil_values import truths_of
+from reticent.audit.verdict import Finding, none_of
+from reticent.policy.prior import read_report
+from reticent.policy.updates import read_updates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from reticent.audit.veil import Line
+    from reticent.policy import Policy
+
+_PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
+_DEAREST = 1.0
+"""Epsilon of eta, at most."""
+_MOST = 0.1
+"""Truths that a release may not offer."""
+_FEW, _DRIFT = 100, 6.0
+_WHOLE = 1 << 32
+
+
+def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
+    """What `veil.json` says besides the line."""
+    report = read_report(policy)
+    stated = policy.prior.epsilon if policy.prior is not None else None
+    epsilon = stated if report is None else report.get("epsilon")
+    pinned = {word: document.get(word) for word in _PINNED}
+    house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+    return [
+        Finding("epsilon is that of the prior's report or of the policy", document.get("epsilon") == epsilon),
+        Finding("the house is the digest of what it pins", document.get("house") == house),
+        Finding("the kernel is the policy's", _kernel(line, document.get("kernel"), policy)),
+        Finding("every row of the prior has its share of truths that are not offered", _eta(line, document, kind)),
+    ]
+
+
+def share_finding(document: Mapping[str, Any], rows: NDArray[np.int64], first: NDArray[np.bool_]) -> Finding:
+    """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
+
+    Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
+    """
+    eta = np.array(document["eta"], dtype=np.float64)
+    known = (rows >= 0) & (rows < len(eta))
+    some = rows[known & first] if (known & first).any() else rows[known]
+    size = np.bincount(some, minlength=len(eta))
+    used = int((size > 0).sum())
+    # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
+    scale = 2 / float(document["eta_epsilon"])
+    most = _MOST * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
+    found = float((eta * size).sum())
+    return Finding("few truths are stated not to be offered", found <= most, round(found, 1), round(most, 1))
+
+
+def _eta(line: Line, document: Mapping[str, Any], kind: str) -> bool:
+    """A share for each row, with its price; nothing for a stream, whose records come one by one."""
+    eta, price = document.get("eta"), document.get("eta_epsilon")
+    if kind == "stream":
+        return eta is None and price is None
+    if not isinstance(eta, list) or len(eta) != len(line.rows):
+        return False
+    if not isinstance(price, int | float) or not 0 < price <= _DEAREST:
+        return False
+    return all(_number(share) and 0 <= share <= 1 and round(share, 6) == share for share in eta)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kernel(line: Line, kernel: Any, policy: Policy) -> bool:
+    """Whether the published kernel is that of the file that the policy names."""
+    updates = policy.columns[line.sensitive].updates
+    named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
+    file = named or (updates.file if updates is not None else None)
+    if file is None or not isinstance(kernel, dict):
+        return file is None and kernel is None
+    lines = _lines(policy.path(file))
+    try:
+        if [cell.strip().lower() for cell in lines[0]] == ["value", "stay", "within"]:
+            return _same_stays(line, kernel, lines[1:])
+        return _same_matrix(line, kernel, policy, policy.path(file))
+    except (KeyError, IndexError, TypeError, ValueError):
+        return False
+
+
+def _lines(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return [line for line in csv.reader(file) if line]
+
+
+def _same_stays(line: Line, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
+    """Few numbers: how often values stay, as the file says; those that it lacks stay alike."""
+    if set(kernel) != {"stay", "within", "parents"}:
+        return False
+    stated = {label or "(missing)": float(own) for label, own, _ in lines}
+    stay = [int(number) for number in kernel["stay"]]
+    told = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
+    fits = all(own is None or abs(own - share) < 1e-9 for own, share in told)
+    fits &= len({share for own, share in told if own is None}) <= 1 and all(0 <= share <= 1 for _, share in told)
+    fits &= abs(float(lines[0][2]) - int(kernel["within"]) / line.one) < 1e-9
+    parents = [int(number) for number in kernel["parents"]]
+    return fits and len(parents) == len(stay) and all(0 <= number < len(parents) for number in parents)
+
+
+def _same_matrix(line: Line, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
+    """A matrix: the steps of the file between values of the domain; a value without any stays."""
+    if set(kernel) != {"starts", "targets", "weights"}:
+        return False
+    updates = read_updates(path, column=line.sensitive)
+    values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
+    places = truths_of(line, pa.chunked_array([pa.array(values, pa.string())]), policy).tolist()
+    code = dict(zip(values, places, strict=True))
+    steps: list[dict[int, float]] = [{} for _ in line.domain]
+    for value, following in updates.items():
+        for after, share in following.items():
+            if min(code[value], code[after]) >= 0 and round(share * _WHOLE):
+                row = steps[code[value]]
+                row[code[after]] = row.get(code[after], 0) + share
+    starts, targets, weights = ([int(number) for number in kernel[word]] for word in ("starts", "targets", "weights"))
+    if len(starts) != len(steps) + 1 or starts[-1] != len(targets) or len(targets) != len(weights):
+        return False
+    shown = [{to: weights[at] for at, to in enumerate(targets[first:last], first)} for first, last in pairwise(starts)]
+    return all(
+        here == {value: 1} if not row else here.keys() == row.keys() and _alike(here, row)
+        for value, (here, row) in enumerate(zip(shown, steps, strict=True))
+    )
+
+
+def _alike(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
+    return all(abs(weights[to] - share * _WHOLE) <= 1e-6 * _WHOLE for to, share in shares.items())
+
+
+def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
+    """Published fields are nodes of their hierarchies, at the level of the policy or above."""
+    return [
+        none_of(
+            "published values stand at their level or above",
+            illegal(codes(data[name])[1], policy, name, "optimal", level=policy.columns[name].level),
+            f"column '{name}'",
+        )
+        for name in policy.quasi
+        if name in data.column_names
+    ]
+
+
+def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
+    """Whether lines stand in an order that tells nothing; those of a stream stand as they came."""
+    claim, size = "lines stand in an order that tells nothing", data.num_rows
+    if kind == "stream" or size < _FEW:
+        return Finding(claim, holds=True)
+    columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
+    features = [*columns, sets.mean(axis=1), sets.min(axis=1), sets.max(axis=1)]
+    worst = max(abs(_drift(feature)) for feature in features)
+    worst = max([worst, _together(sets), *(_together(column[:, None]) for column in columns)])
+    return Finding(claim, worst < _DRIFT, round(worst, 2), _DRIFT)
+
+
+def _ranks(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The place of every cell among the different texts of its column."""
+    code, texts = codes(column)
+    rank = np.empty(len(texts), dtype=np.int64)
+    rank[sorted(range(len(texts)), key=lambda at: texts[at] or "")] = np.arange(len(texts))
+    return rank[code]
+
+
+def _drift(feature: NDArray[Any]) -> float:
+    """How far a number goes with the place of its line, in standard deviations of a random order."""
+    if not np.ptp(feature):
+        return 0.0
+    return float(np.corrcoef(feature, np.arange(len(feature)))[0, 1]) * math.sqrt(len(feature) - 1)
+
+
+def _together(cells: NDArray[Any]) -> float:
+    """How much more neighbours have in common than lines far apart, in standard deviations."""
+    size = len(cells)
+    near, far = (_common(cells, np.roll(cells, -step, axis=0)) for step in (1, size // 2))
+    more = near - far
+    spread = float(more.std())
+    return abs(float(more.mean())) / spread * math.sqrt(size) if spread else 0.0
+
+
+def _common(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+    common = np.zeros(len(left))
+    for one in range(left.shape[1]):
+        for other in range(right.shape[1]):
+            common += left[:, one] == right[:, other]
+    return common
