@@ -145,8 +145,12 @@ def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
     return batch.select(list(policy.columns))
 
 
-def check_values(table: pa.Table, policy: Policy) -> None:
-    """Refuses values that lie outside their column's hierarchy, for engines that publish values as they are."""
+def check_values(table: pa.Table, policy: Policy, different: Mapping[str, pa.Array]) -> None:
+    """Refuses values that lie outside their column's hierarchy, for engines that publish values as they are.
+
+    `different` has the values of some columns once each.
+    """
     for name, column in policy.columns.items():
         if column.hierarchy is not None and name in policy.released:
-            ladder(column.hierarchy, table.column(name).unique(), column=name, base=policy.base)
+            values = different[name] if name in different else table.column(name).unique()
+            ladder(column.hierarchy, values, column=name, base=policy.base)

@@ -62,9 +62,9 @@ def _may_run(cells: pa.Array | pa.ChunkedArray) -> bool:
         _, offsets, text = chunk.buffers()
         if not len(chunk) or text is None or not text.size:
             continue
-        ends = np.frombuffer(offsets, wide, len(chunk) + 1, chunk.offset * wide.itemsize).astype(np.int64)
-        first = np.frombuffer(text, np.uint8)[ends[:-1][ends[1:] > ends[:-1]]]
-        if _FIRST[first].any():
+        starts = np.frombuffer(offsets, wide, len(chunk), chunk.offset * wide.itemsize)
+        # An empty cell shows the first byte of the next one, which is looked at anyway.
+        if _FIRST[np.frombuffer(text, np.uint8).take(starts, mode="clip")].any():
             return True
     return False
 

@@ -43,6 +43,7 @@ class Seal:
 
     def __init__(self, secret: bytes, cipher: Cipher | None = None, key: bytes | None = None) -> None:
         self.secret, self._key = secret, key or secret
+        self._keyed = hashlib.blake2b(digest_size=SIZE, key=self._key)
         self._cipher = cipher
         self._columns: dict[str, tuple[str, ...]] = {}
         self._bytes: dict[str, tuple[str, ...]] = {}
@@ -58,15 +59,20 @@ class Seal:
         """The digest of some cells of a table, or of anything else that has a name."""
         parts = [name.encode()]
         for cell in cells:
-            raw = isinstance(cell, _RAW)
-            data = cell if raw else repr(cell).encode()
-            parts += [b"%c%d:" % (b"b" if raw else b"r", len(data)), data]
-        return hashlib.blake2b(b"".join(parts), digest_size=SIZE, key=self._key).digest()
+            if isinstance(cell, _RAW):
+                parts += (b"b%d:" % len(cell), cell)
+            else:
+                data = repr(cell).encode()
+                parts += (b"r%d:" % len(data), data)
+        digest = self._keyed.copy()
+        digest.update(b"".join(parts))
+        return digest.digest()
 
     def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the store keeps it, with its digest."""
         stored = dict(row) if self._cipher is None else self._hidden(self._cipher, table, row)
-        return {**stored, DIGEST: self.digest(table.name, [stored[name] for name in self.columns(table)])}
+        stored[DIGEST] = self.digest(table.name, [stored[name] for name in self.columns(table)])
+        return stored
 
     def opened(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """A stored row as it was written, or a refusal; what the database made of its cells does not matter."""

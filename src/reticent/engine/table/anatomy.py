@@ -31,7 +31,7 @@ from reticent.engine.base import check_values
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.people import persons_of, same_rows, text_ranks
+from reticent.engine.table.people import coded, persons_of, same_codes, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered as readers
@@ -60,7 +60,8 @@ class Anatomy(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Groups the rows, or refuses when too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
-        check_values(table, self.policy)
+        shown = {name: coded(table.column(name).combine_chunks()) for name in self._shown}
+        check_values(table, self.policy, {name: values for name, (_, values) in shown.items()})
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         persons = persons_of(table, self.policy)
@@ -75,7 +76,7 @@ class Anatomy(TablePublisher):
             )
         # Groups come in an order that follows the frequencies; those that read alike must not keep it.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
-        order, numbers = canonical(table.select(self._shown), keep, groups)
+        order, numbers = canonical(same_codes(list(shown.values()), table.num_rows)[keep], groups)
         self._places = keep[order]
         rows = table.select(self._shown).take(pa.array(self._places))
         qit = rows.add_column(0, "group", pa.array(numbers[groups[order]]))
@@ -210,7 +211,7 @@ def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:
 
 def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], words: Dictionary) -> pa.Table:
     """(group, value, count), sorted by group and value so that the order tells nothing."""
-    rank = text_ranks(words)
+    rank = text_ranks(words.values)
     keys, counts = np.unique(groups * len(words) + rank[codes], return_counts=True)
     by_rank = np.argsort(rank)
     values = words.decode(by_rank[keys % len(words)].astype(np.int32))
@@ -218,14 +219,13 @@ def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32],
 
 
 def canonical(
-    table: pa.Table, keep: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
+    rank: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The order of the rows that are kept and the new number of each group: by the rows' own text, whatever their sensitive values.
 
     Inside a group rows stand by their text; groups are numbered in the order of their lists of rows.
     """
-    rank = same_rows(table.columns, table.num_rows)[keep]
-    inside = np.lexsort((rank, groups))
+    inside = np.argsort(groups * (int(rank.max(initial=0)) + 1) + rank, kind="stable")
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
     lists = _by_lists(rank[inside], starts, sizes)

@@ -213,17 +213,32 @@ def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
     """
+    return same_codes([coded(column) for column in columns], size)
+
+
+def same_codes(columns: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], size: int) -> npt.NDArray[np.int64]:
+    """`same_rows` of columns by their codes and values."""
     ranked = [(np.zeros(size, dtype=np.int64), 1)]
-    for column in columns:
-        words = Dictionary()
-        codes = words.encode(column)
-        ranked.append((text_ranks(words)[codes], len(words)))
+    ranked += [(text_ranks(values)[codes], len(values)) for codes, values in columns]
     return np.unique(packed(ranked), return_inverse=True)[1].astype(np.int64)
 
 
-def text_ranks(words: Dictionary) -> npt.NDArray[np.int64]:
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """The codes of a column and its different values; a missing one is one of them."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind):
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        if isinstance(encoded, pa.Array):
+            return encoded.indices.to_numpy(), encoded.dictionary
+        if encoded.num_chunks == 1:
+            return encoded.chunk(0).indices.to_numpy(), encoded.chunk(0).dictionary
+    words = Dictionary()
+    return words.encode(column), words.values
+
+
+def text_ranks(values: pa.Array) -> npt.NDArray[np.int64]:
     """The place of each value among all, by its text; a missing one first."""
-    order = pc.array_sort_indices(words.values.cast(pa.string()), null_placement="at_start")
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[order.to_numpy()] = np.arange(len(words))
+    order = pc.array_sort_indices(values.cast(pa.string()), null_placement="at_start")
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(len(values))
     return rank
