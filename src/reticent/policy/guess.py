@@ -136,7 +136,11 @@ def person_columns(names: Sequence[str]) -> list[str]:
     strong = [
         n
         for n in names
-        if re.search(r"(patient|person|subj|member|mrn|nhs|insur|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$))", n, re.IGNORECASE)
+        if re.search(
+            r"(patient|person|subj|member|mrn|nhs|insur|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$))",
+            n,
+            re.IGNORECASE,
+        )
         and not re.search("name", n, re.IGNORECASE)
     ]
     weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", n, re.IGNORECASE)]
