@@ -67,7 +67,12 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
     """The findings about a folder; none about a release in memory, which has no papers yet."""
     manifest = release.manifest
     if manifest is None:
-        return []
+        book = release.codebook
+        return (
+            []
+            if book is None
+            else [_named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
+        )
     findings = [
         _named("the folder holds the files of its shape, each once", _files(release)),
         _named("every entry of the manifest has its form", _formless(manifest)),
@@ -195,6 +200,38 @@ def _odd(release: Published, policy: Policy) -> list[str]:
     if not isinstance(columns, list):
         return [*odd, "columns"]
     return odd + [f"column {at}" for at, entry in enumerate(columns, 1) if not _column(entry, release, policy)]
+
+
+def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
+    """Entries of a stream's codebook that are unknown, or not of their form; what it says of a veil is judged elsewhere."""
+    claims = _mapping(_mapping(book.get("guarantee")).get("claims"))
+    forms: dict[str, Callable[[Any], bool]] = {
+        "type": lambda value: value == "codebook",
+        "kind": lambda value: value == "stream",
+        "method": lambda value: value in METHODS["stream"],
+        "columns": lambda value: isinstance(value, list) and all(_told_column(one, policy) for one in value),
+        "guarantee": _entries(
+            claims=_claims,
+            words=lambda value: value == claims_in_words(claims),
+            against=lambda value: isinstance(value, str),
+            not_covered=_words,
+        ),
+        "policy": _text(_HASH),
+        "notes": lambda value: value == [_ETA],
+        "veil": lambda value: isinstance(value, dict),
+    }
+    return [key for key, value in book.items() if key not in forms or not forms[key](value)]
+
+
+_ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+
+
+def _told_column(entry: Any, policy: Policy) -> bool:
+    fits = isinstance(entry, dict) and set(entry) <= {"name", "role", "level", "hierarchy"}
+    if not fits or entry.get("name") not in policy.released or entry.get("role") not in _ROLES:
+        return False
+    spec = policy.columns[entry["name"]].hierarchy
+    return _count(entry.get("level", 0)) and entry.get("hierarchy") in (None, spec.kind if spec is not None else None)
 
 
 def _column(entry: Any, release: Published, policy: Policy) -> bool:

@@ -168,7 +168,7 @@ def _from_lines(path: Path, name: str) -> Published:
         return Published(name, "stream", wire=path)
     except (OSError, ValueError, KeyError, TypeError):
         return Published(name, "stream", wire=path, altered=1)
-    return Published(name, "stream", kind="stream", wire=path, documents=documents, claims=claims)
+    return Published(name, "stream", kind="stream", wire=path, documents=documents, claims=claims, codebook=codebook)
 
 
 def text_table(table: pa.Table) -> pa.Table:

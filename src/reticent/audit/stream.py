@@ -14,6 +14,7 @@ Differences from the paper: candidates must also be sorted, since insertion orde
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from reticent.audit import generalised
 from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
+from reticent.audit.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
 from reticent.audit.veil_stream import VeiledLines
@@ -119,6 +121,7 @@ class Transcript:
             self._veiled(seq, fields)
         elif kind == "codebook":
             document = fields.get("veil")
+            self.offences["form"] += bool(loose_entries(fields, self._policy))
             self.codebook(document if isinstance(document, dict) else None)
         elif kind == "record" and numbered and "sensitive" in fields:
             self._record(seq, qi, fields)
@@ -241,9 +244,26 @@ def _lines(path: Any) -> Iterator[Any]:
         for line in file:
             if line.strip():
                 try:
-                    yield orjson.loads(line)
+                    read = orjson.loads(line)
                 except orjson.JSONDecodeError:
                     yield None
+                    continue
+                # Of a key that stands twice one value is read, and the other is seen by the world.
+                longer = len(orjson.dumps(read)) < len(line.strip())
+                yield None if longer and _doubled(line) else read
+
+
+def _doubled(line: bytes) -> bool:
+    """Whether a key stands twice in an object of a line."""
+    twice = False
+
+    def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        twice |= len({key for key, _ in pairs}) < len(pairs)
+        return dict(pairs)
+
+    json.loads(line, object_pairs_hook=noted)
+    return twice
 
 
 def _rows(release: Published, policy: Policy) -> Iterator[Any]:

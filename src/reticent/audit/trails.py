@@ -6,7 +6,7 @@ Guarantee: refuted are publications that show other candidates or another row fo
     second veil over the same truth reveals it), that go back to an event between those that were shown, or that show candidates which the
     published kernel does not lead to.
 Not covered: whether decoys moved with the right probability; whether the ledger is true to the input. Without a ledger only that
-    all publications are of one house.
+    all publications are of one house; with pseudonyms, the same as with a ledger, as far as they are true.
 Cost: one sort of the records of all publications; l x l look-ups for every record that moved.
 Reference: docs/veil.md.
 Differences from the paper: ours.
@@ -14,6 +14,7 @@ Differences from the paper: ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _HOUSE = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _AT_ONCE = 50_000
+_DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")
+NAMING = "whether a pseudonym is that of one person in all publications (give the ledger: --ledger STORE)"
 LINKING = "candidates of the same person over several publications (give the ledger: --ledger STORE)"
 
 
@@ -72,8 +75,13 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
         return Verdict(())  # a line that cannot be read is refuted by itself
     houses = sum(_house(release) != _house(ours[0]) for release in ours[1:])
     one = none_of("all publications are of one house", houses)
-    if houses or ledger is None:
+    named = all("person" in release.tables["data"].column_names for release in ours)
+    if houses or (ledger is None and not named):
         return Verdict((one,), unchecked=() if houses else (LINKING,))
+    if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
+        assert lines[0] is not None  # noqa: S101 - asked above
+        parts = [_linked_part(r, lines[0], place) for place, r in enumerate(ours)]
+        return Verdict((one, *_findings(Trails.of(parts), lines[0], ours[0], policy)), unchecked=(NAMING,))
     numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
@@ -82,7 +90,34 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     line = lines[0]
     assert line is not None  # noqa: S101 - asked above
     trails = Trails.of([_part(r, line, ledger, number) for r, number in zip(ours, numbers, strict=True)])
-    return Verdict((one, listed, *_findings(trails, line, ours[0], policy)))
+    findings = [one, listed, *_findings(trails, line, ours[0], policy)]
+    if named:
+        findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
+    return Verdict(tuple(findings))
+
+
+def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Ledger) -> int:
+    """Pairs of a person and a pseudonym beyond one for each."""
+    persons, names = [], []
+    for release, number in zip(releases, numbers, strict=True):
+        column = release.tables["data"]["person"].to_numpy(zero_copy_only=False).astype(str)
+        persons.append(ledger.persons[number - 1])
+        names.append(column[ledger.groups[number - 1]])
+    _, who = np.unique(np.concatenate(persons), return_inverse=True)
+    _, named = np.unique(np.concatenate(names), return_inverse=True)
+    pairs = len(np.unique(np.stack([who.reshape(-1), named.reshape(-1)]), axis=1).T)
+    return pairs - min(int(who.max(initial=-1)), int(named.max(initial=-1))) - 1
+
+
+def _linked_part(
+    release: Published, line: Line, place: int
+) -> tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]:
+    """The records of a release by their pseudonyms."""
+    data = release.tables["data"]
+    names = data["person"].to_numpy(zero_copy_only=False).astype(str)
+    persons = np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
+    number = np.full(data.num_rows, place + 1)
+    return persons, whole(data["event"]), number, whole(data["row"]), codes_of(line, data)
 
 
 def _house(release: Published) -> dict[str, Any]:

@@ -196,6 +196,7 @@ def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bo
             ("person" in data.column_names) == linked(policy, kind),
         ),
         none_of("pseudonyms are sixteen hexadecimal digits", _named(data)),
+        none_of("a person stands once in a release of a series", _again(data) if kind == "series" else 0),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -219,9 +220,16 @@ def _named(data: pa.Table) -> int:
     """Pseudonyms that say more than who is the same."""
     if "person" not in data.column_names:
         return 0
-    fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^[0-9a-f]{16}$"), False)  # noqa: FBT003
+    fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^p?[0-9a-f]{16}$"), False)  # noqa: FBT003
     shown: int = pc.sum(fine).as_py() or 0
     return int(data.num_rows) - shown
+
+
+def _again(data: pa.Table) -> int:
+    if "person" not in data.column_names:
+        return 0
+    different: int = pc.count_distinct(data["person"], mode="all").as_py()
+    return int(data.num_rows) - different
 
 
 def linked(policy: Policy, kind: str = "stream") -> bool:

@@ -12,12 +12,14 @@ Differences from the paper: ours.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.published import Published
+from reticent.audit.legal import illegal
+from reticent.audit.published import Published, text
 from reticent.audit.veil import KEYS, line_findings, linked, prior_findings
 from reticent.audit.veil_papers import paper_findings
 from reticent.audit.veil_steps import Possible
@@ -45,6 +47,7 @@ _UNSEEN = {
     "link": "which records are of one person (the stream has no pseudonyms)",
 }
 _LINE = frozenset(["type", "seq", "qi", "plain", "row", "event", "candidates"])
+_NAME = re.compile(r"p?[0-9a-f]{16}")
 _MANY = 4_096
 
 
@@ -57,6 +60,7 @@ class VeiledLines:
         self._keys = _LINE | {"person"} if linked(policy) else _LINE
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
         self._offences: Counter[str] = Counter()
+        self._shown: dict[str, set[Any]] = {name: set() for name in policy.quasi}
         self._possible: Possible | None = None
         self._broken = False
         self._l = policy.l_of("stream")
@@ -76,10 +80,16 @@ class VeiledLines:
         row, event, candidates = line.get("row"), line.get("event"), line.get("candidates")
         qi, plain, person = line.get("qi"), line.get("plain"), line.get("person", "")
         shaped = type(row) is int and type(event) is int and type(candidates) is list and type(person) is str
+        shaped &= not person or _NAME.fullmatch(str(person)) is not None
         if line.keys() != self._keys or not shaped or type(qi) is not dict or type(plain) is not dict:
             self._offences["form"] += 1
             return
         assert isinstance(candidates, list) and isinstance(row, int) and isinstance(event, int)  # noqa: S101, PT018
+        if any(isinstance(value, dict | list) for value in qi.values()):
+            self._offences["form"] += 1
+            return
+        for name in qi.keys() & self._quasi:
+            self._shown[name].add(qi[name])
         self._offences["columns"] += not (qi.keys() <= self._quasi and plain.keys() <= self._plain)
         self._offences["few"] += len(candidates) != self._l
         self._offences["below"] += event < 0
@@ -123,6 +133,10 @@ class VeiledLines:
         without = {"strange", "row", "first"} if blind else set()
         without |= {"events", "step"} if blind or not linked(self._policy) else set()
         findings = [none_of(words, self._offences[rule]) for rule, words in _RULES.items() if rule not in without]
+        findings += [
+            none_of("published values stand at their level or above", self._low(name), f"column '{name}'")
+            for name in self._shown
+        ]
         if self._possible is not None and self._document is not None:
             release = Published("", "veil", kind="stream", claims=claims or {"veil": self._possible.line.l})
             stray = len(set(self._document) - KEYS)
@@ -131,6 +145,10 @@ class VeiledLines:
             findings += prior_findings(self._possible.line, self._document, self._policy)
             findings += paper_findings(self._possible.line, self._document, self._policy, "stream")
         return findings
+
+    def _low(self, name: str) -> int:
+        labels = [text(value) for value in self._shown[name]]
+        return illegal(labels, self._policy, name, "optimal", level=self._policy.columns[name].level)
 
     def unchecked(self) -> list[str]:
         """What could not be recomputed."""
