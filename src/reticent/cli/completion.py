@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,6 +99,8 @@ def _place(shell: str) -> _Place:
         return _Place(file, home / ".zshrc", f"autoload -Uz compinit; compinit; source '{file}'")
     if shell == "fish":
         return _Place(home / ".config" / "fish" / "completions" / f"{_NAME}.fish")
+    import subprocess
+
     asked = subprocess.run(
         [shell, "-NoProfile", "-Command", "echo $profile"], capture_output=True, text=True, check=True
     )
