@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
 from importlib import import_module
@@ -108,7 +110,22 @@ class _NoPandas:
 def entry() -> None:
     """The `reticent` command in a process of its own."""
     sys.meta_path.insert(0, _NoPandas)
-    main()
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # registered first, called last
+    try:
+        main()
+    except SystemExit as end:
+        ended += [end.code or 0] if end.code is None or isinstance(end.code, int) else []
+        raise
+
+
+def _leave(ended: list[int]) -> None:
+    """Ends the process when all else is done: to take a million objects apart one by one costs a fifth of a second."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, IndexError):
+        code = ended[0]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _in_front(args: list[str]) -> list[str]:

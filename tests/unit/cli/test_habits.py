@@ -109,6 +109,25 @@ def test_a_user_who_stops_a_command_gets_the_code_of_shells(monkeypatch):
     assert end.value.code == 130
 
 
+def test_a_command_leaves_when_threads_and_handlers_are_done_and_everything_is_written(tmp_path):
+    code = """
+import atexit, sys, threading
+from reticent.cli import entry
+from reticent.cli import policy
+def work():
+    print("x" * 1_000_000)
+    threading.Thread(target=lambda: (threading.Event().wait(0.2), print("thread"))).start()
+    atexit.register(print, "handler")
+    sys.exit(4)
+policy.schema.callback = work
+sys.argv = ["reticent", "policy", "schema"]
+entry()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stdout.split() == ["x" * 1_000_000, "thread", "handler"]
+
+
 def test_the_page_of_exit_codes_is_the_errors(request):
     page = (request.config.rootpath / "docs" / "schedulers.md").read_text()
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
