@@ -13,14 +13,11 @@ import pyarrow as pa
 from reticent.audit import verify as judge
 from reticent.audit.persons import Input
 from reticent.audit.published import is_wire, text_table
-from reticent.audit.risk.singling_out import singling_out
 from reticent.connectors.inputs import read_input
-from reticent.connectors.linked import read_tables
 from reticent.engine.identifiers import prepare
 from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
 from reticent.policy import Policy
-from reticent.policy.guess import guess, guess_person
 from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
 from reticent.publication import table
@@ -176,6 +173,9 @@ def risk(
         sensitive: what nobody should learn; guessed otherwise.
         person: the column that names the same person across records; guessed otherwise.
     """
+    from reticent.audit.risk.singling_out import singling_out
+    from reticent.policy.guess import guess, guess_person
+
     records = _whole(data)
     guesses = guess(records)
     quasi, sensitive = ([names] if isinstance(names, str) else names for names in (quasi, sensitive))
@@ -244,6 +244,8 @@ def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *,
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:
     if isinstance(data, Mapping):
         return {name: _whole(part, policy) for name, part in data.items()}, None
+    from reticent.connectors.linked import read_tables
+
     return read_tables(os.fspath(data), policy)
 
 

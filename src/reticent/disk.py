@@ -7,20 +7,28 @@ and the wait for a pipe cannot be cut short; everything else is the same.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import stat
+import time
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # on Windows
+    fcntl = import_module("fcntl")
 
 OWNER_FILE = 0o600
 OWNER_FOLDER = 0o700
 WINDOWS = os.name == "nt"
 _BINARY = getattr(os, "O_BINARY", 0)
 _PIPE = 1 << 20
+_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
@@ -102,9 +110,9 @@ def _behind(nice: int, session: int) -> None:
 
 def widen_pipe(handle: int) -> None:
     """A larger pipe lets its writer go on while its reader is busy; where it cannot be had, it stays as it is."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import fcntl
-
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
@@ -116,14 +124,40 @@ def locked(path: Path, wait: float, pause: float) -> Iterator[None]:
         TimeoutError: another holds it for longer than `wait` seconds.
         OSError: the file cannot be made or locked.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path, mode=OWNER_FILE)
+    handle = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
-        lock.acquire(timeout=wait, poll_interval=pause)
-    except Timeout:
-        raise TimeoutError from None
-    try:
-        yield
+        deadline = time.monotonic() + wait
+        while not _lock(handle):
+            if time.monotonic() >= deadline:
+                raise TimeoutError
+            time.sleep(pause)
+        try:
+            yield
+        finally:
+            _unlock(handle)
     finally:
-        lock.release()
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Takes the lock of an open file, unless another has it."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            windows = import_module("msvcrt")
+            windows.locking(handle, windows.LK_NBLCK, 1)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise
+    return True
+
+
+def _unlock(handle: int) -> None:
+    """Said aloud: a child of this process may have the file open, too."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    else:
+        windows = import_module("msvcrt")
+        windows.locking(handle, windows.LK_UNLCK, 1)

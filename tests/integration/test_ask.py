@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import reticent
 from reticent.cli import app, main

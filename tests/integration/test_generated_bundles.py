@@ -6,8 +6,8 @@ import re
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 from generated_bundles import CANARY, RXNORM, SNOMED, write_bundles
-from typer.testing import CliRunner
 
 from reticent import Policy, verify
 from reticent.cli import app

@@ -335,7 +335,7 @@ def test_a_transaction_that_a_rebalance_overtakes_is_repeated(kafka, tmp_path, o
 
 
 def test_from_the_command_line(kafka, tmp_path):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from reticent.cli import app
 

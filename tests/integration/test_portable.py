@@ -1,5 +1,6 @@
 """Commands where `fcntl` is missing, as on Windows; and nothing but one module calls what is POSIX by name."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,21 +11,18 @@ import pytest
 import reticent
 
 SOURCE = Path(reticent.__file__).parent
-BLOCKED = """
-import os, sys
-sys.modules["fcntl"] = None
-for name in ("fdatasync", "pread"):
-    if hasattr(os, name):
-        delattr(os, name)
-from reticent.cli import main
-main(sys.argv[1:])
-"""
+PORTABLE = Path(__file__).parent.parent / "portable"
 POSIX = r"\bfcntl\b|os\.(nice|fsync|fdatasync|pread|chmod|fchmod|geteuid|getuid|fork|mkfifo)\b|\b0o[67]00\b|O_CLOEXEC|O_DIRECTORY"
 
 
 def reticent_without_fcntl(*words, cwd):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BLOCKED, *words], cwd=cwd, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-m", "reticent", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(PORTABLE)},
     )
     assert done.returncode == 0, done.stderr
     return done

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 from generated_bundles import CANARY, noise
-from typer.testing import CliRunner
 
 from reticent import Policy, anonymize, verify
 from reticent.cli import app

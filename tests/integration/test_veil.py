@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reticent.audit import verify
 from reticent.cli import app

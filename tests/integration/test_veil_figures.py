@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from pyarrow import csv as pacsv
-from typer.testing import CliRunner
 
 from reticent.audit import verify
 from reticent.cli import app

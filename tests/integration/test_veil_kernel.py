@@ -6,7 +6,7 @@ from collections import Counter
 import pyarrow.csv as pc
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reticent.cli import app
 from reticent.datasets.files import write_feed

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from tests.integration.test_veil import POLICY, people, write
-from typer.testing import CliRunner
 
 import reticent
 from reticent.audit import verify

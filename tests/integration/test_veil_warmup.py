@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reticent.cli import app
 from reticent.errors import DataError, PolicyError, StateError

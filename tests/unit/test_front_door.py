@@ -102,7 +102,7 @@ def test_values_show_themselves_escaped_and_briefly(files):
 
 
 def test_a_stream_runs_between_named_ends(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from reticent.cli import app
 

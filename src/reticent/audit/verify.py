@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from reticent.audit import anatomy, generalised, linked, persons, sequence, series, stream, trails, veil, veil_original
 from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -25,25 +25,33 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reticent.audit import persons
     from reticent.policy import Policy
     from reticent.release import Ledger, Release
 
     Source: TypeAlias = str | Path | Release | pa.Table | Published
 
-Judge = Callable[[Published, "Policy"], Verdict]
-SequenceJudge = Callable[[Sequence[Published], "Policy", "Ledger | None"], Verdict]
-
-JUDGES: dict[str, Judge] = {
-    "generalised": generalised.judge,
-    "anatomy": anatomy.judge,
-    series.SHAPE: series.judge,
-    veil.SHAPE: veil.judge,
-    linked.SHAPE: linked.judge,
+JUDGES = {
+    "generalised": ("generalised", "judge"),
+    "anatomy": ("anatomy", "judge"),
+    "m-distinct": ("series", "judge"),
+    "veil": ("veil", "judge"),
+    "linked": ("linked", "judge"),
 }
-"""The judge of each kind of release that stands by itself."""
+"""The judge of each shape of release that stands by itself: its module, loaded where such a release is judged, and its name."""
 
-SEQUENCE_JUDGES: list[SequenceJudge] = [sequence.judge, trails.judge, series.judge_series]
-"""Judges that look at several releases side by side; each returns an empty verdict for kinds it does not know."""
+SEQUENCE_JUDGES = {
+    "anatomy": ("sequence", "judge"),
+    "veil": ("trails", "judge"),
+    "m-distinct": ("series", "judge_series"),
+}
+"""Judges that look at several releases of a shape side by side."""
+
+
+def judge_in(module: str, name: str = "judge") -> Callable[..., Verdict]:
+    """A judge by its module and name; the others stay unread, which is most of what a short command would load."""
+    judge: Callable[..., Verdict] = getattr(import_module(f"reticent.audit.{module}"), name)
+    return judge
 
 
 def verify(
@@ -74,15 +82,17 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    if original is not None and releases and releases[-1].kind in ("table", "") and releases[-1].shape != linked.SHAPE:
+    if original is not None and releases and releases[-1].kind in ("table", "") and releases[-1].shape != "linked":
         # What the input shows is no longer unchecked.
         verdicts = [
             replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
         ]
-        compare = veil_original.judge if releases[-1].shape == veil.SHAPE else persons.judge
+        compare = judge_in("veil_original" if releases[-1].shape == "veil" else "persons")
         verdicts.append(_guarded(releases, lambda: compare(releases[-1], policy, original)))
-    verdicts += [stream.judge(streams, policy)] if streams else []
-    verdicts += [_guarded(releases, partial(judge, releases, policy, ledger)) for judge in SEQUENCE_JUDGES]
+    verdicts += [judge_in("stream")(streams, policy)] if streams else []
+    shapes = {release.shape for release in releases}
+    beside = [place for shape, place in SEQUENCE_JUDGES.items() if shape in shapes]
+    verdicts += [_guarded(releases, partial(judge_in(*place), releases, policy, ledger)) for place in beside]
     return Verdict(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
@@ -102,13 +112,13 @@ def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Ver
 
 
 def _one(release: Published, policy: Policy) -> Verdict:
-    judge = JUDGES.get(release.shape)
+    place = JUDGES.get(release.shape)
     if release.shape == "stream":
         verdict = Verdict(())  # its parts are judged together
-    elif judge is None:
+    elif place is None:
         verdict = Verdict((Finding("the shape of the release is known", holds=False),))
     else:
-        verdict = _guarded([release], partial(judge, release, policy))
+        verdict = _guarded([release], partial(judge_in(*place), release, policy))
     findings = list(verdict.findings)
     if not release.bare:
         findings[:0] = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]

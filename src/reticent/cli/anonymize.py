@@ -4,45 +4,42 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import DespiteLedger, Format, Json, OutputFolder, PolicyFile, Seed
+from reticent.cli import options
 
 
+@click.command()
+@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@options.policy_file
+@options.output_folder
+@click.option("--method", help="Instead of the policy's table.method.")
+@click.option("--store", help="Remembers who was published, and keeps the key of the veil: a file or a URL.")
+@options.despite_ledger
+@click.option("--draft", is_flag=True, help="Publish nothing: keep the figures in the folder, to be compared.")
+@click.option(
+    "--on-disk",
+    is_flag=True,
+    help="For a Parquet file larger than memory: DuckDB counts it; method optimal or mondrian.",
+)
+@click.option("--memory", default="2GB", help="What DuckDB may use, with --on-disk.")
+@options.format
+@options.seed
+@options.json
 def anonymize(
-    data: Annotated[
-        str,
-        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
-    ],
-    policy: PolicyFile,
-    output: OutputFolder,
-    method: Annotated[
-        str | None, typer.Option(help="Instead of the policy's table.method.", show_default=False)
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            help="Remembers who was published, and keeps the key of the veil: a file or a URL.",
-            show_default=False,
-        ),
-    ] = None,
-    despite_ledger: DespiteLedger = False,
-    draft: Annotated[
-        bool, typer.Option("--draft", help="Publish nothing: keep the figures in the folder, to be compared.")
-    ] = False,
-    on_disk: Annotated[
-        bool,
-        typer.Option(
-            "--on-disk", help="For a Parquet file larger than memory: DuckDB counts it; method optimal or mondrian."
-        ),
-    ] = False,
-    memory: Annotated[str, typer.Option(help="What DuckDB may use, with --on-disk.")] = "2GB",
-    form: Format = "csv",
-    seed: Seed = None,
-    json: Json = False,
+    data: str,
+    policy: Path,
+    output: Path,
+    method: str | None,
+    store: str | None,
+    despite_ledger: bool,
+    draft: bool,
+    on_disk: bool,
+    memory: str,
+    form: str,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Release one table, once.
 

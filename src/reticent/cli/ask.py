@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 
+@click.command()
+@click.argument("release", help="A release folder, a stream's file, or a database that `export` filled.")
+@click.option("--value", multiple=True, help="Values to count, separated by commas; all if left out.")
+@click.option("--where", multiple=True, help='A condition such as "age>=60".')
+@click.option("--by", multiple=True, help="A column to count by; may be repeated.")
+@click.option("--interval", type=float, default=0.95, help="Level of the confidence intervals.")
+@click.option("--share", is_flag=True, help="Shares instead of counts.")
+@click.option("--smooth", is_flag=True, help="Counts drawn toward what readers believe beforehand; not unbiased.")
+@click.option("--sensitive", help="The sensitive column, where the release does not say it.")
+@click.option("--plot", type=options.PATH, help="Write a picture (SVG).")
+@options.json
 def ask(
-    release: Annotated[
-        str,
-        typer.Argument(
-            help="A release folder, a stream's file, or a database that `export` filled.", show_default=False
-        ),
-    ],
-    value: Annotated[
-        list[str] | None,
-        typer.Option("--value", help="Values to count, separated by commas; all if left out.", show_default=False),
-    ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option("--where", help='A condition such as "age>=60".', show_default=False)
-    ] = None,
-    by: Annotated[
-        list[str] | None, typer.Option("--by", help="A column to count by; may be repeated.", show_default=False)
-    ] = None,
-    interval: Annotated[float, typer.Option(help="Level of the confidence intervals.")] = 0.95,
-    share: Annotated[bool, typer.Option("--share", help="Shares instead of counts.")] = False,
-    smooth: Annotated[
-        bool, typer.Option("--smooth", help="Counts drawn toward what readers believe beforehand; not unbiased.")
-    ] = False,
-    sensitive: Annotated[
-        str | None, typer.Option(help="The sensitive column, where the release does not say it.", show_default=False)
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a picture (SVG).", show_default=False)] = None,
-    json: Json = False,
+    release: str,
+    value: tuple[str, ...],
+    where: tuple[str, ...],
+    by: tuple[str, ...],
+    interval: float,
+    share: bool,
+    smooth: bool,
+    sensitive: str | None,
+    plot: Path | None,
+    json: bool,
 ) -> None:
     """Ask a release: how many records have a value, by groups, with intervals.
 
@@ -46,7 +40,7 @@ def ask(
     from reticent.read.received import read
 
     received = read(release, sensitive=sensitive)
-    asked = (_values(value or [], received.values) or None, where or [], by or [])
+    asked = (_values(value, received.values) or None, list(where), list(by))
     answer = (
         received.share(*asked, interval=interval) if share else received.count(*asked, interval=interval, smooth=smooth)
     )
@@ -59,7 +53,7 @@ def ask(
         say(f"Written: {answer.plot(plot)}.")
 
 
-def _values(options: list[str], known: tuple[str, ...]) -> list[str]:
+def _values(options: tuple[str, ...], known: tuple[str, ...]) -> list[str]:
     """Values apart at their commas, unless a value has the comma in its name."""
     parts: list[str] = []
     for option in options:

@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from reticent.cli.options import Json, PolicyFile, Seed
+from reticent.cli import options
 
 
+@click.command()
+@options.policy_file
+@click.option("--output", "-o", type=options.PATH, required=True, help="The report, a .html file.")
+@click.argument("releases", nargs=-1, metavar="DIR|FILE...", help="Releases, in order; or anybody's table.")
+@click.option("--original", help="The private input: utility, and right guesses counted.")
+@click.option("--population", help="A table of the population, or its number of people.")
+@click.option("--external", help="A table that an attacker might hold or learn from.")
+@click.option("--ledger", help="The store whose ledger tells who stood where.")
+@click.option("--compare", type=options.PATH, multiple=True, help="A candidate policy to try on --original; repeat it.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(min=0.0001, max=1.0),
+    default=0.09,
+    help="Risk above which a record is exposed.",
+)
+@click.option("--target", show_default="the sensitive column", help="The quasi-identifier that the classifier learns.")
+@options.seed
+@options.json
 def audit(
-    policy: PolicyFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The report, a .html file.", show_default=False)],
-    releases: Annotated[
-        list[str] | None, typer.Argument(metavar="DIR|FILE...", help="Releases, in order; or anybody's table.")
-    ] = None,
-    original: Annotated[
-        str | None, typer.Option(help="The private input: utility, and right guesses counted.", show_default=False)
-    ] = None,
-    population: Annotated[
-        str | None, typer.Option(help="A table of the population, or its number of people.", show_default=False)
-    ] = None,
-    external: Annotated[
-        str | None, typer.Option(help="A table that an attacker might hold or learn from.", show_default=False)
-    ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="The store whose ledger tells who stood where.", show_default=False)
-    ] = None,
-    compare: Annotated[
-        list[Path] | None,
-        typer.Option(help="A candidate policy to try on --original; repeat it.", show_default=False),
-    ] = None,
-    threshold: Annotated[float, typer.Option(min=0.0001, max=1.0, help="Risk above which a record is exposed.")] = 0.09,
-    target: Annotated[
-        str | None,
-        typer.Option(help="The quasi-identifier that the classifier learns.", show_default="the sensitive column"),
-    ] = None,
-    seed: Seed = None,
-    json: Json = False,
+    policy: Path,
+    output: Path,
+    releases: tuple[str, ...],
+    original: str | None,
+    population: str | None,
+    external: str | None,
+    ledger: str | None,
+    compare: tuple[Path, ...],
+    threshold: float,
+    target: str | None,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Verify, measure and attack; write report.html and audit.json. Exit 4 when a claim is refuted."""
     from reticent.api import ledger_of, sources_of
     from reticent.cli.output import emit, say
+    from reticent.cli.progress import steps
     from reticent.connectors.files import read_table
     from reticent.connectors.inputs import read_input
     from reticent.connectors.linked import read_tables
@@ -61,8 +63,8 @@ def audit(
     if compare and original is None:
         raise PolicyError("--compare needs the table to try the policies on.", hint="Add --original DATA.")
     rules = Policy.load(policy)
-    candidates = [(path.name, Policy.load(path)) for path in compare or ()]
-    with _progress() as step:
+    candidates = [(path.name, Policy.load(path)) for path in compare]
+    with steps() as step:
         step("Reading the tables")
         linked = rules.tables is not None and original is not None
         table = read_input(original, rules) if original is not None and not linked else None
@@ -86,7 +88,7 @@ def audit(
         figures = found.to_dict() if found is not None else {}
         emit(figures | ({"compare": [one.to_dict() for one in tried]} if tried else {}))
     if found is not None and found.refuted:
-        raise typer.Exit(4)
+        raise click.exceptions.Exit(4)
 
 
 def _say_results(found: Any, tried: list[Any], say: Callable[[str], None]) -> None:
@@ -107,26 +109,3 @@ def _population(given: str | None, read: Callable[[str], Any]) -> Any:
     if given is None:
         return None
     return int(given) if given.replace("_", "").isdigit() else read(given)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Names each step while it runs: a bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda step: None  # noqa: ARG005
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        current: list[Any] = []
-
-        def step(name: str) -> None:
-            if current:
-                bar.update(current[-1], completed=1)
-            current.append(bar.add_task(name, total=1))
-
-        yield step
-        if current:
-            bar.update(current[-1], completed=1)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+
+from reticent.cli import options
 
 
-def board(
-    audit: Annotated[Path, typer.Argument(metavar="AUDIT.json", help="What reticent audit wrote beside its report.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The report, a .md file.", show_default=False)],
-) -> None:
+@click.command()
+@click.argument("audit", type=options.PATH, metavar="AUDIT.json", help="What reticent audit wrote beside its report.")
+@click.option("--output", "-o", type=options.PATH, required=True, help="The report, a .md file.")
+def board(audit: Path, output: Path) -> None:
     """Write the report that a board signs, with gaps where a person has to write.
 
     In the outline that EMA policy 0070 and Health Canada share.

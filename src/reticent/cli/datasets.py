@@ -6,51 +6,56 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
-app = typer.Typer(
-    help="Make synthetic data, with a policy beside it.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+if TYPE_CHECKING:
+    from click.decorators import FC
+
+app = Ordered(help="Make synthetic data, with a policy beside it.")
+
+repeatable = click.option(
+    "--seed", type=click.IntRange(min=0), help="Makes the data repeatable; without it each call differs."
 )
+output_file = click.option(
+    "-o", "--output", type=options.PATH, required=True, help="File to write: .csv, .parquet, .arrow or .ndjson."
+)
+output_folder = click.option("-o", "--output", type=options.PATH, required=True, help="Folder to write to.")
 
-Rows = Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows (series: persons in the first release).")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Makes the data repeatable; without it each call differs.")]
-Out = Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .parquet, .arrow or .ndjson.")]
-Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")]
+visits_each = click.option(
+    "--visits",
+    type=click.FloatRange(min=1, max=50),
+    help="Mean visits per person; -n counts visits. Without it one per person.",
+)
+whole_courses = click.option(
+    "--courses",
+    is_flag=True,
+    help="Several diagnoses of a visit, drugs, procedures, families, deaths; a policy of linked tables.",
+)
+with_outbreak = click.option("--outbreak", is_flag=True, help="An outbreak, six-fold, in the middle of the feed.")
+of_disease = click.option("--disease", help="With --outbreak: which diagnosis; influenza unless told.")
 
-Visits = Annotated[
-    float | None,
-    typer.Option(min=1, max=50, help="Mean visits per person; -n counts visits. Without it one per person."),
-]
-Courses = Annotated[
-    bool,
-    typer.Option(
-        "--courses",
-        help="Several diagnoses of a visit, drugs, procedures, families, deaths; a policy of linked tables.",
-    ),
-]
-Break = Annotated[bool, typer.Option("--outbreak", help="An outbreak, six-fold, in the middle of the feed.")]
-Disease = Annotated[str | None, typer.Option(help="With --outbreak: which diagnosis; influenza unless told.")]
+LAYOUTS = ("evolving", "m-distinct", "ipums")
 
 
-class Layout(StrEnum):
-    """The census tables."""
-
-    EVOLVING = "evolving"
-    M_DISTINCT = "m-distinct"
-    IPUMS = "ipums"
+def rows_of(default: int) -> Callable[[FC], FC]:
+    """How many rows, with a default of its own for each kind."""
+    words = "How many rows (series: persons in the first release)."
+    return click.option("-n", "--rows", type=click.IntRange(min=1), default=default, help=words)
 
 
 @app.command()
-def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, visits: Visits = None, json: Json = False) -> None:
+@output_file
+@rows_of(100_000)
+@repeatable
+@visits_each
+@options.json
+def hospital(output: Path, rows: int, seed: int | None, visits: float | None, json: bool) -> None:
     """One year of admissions with ICD-10 diagnoses."""
     from reticent.datasets.files import write_hospital
 
@@ -61,20 +66,27 @@ def hospital(output: Out, rows: Rows = 100_000, seed: Seed = None, visits: Visit
 
 
 @app.command()
-def census(
-    output: Out, rows: Rows = 100_000, seed: Seed = None, layout: Layout = Layout.EVOLVING, json: Json = False
-) -> None:
+@output_file
+@rows_of(100_000)
+@repeatable
+@click.option("--layout", type=click.Choice(LAYOUTS), default=LAYOUTS[0])
+@options.json
+def census(output: Path, rows: int, seed: int | None, layout: str, json: bool) -> None:
     """The census tables of three papers, redrawn."""
     from reticent.datasets.files import write_census
 
     start, seed = time.perf_counter(), _seed(seed)
     with _progress(rows) as heard:
-        files = write_census(output, rows, seed, layout=layout.value, on_rows=heard)
+        files = write_census(output, rows, seed, layout=layout, on_rows=heard)
     _report(files, heard.rows, seed, start, json=json)
 
 
 @app.command()
-def nps(output: Out, rows: Rows = 117_047, seed: Seed = None, json: Json = False) -> None:
+@output_file
+@rows_of(117_047)
+@repeatable
+@options.json
+def nps(output: Path, rows: int, seed: int | None, json: bool) -> None:
     """One day of a national patients sample: 4,848 diseases."""
     from reticent.datasets.files import write_nps
 
@@ -85,14 +97,13 @@ def nps(output: Out, rows: Rows = 117_047, seed: Seed = None, json: Json = False
 
 
 @app.command()
-def feed(
-    output: Out,
-    rows: Rows = 100_000,
-    seed: Seed = None,
-    outbreak: Break = False,
-    disease: Disease = None,
-    json: Json = False,
-) -> None:
+@output_file
+@rows_of(100_000)
+@repeatable
+@with_outbreak
+@of_disease
+@options.json
+def feed(output: Path, rows: int, seed: int | None, outbreak: bool, disease: str | None, json: bool) -> None:
     """Admissions in time: seasons, households, persons who return."""
     from reticent.datasets.files import write_feed
 
@@ -103,13 +114,12 @@ def feed(
 
 
 @app.command()
-def series(
-    output: Folder,
-    rows: Rows = 10_000,
-    seed: Seed = None,
-    releases: Annotated[int, typer.Option(min=1, help="How many releases.")] = 5,
-    json: Json = False,
-) -> None:
+@output_folder
+@rows_of(10_000)
+@repeatable
+@click.option("--releases", type=click.IntRange(min=1), default=5, help="How many releases.")
+@options.json
+def series(output: Path, rows: int, seed: int | None, releases: int, json: bool) -> None:
     """The same persons over several releases."""
     from reticent.datasets.files import write_series
 
@@ -120,15 +130,16 @@ def series(
 
 
 @app.command()
+@output_folder
+@rows_of(10_000)
+@repeatable
+@visits_each
+@whole_courses
+@click.option("--bundles", is_flag=True, help="Bundles instead of NDJSON.")
+@click.option("--r5", is_flag=True, help="FHIR R5 instead of R4.")
+@options.json
 def fhir(
-    output: Folder,
-    rows: Rows = 10_000,
-    seed: Seed = None,
-    visits: Visits = None,
-    courses: Courses = False,
-    bundles: Annotated[bool, typer.Option("--bundles", help="Bundles instead of NDJSON.")] = False,
-    r5: Annotated[bool, typer.Option("--r5", help="FHIR R5 instead of R4.")] = False,
-    json: Json = False,
+    output: Path, rows: int, seed: int | None, visits: float | None, courses: bool, bundles: bool, r5: bool, json: bool
 ) -> None:
     """The hospital as a FHIR export."""
     from reticent.datasets.fhir import Form, write_fhir
@@ -141,14 +152,13 @@ def fhir(
 
 
 @app.command()
-def omop(
-    output: Annotated[Path, typer.Option("-o", "--output", help="SQLite database to write.")],
-    rows: Rows = 10_000,
-    seed: Seed = None,
-    visits: Visits = None,
-    courses: Courses = False,
-    json: Json = False,
-) -> None:
+@click.option("-o", "--output", type=options.PATH, required=True, help="SQLite database to write.")
+@rows_of(10_000)
+@repeatable
+@visits_each
+@whole_courses
+@options.json
+def omop(output: Path, rows: int, seed: int | None, visits: float | None, courses: bool, json: bool) -> None:
     """The hospital as an OMOP database (SQLite)."""
     from reticent.datasets.omop import write_omop
 
@@ -159,14 +169,15 @@ def omop(
 
 
 @app.command()
+@output_folder
+@rows_of(10_000)
+@repeatable
+@with_outbreak
+@of_disease
+@click.option("--courses", is_flag=True, help="Second diagnoses, next of kin, deaths.")
+@options.json
 def adt(
-    output: Folder,
-    rows: Rows = 10_000,
-    seed: Seed = None,
-    outbreak: Break = False,
-    disease: Disease = None,
-    courses: Annotated[bool, typer.Option("--courses", help="Second diagnoses, next of kin, deaths.")] = False,
-    json: Json = False,
+    output: Path, rows: int, seed: int | None, outbreak: bool, disease: str | None, courses: bool, json: bool
 ) -> None:
     """Admissions as HL7 v2 ADT messages."""
     from reticent.datasets.adt import write_adt
@@ -179,7 +190,7 @@ def adt(
 
 def _outbreak(outbreak: bool, disease: str | None) -> str | None:
     if disease and not outbreak:
-        raise typer.BadParameter("--disease needs --outbreak.")
+        raise click.BadParameter("--disease needs --outbreak.")
     return (disease or "influenza") if outbreak else None
 
 
@@ -204,15 +215,13 @@ def _seed(seed: int | None) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[_Heard]:
-    if not sys.stderr.isatty():
+    from reticent.cli.output import quiet
+
+    if quiet() or not sys.stderr.isatty():
         yield _Heard()
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("writing", total=total)
-        yield _Heard(lambda rows: progress.advance(task, rows))
+    with click.progressbar(length=total, label="Writing", file=sys.stderr) as bar:
+        yield _Heard(bar.update)
 
 
 def _report(files: tuple[Path, ...], rows: int, seed: int, start: float, *, json: bool) -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+
+from reticent.cli import options
 
 
-def demo(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Where the files go; default: a new folder under demo-out/.", show_default=False
-        ),
-    ] = None,
-    rows: Annotated[int, typer.Option(help="Size of the hospital.", min=1000)] = 20_000,
-) -> None:
+@click.command()
+@click.option("--output", "-o", type=options.PATH, help="Where the files go; default: a new folder under demo-out/.")
+@click.option("--rows", type=click.IntRange(min=1000), default=20000, help="Size of the hospital.")
+def demo(output: Path | None, rows: int) -> None:
     """Make a hospital, release it in every way, and verify each.
 
     Says what it does, command by command.

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.publication.draft import Draft
 
 
-def drafts(
-    folder: Annotated[Path, typer.Argument(help="The folder that was given to anonymize --draft.")] = Path("drafts"),
-    json: Json = False,
-) -> None:
+@click.command()
+@click.argument(
+    "folder",
+    type=options.PATH,
+    default=Path("drafts"),
+    help="The folder that was given to anonymize --draft; drafts, if left out.",
+)
+@options.json
+def drafts(folder: Path, json: bool) -> None:
     """Compare the drafts of a folder, the least loss first.
 
     Drafts are private: figures only, in no store and no ledger. To publish one, run its command without --draft.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reticent.cli.options import DespiteLedger, Format, Json, Method, OutputFolder, PolicyFile, Seed
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,24 +17,22 @@ if TYPE_CHECKING:
     from reticent.engine.evolving.change import Change
     from reticent.kept import EvolvingTable
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="A table that changes, published version by version.",
-)
+app = Ordered(help="A table that changes, published version by version.")
 
-Place = Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)]
-Data = Annotated[
-    str, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False)
-]
-Again = Annotated[
-    bool, typer.Option("--again", help="Take in the file that was the last change once more, not by mistake.")
-]
+place = click.argument("store", metavar="STORE", help="A file, or a postgresql:// URL.")
+data_file = click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+again_flag = click.option(
+    "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
+)
 
 
 @app.command("init")
-def init(store: Place, policy: PolicyFile, method: Method = None, seed: Seed = None, json: Json = False) -> None:
+@place
+@options.policy_file
+@options.method
+@options.seed
+@options.json
+def init(store: str, policy: Path, method: str | None, seed: int | None, json: bool) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
     from reticent.cli.output import emit, say
     from reticent.kept import EvolvingTable
@@ -46,45 +45,52 @@ def init(store: Place, policy: PolicyFile, method: Method = None, seed: Seed = N
 
 
 @app.command("insert")
-def insert(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
+@place
+@data_file
+@again_flag
+@options.json
+def insert(store: str, data: str, again: bool, json: bool) -> None:
     """Add the records of a file, in one transaction."""
     _change(store, lambda table: table.insert(data, again=again), json=json)
 
 
 @app.command("update")
-def update(store: Place, data: Data, json: Json = False) -> None:
+@place
+@data_file
+@options.json
+def update(store: str, data: str, json: bool) -> None:
     """Replace the records that a file names, in one transaction."""
     _change(store, lambda table: table.update(data), json=json)
 
 
 @app.command("apply")
-def apply(store: Place, data: Data, again: Again = False, json: Json = False) -> None:
+@place
+@data_file
+@again_flag
+@options.json
+def apply(store: str, data: str, again: bool, json: bool) -> None:
     """Apply a change feed: a file whose column `op` says insert, update or delete, in one transaction."""
     _change(store, lambda table: table.apply(data, again=again), json=json)
 
 
 @app.command("delete")
-def delete(
-    store: Place,
-    data: Annotated[str, typer.Argument(help="A file with a column of person ids or record ids.", show_default=False)],
-    by: Annotated[str | None, typer.Option(help="The identifier column to delete by.", show_default=False)] = None,
-    json: Json = False,
-) -> None:
+@place
+@click.argument("data", help="A file with a column of person ids or record ids.")
+@click.option("--by", help="The identifier column to delete by.")
+@options.json
+def delete(store: str, data: str, by: str | None, json: bool) -> None:
     """Remove the records of the persons (or the records) that a file names, in one transaction."""
     _change(store, lambda table: table.delete(data, by=by), json=json)
 
 
 @app.command("publish")
-def publish(
-    store: Place,
-    output: OutputFolder,
-    again: Annotated[
-        bool, typer.Option("--again", help="Let the judge decide about one more with a method that is made for one.")
-    ] = False,
-    despite_ledger: DespiteLedger = False,
-    form: Format = "csv",
-    json: Json = False,
-) -> None:
+@place
+@options.output_folder
+@click.option("--again", is_flag=True, help="Let the judge decide about one more with a method that is made for one.")
+@options.despite_ledger
+@options.format
+@options.json
+def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: str, json: bool) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
     from reticent.cli.output import describe, emit, say, summary
     from reticent.cli.progress import working
@@ -109,7 +115,9 @@ def publish(
 
 
 @app.command("status")
-def status(store: Place, json: Json = False) -> None:
+@place
+@options.json
+def status(store: str, json: bool) -> None:
     """Tell how the table stands."""
     from reticent.cli.output import emit, say
     from reticent.kept import EvolvingTable

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-def export(
-    release: Annotated[Path, typer.Argument(metavar="DIR", help="A release folder, or a stream's file.")],
-    url: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL",
-            help="postgresql://... or sqlite:///file.db; fhir:FOLDER or fhir:FILE.json; omop:FILE.db or omop:FILE.duckdb.",
-        ),
-    ],
-    name: Annotated[str, typer.Option(help="Tables are called NAME_data and so on.")] = "release",
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            help="fhir: of a table made from FHIR, says which column is which element.",
-            show_default=False,
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+@click.command()
+@click.argument("release", type=options.PATH, metavar="DIR", help="A release folder, or a stream's file.")
+@click.argument(
+    "url",
+    metavar="URL",
+    help="postgresql://... or sqlite:///file.db; fhir:FOLDER or fhir:FILE.json; omop:FILE.db or omop:FILE.duckdb.",
+)
+@click.option("--name", default="release", help="Tables are called NAME_data and so on.")
+@click.option(
+    "--policy", "-p", type=options.PATH, help="fhir: of a table made from FHIR, says which column is which element."
+)
+@options.json
+def export(release: Path, url: str, name: str, policy: Path | None, json: bool) -> None:
     """Write a release into tables of a database, as FHIR, or as OMOP.
 
     All of them in one transaction, or nothing.

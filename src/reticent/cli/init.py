@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 if TYPE_CHECKING:
     from reticent.cli.kinds import Kind
     from reticent.policy.guess import Guess
 
 
-def init(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The policy file to write.")] = Path("policy.yaml"),
-    kind: Annotated[
-        str, typer.Option("--for", help="The kind of release: table, evolving, series or stream.")
-    ] = "table",
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, also on a terminal.")] = False,
-    json: Json = False,
-) -> None:
+@click.command()
+@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.")
+@click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="The policy file to write.")
+@click.option("kind", "--for", default="table", help="The kind of release: table, evolving, series or stream.")
+@click.option(
+    "--method", help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
+)
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing, also on a terminal.")
+@options.json
+def init(data: str, output: Path, kind: str, method: str | None, yes: bool, json: bool) -> None:
     """Look at the data, guess roles, and write a policy to correct.
 
     Hierarchies and markers of missing cells are guessed too, and each guess is explained; on a terminal it asks where it is unsure.

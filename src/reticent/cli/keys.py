@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-app = typer.Typer(
-    help="Make or rotate the key file of pseudonyms and date shifts.", no_args_is_help=True, rich_markup_mode=None
-)
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
-File = Annotated[Path, typer.Argument(help="The key file; keep it as safe as the data itself.")]
+app = Ordered(help="Make or rotate the key file of pseudonyms and date shifts.")
+
+key_file = click.argument("file", type=options.PATH, help="The key file; keep it as safe as the data itself.")
 
 
 @app.command()
-def new(file: File) -> None:
+@key_file
+def new(file: Path) -> None:
     """Write a key file with one fresh key, readable by you alone."""
     from reticent.cli.output import say
     from reticent.engine.keys import new as make
@@ -25,7 +26,8 @@ def new(file: File) -> None:
 
 
 @app.command()
-def rotate(file: File) -> None:
+@key_file
+def rotate(file: Path) -> None:
     """Put a fresh key in use: later pseudonyms cannot be linked with earlier ones. Earlier keys are kept."""
     from reticent.cli.output import say
     from reticent.engine.keys import rotate as turn

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from reticent.cli.options import Json
+from reticent.cli import options
 
 
-def ledger(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)],
-    json: Json = False,
-) -> None:
+@click.command()
+@click.argument("store", metavar="STORE", help="A file, or a postgresql:// URL.")
+@options.json
+def ledger(store: str, json: bool) -> None:
     """Tell what the publications of a store have shown of how many persons."""
     from reticent.cli.output import emit, say
     from reticent.publication.population import seen_of

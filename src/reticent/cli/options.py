@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", "-p", help="The policy file (YAML, JSON or TOML).", show_default=False)
-]
-OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="A new folder for the release.", show_default=False)]
-Seed = Annotated[
-    int | None, typer.Option(help="Make it repeatable: for tests and reproductions only.", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
-Format = Annotated[str, typer.Option("--format", help="csv or parquet.")]
-Method = Annotated[
-    str | None, typer.Option(help="Instead of the policy's method for this kind of release.", show_default=False)
-]
+PATH = click.Path(path_type=Path)
+EXISTING = click.Path(path_type=Path, exists=True)
 
-DespiteLedger = Annotated[
-    bool,
-    typer.Option(
-        "--despite-ledger", help="Publish persons who stand in another publication of the store; the release says so."
-    ),
-]
+policy_file = click.option("--policy", "-p", type=PATH, required=True, help="The policy file (YAML, JSON or TOML).")
+output_folder = click.option("--output", "-o", type=PATH, required=True, help="A new folder for the release.")
+seed = click.option("--seed", type=int, help="Make it repeatable: for tests and reproductions only.")
+json = click.option("--json", is_flag=True, help="Print one JSON object as the last line of standard output.")
+format = click.option("form", "--format", default="csv", help="csv or parquet.")  # noqa: A001 - the word of the command line
+method = click.option("--method", help="Instead of the policy's method for this kind of release.")
+despite_ledger = click.option(
+    "--despite-ledger",
+    is_flag=True,
+    help="Publish persons who stand in another publication of the store; the release says so.",
+)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
-app = typer.Typer(help="Check a policy, or print the schema of policies.", no_args_is_help=True, rich_markup_mode=None)
+app = Ordered(help="Check a policy, or print the schema of policies.")
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(help="The policy file.")], json: Json = False) -> None:
+@click.argument("file", type=options.PATH, help="The policy file.")
+@options.json
+def check(file: Path, json: bool) -> None:
     """Check a policy and every file it names; say what each setting means."""
     from reticent.cli.output import emit, say
     from reticent.policy import Policy

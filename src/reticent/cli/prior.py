@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json, PolicyFile, Seed
+from reticent.cli import options
 
 
+@click.command()
+@click.argument("data", help="The past, or a sample of other persons.")
+@options.policy_file
+@click.option("--output", "-o", type=options.PATH, required=True, help="A new file for the prior.")
+@click.option("--by", help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise.")
+@click.option("--epsilon", type=float, default=1.0, help="Privacy loss that the counts may cost the past's persons.")
+@click.option("--public", is_flag=True, help="The past is public: no noise.")
+@click.option(
+    "--released", is_flag=True, help="The data are those to be released: noise on everything, nothing measured."
+)
+@options.seed
+@options.json
 def prior(
-    data: Annotated[str, typer.Argument(help="The past, or a sample of other persons.", show_default=False)],
-    policy: PolicyFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A new file for the prior.", show_default=False)],
-    by: Annotated[
-        str | None,
-        typer.Option(help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise."),
-    ] = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy loss that the counts may cost the past's persons.")] = 1.0,
-    public: Annotated[bool, typer.Option("--public", help="The past is public: no noise.")] = False,
-    released: Annotated[
-        bool,
-        typer.Option("--released", help="The data are those to be released: noise on everything, nothing measured."),
-    ] = False,
-    seed: Seed = None,
-    json: Json = False,
+    data: str,
+    policy: Path,
+    output: Path,
+    by: str | None,
+    epsilon: float,
+    public: bool,
+    released: bool,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Make the veil's prior from the past.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from reticent.cli.output import quiet, say
@@ -49,30 +50,55 @@ def working(what: str, tell: Callable[[], str] | None = None, *, every: float = 
         told = tell() if tell is not None else ""
         return f"{what}: {', '.join(filter(None, (told, f'{time.monotonic() - start:.0f} s')))}"
 
-    with _shown(what) as show:
-        tick = _TICK if show is not None else every
+    line = _Line() if sys.stderr.isatty() else None
+    tick = _TICK if line is not None else every
+    if line is not None:
+        line.show(what)
 
-        def go_on() -> None:
-            while not done.wait(tick):
-                (show or say)(words())
+    def go_on() -> None:
+        while not done.wait(tick):
+            (line.show if line is not None else say)(words())
 
-        thread = threading.Thread(target=go_on, name="progress", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+    thread = threading.Thread(target=go_on, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        if line is not None:
+            line.show("")
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Callable[[str], None] | None]:
-    """A way to change the line on a terminal; none elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
+def steps() -> Iterator[Callable[[str], None]]:
+    """Names each step while it runs and how long it took: on a terminal, nothing elsewhere."""
+    if quiet() or not sys.stderr.isatty():
+        yield lambda step: None  # noqa: ARG005
         return
-    from rich.console import Console
-    from rich.markup import escape
+    with ExitStack() as current:
 
-    with Console(stderr=True).status(escape(what)) as status:
-        yield lambda words: status.update(escape(words))
+        def step(name: str) -> None:
+            current.close()
+            current.callback(_took, name, time.monotonic())
+            current.enter_context(working(name))
+
+        yield step
+
+
+def _took(name: str, start: float) -> None:
+    say(f"  {name}: {time.monotonic() - start:.1f} s")
+
+
+class _Line:
+    """The last line of a terminal, written over again and again; plain characters, which every terminal knows."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def show(self, words: str) -> None:
+        """Puts words in place of the last ones; the next output begins where they began."""
+        words = words[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{words.ljust(self._length)}\r")
+        sys.stderr.flush()
+        self._length = len(words)

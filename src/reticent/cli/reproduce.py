@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
-
-class Paper(StrEnum):
-    """What can be reproduced."""
-
-    delay_free = "delay-free"
-    supervision = "supervision"
-    evolving = "evolving"
-    m_distinct = "m-distinct"
+PAPERS = ("delay-free", "supervision", "evolving", "m-distinct")
 
 
-def reproduce(
-    paper: Annotated[Paper, typer.Argument(help="The published system.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for figures and plots.", show_default=False)],
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that everything runs.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the synthetic data and all choices.")] = 1,
-    json: Json = False,
-) -> None:
+@click.command()
+@click.argument("paper", type=click.Choice(PAPERS), help="The published system.")
+@click.option("--output", "-o", type=options.PATH, required=True, help="Folder for figures and plots.")
+@click.option("--quick", is_flag=True, help="Small sizes, to see that everything runs.")
+@click.option("--seed", type=int, default=1, help="Of the synthetic data and all choices.")
+@options.json
+def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> None:
     """Repeat the experiments of a paper, and plot them.
 
     On synthetic data of its kind, and on Adult where RETICENT_DATA names its folder.
@@ -36,7 +27,7 @@ def reproduce(
     from reticent.cli.output import emit, say
 
     _need_plots()
-    module = import_module(f"reticent.reproduce.{paper.name}")
+    module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
     summary = module.run(output, quick=quick, seed=seed, say=say)
     say(f"Figures and plots are in {output}.")
     if json:

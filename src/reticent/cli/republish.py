@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from reticent.cli.options import DespiteLedger, Format, Json, Method, OutputFolder, PolicyFile, Seed
+from reticent.cli import options
 
 
+@click.command()
+@click.argument("data", help="All records as they are now.")
+@options.policy_file
+@click.option("--store", required=True, help="Where the series is remembered: a path or a URL.")
+@options.output_folder
+@options.method
+@options.despite_ledger
+@options.format
+@options.seed
+@options.json
 def republish(
-    data: Annotated[str, typer.Argument(help="All records as they are now.", show_default=False)],
-    policy: PolicyFile,
-    store: Annotated[
-        str, typer.Option("--store", help="Where the series is remembered: a path or a URL.", show_default=False)
-    ],
-    output: OutputFolder,
-    method: Method = None,
-    despite_ledger: DespiteLedger = False,
-    form: Format = "csv",
-    seed: Seed = None,
-    json: Json = False,
+    data: str,
+    policy: Path,
+    store: str,
+    output: Path,
+    method: str | None,
+    despite_ledger: bool,
+    form: str,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Release the same persons again, and again.
 

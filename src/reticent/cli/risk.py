@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 
+@click.command()
+@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@click.option("--quasi", help="Columns that others may know, by commas; guessed otherwise.")
+@click.option("--sensitive", help="What nobody should learn, by commas; guessed otherwise.")
+@click.option("--person", help="The column that names the person; guessed otherwise.")
+@click.option("--plot", type=options.PATH, help="Draw it into this .svg file.")
+@options.json
 def risk(
-    data: Annotated[
-        str,
-        typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.", show_default=False),
-    ],
-    quasi: Annotated[
-        str | None, typer.Option(help="Columns that others may know, by commas; guessed otherwise.", show_default=False)
-    ] = None,
-    sensitive: Annotated[
-        str | None, typer.Option(help="What nobody should learn, by commas; guessed otherwise.", show_default=False)
-    ] = None,
-    person: Annotated[
-        str | None, typer.Option(help="The column that names the person; guessed otherwise.", show_default=False)
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it into this .svg file.", show_default=False)] = None,
-    json: Json = False,
+    data: str, quasi: str | None, sensitive: str | None, person: str | None, plot: Path | None, json: bool
 ) -> None:
     """Say who could be singled out in a table as it is.
 

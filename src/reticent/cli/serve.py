@@ -3,55 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+
+from reticent.cli import options
 
 
+@click.command()
+@click.option(
+    "--store",
+    envvar="RETICENT_STORE",
+    show_envvar=True,
+    help="The private store: a path or a URL; default reticent.db, in the demo one that is thrown away.",
+)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(min=0, max=65535), default=8080, help="Port to listen on; 0 takes a free one."
+)
+@click.option("--demo", is_flag=True, help="Synthetic data, and no tokens on this machine.")
+@click.option("--studio/--no-studio", default=True, help="Serve the studio's pages too.")
+@click.option("--certificate", type=options.EXISTING, help="TLS certificate chain (PEM).")
+@click.option("--key", type=options.EXISTING, help="Its private key (PEM).")
+@click.option("--oidc", type=options.EXISTING, help="Sign in to the studio through this provider (YAML).")
+@click.option(
+    "--plain-http",
+    is_flag=True,
+    help="Speak plain HTTP off this machine: whoever reads that network has the tokens and the records.",
+)
+@click.option("--max-body", type=click.IntRange(min=1), default=64, help="Largest request body, in megabytes.")
+@click.option(
+    "--keep-days",
+    type=click.FloatRange(min=1),
+    help="Days that released batches of streams stay readable; default: for ever.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    help="KIND=DAYS: how long jobs, tables and releases are kept; default: for ever. Repeatable.",
+)
+@click.option(
+    "--rate", type=click.FloatRange(min=0.1), default=2000, help="Requests per second that one token may make."
+)
 def serve(
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            help="The private store: a path or a URL; default reticent.db, in the demo one that is thrown away.",
-            show_default=False,
-            envvar="RETICENT_STORE",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8080,
-    demo: Annotated[bool, typer.Option("--demo", help="Synthetic data, and no tokens on this machine.")] = False,
-    studio: Annotated[bool, typer.Option(help="Serve the studio's pages too.")] = True,
-    certificate: Annotated[
-        Path | None, typer.Option(help="TLS certificate chain (PEM).", show_default=False, exists=True)
-    ] = None,
-    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).", show_default=False, exists=True)] = None,
-    oidc: Annotated[
-        Path | None,
-        typer.Option(help="Sign in to the studio through this provider (YAML).", show_default=False, exists=True),
-    ] = None,
-    plain_http: Annotated[
-        bool,
-        typer.Option(
-            "--plain-http",
-            help="Speak plain HTTP off this machine: whoever reads that network has the tokens and the records.",
-        ),
-    ] = False,
-    max_body: Annotated[int, typer.Option(help="Largest request body, in megabytes.", min=1)] = 64,
-    keep_days: Annotated[
-        float | None,
-        typer.Option(
-            help="Days that released batches of streams stay readable; default: for ever.", show_default=False, min=1
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="KIND=DAYS: how long jobs, tables and releases are kept; default: for ever. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Requests per second that one token may make.", min=0.1)] = 2_000,
+    store: str | None,
+    host: str,
+    port: int,
+    demo: bool,
+    studio: bool,
+    certificate: Path | None,
+    key: Path | None,
+    oidc: Path | None,
+    plain_http: bool,
+    max_body: int,
+    keep_days: float | None,
+    keep: tuple[str, ...],
+    rate: float,
 ) -> None:
     """Serve the API and the studio.
 
@@ -77,7 +83,7 @@ def serve(
         max_body=max_body << 20,
         rate=rate,
         keep_days=keep_days,
-        keep=read_days(keep or []),
+        keep=read_days(keep),
         secure=certificate is not None,
         plain=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Back up, restore, check and upgrade a store.",
-)
+app = Ordered(help="Back up, restore, check and upgrade a store.")
 
-Place = Annotated[str, typer.Argument(metavar="STORE", help="The store's file.", show_default=False)]
-Anywhere = Annotated[str, typer.Argument(metavar="STORE", help="A file, or a postgresql:// URL.", show_default=False)]
+place = click.argument("store", metavar="STORE", help="The store's file.")
+anywhere = click.argument("store", metavar="STORE", help="A file, or a postgresql:// URL.")
 
 
 @app.command("backup")
-def backup(store: Place, target: Annotated[Path, typer.Argument(help="A new file for the copy.")]) -> None:
+@place
+@click.argument("target", type=options.PATH, help="A new file for the copy.")
+def backup(store: str, target: Path) -> None:
     """Copy a store while it is in use."""
     from reticent.cli.output import say
     from reticent.store.backup import backup as copy
@@ -31,20 +28,15 @@ def backup(store: Place, target: Annotated[Path, typer.Argument(help="A new file
 
 
 @app.command("restore")
-def restore(
-    backup: Annotated[
-        str, typer.Argument(help="What `store backup` made; in a server, the store itself.", show_default=False)
-    ],
-    store: Place,
-    published: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What the world has seen: a release folder, a stream's file of lines, or NAME=NUMBER. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+@click.argument("backup", help="What `store backup` made; in a server, the store itself.")
+@place
+@click.option(
+    "--published",
+    multiple=True,
+    help="What the world has seen: a release folder, a stream's file of lines, or NAME=NUMBER. Repeatable.",
+)
+@options.json
+def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> None:
     """Go on from a backup, as a new generation that publishes nobody anew.
 
     A publication goes on only where --published (or the store's witness) shows what the world has seen of it.
@@ -52,7 +44,7 @@ def restore(
     from reticent.cli.output import emit, say
     from reticent.store.backup import restore as go_on
 
-    outcomes = go_on(backup, store, published or [])
+    outcomes = go_on(backup, store, published)
     for name, outcome in outcomes.items():
         replay = "reads its input again and sends only what is new" if outcome.lines else "goes on"
         say(f"  {name}: {'closed: ' + outcome.closed if outcome.closed else replay}")
@@ -61,7 +53,9 @@ def restore(
 
 
 @app.command("check")
-def check(store: Place, json: Json = False) -> None:
+@place
+@options.json
+def check(store: str, json: bool) -> None:
     """Look at every row of a store; exit code 5 when one is damaged."""
     from reticent.cli.output import emit, say
     from reticent.store import Store
@@ -75,20 +69,14 @@ def check(store: Place, json: Json = False) -> None:
 
 
 @app.command("erase")
-def erase(
-    store: Anywhere,
-    publication: Annotated[
-        list[str] | None, typer.Argument(help="Publications to erase, as `reticent ledger` names them.")
-    ] = None,
-    dead_letters: Annotated[
-        float | None,
-        typer.Option(
-            help="Erase records that could not be released and were there at a call this many days ago; 0: all.",
-            show_default=False,
-            min=0,
-        ),
-    ] = None,
-) -> None:
+@anywhere
+@click.argument("publication", nargs=-1, help="Publications to erase, as `reticent ledger` names them.")
+@click.option(
+    "--dead-letters",
+    type=click.FloatRange(min=0),
+    help="Erase records that could not be released and were there at a call this many days ago; 0: all.",
+)
+def erase(store: str, publication: tuple[str, ...], dead_letters: float | None) -> None:
     """Erase publications or dead letters for good, in the file and its log.
 
     A publication that was erased is closed; its persons stay known to the ledger, as keyed hashes. Backups keep what they have.
@@ -102,7 +90,7 @@ def erase(
     if not publication and dead_letters is None:
         raise PolicyError("Erase what?", hint="Name publications, or give --dead-letters DAYS.")
     with Store.open(store, create=False) as opened:
-        for name in publication or ():
+        for name in publication:
             forget(opened, name)
             say(f"{name} is erased, and closed.")
         if dead_letters is not None:
@@ -110,7 +98,8 @@ def erase(
 
 
 @app.command("key")
-def key(file: Annotated[Path, typer.Argument(help="A new file; keep it apart from the store.")]) -> None:
+@click.argument("file", type=options.PATH, help="A new file; keep it apart from the store.")
+def key(file: Path) -> None:
     """Make a key file for an encrypted store, readable by you alone."""
     from reticent.cli.output import say
     from reticent.store.keys import FILE, new_key
@@ -122,14 +111,11 @@ def key(file: Annotated[Path, typer.Argument(help="A new file; keep it apart fro
 
 
 @app.command("rekey")
-def rekey(
-    store: Anywhere,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="The key file from now on.", show_default=False, exists=True)
-    ] = None,
-    passphrase: Annotated[bool, typer.Option("--passphrase", help="Ask for a passphrase from now on.")] = False,
-    decrypt: Annotated[bool, typer.Option("--decrypt", help="Leave the store unencrypted.")] = False,
-) -> None:
+@anywhere
+@click.option("--to", type=options.EXISTING, help="The key file from now on.")
+@click.option("--passphrase", is_flag=True, help="Ask for a passphrase from now on.")
+@click.option("--decrypt", is_flag=True, help="Leave the store unencrypted.")
+def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
     """Encrypt a store, or write it anew under another key; nobody may use it meanwhile.
 
     The present key is the one that RETICENT_STORE_KEY or RETICENT_STORE_PASSPHRASE names. Backups from before keep their key.
@@ -143,14 +129,15 @@ def rekey(
         raise PolicyError("Which key?", hint="Give one of --to FILE, --passphrase and --decrypt.")
     new = Key.from_file(to) if to else None
     if passphrase:
-        words = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        words = click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
         new = Key.from_passphrase(words)
     write_anew(store, new)
     say("The store is not encrypted now." if new is None else "The store opens with the new key only; make a backup.")
 
 
 @app.command("upgrade")
-def upgrade(store: Place) -> None:
+@place
+def upgrade(store: str) -> None:
     """Bring a store of an older version to this one; back it up first."""
     from reticent.cli.output import say
     from reticent.store.backup import upgrade as bring

@@ -6,52 +6,59 @@ import os
 import signal
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import DespiteLedger, Json, Method, PolicyFile, Seed
+from reticent.cli import options
 
 if TYPE_CHECKING:
     from reticent.connectors.stream import Stream
     from reticent.publication.stream import Summary
 
 
+@click.command()
+@click.argument(
+    "source", help="CSV, NDJSON or HL7 v2: a file, - for standard input, mllp://host:port, or kafka://broker/topic."
+)
+@options.policy_file
+@click.option("--store", required=True, help="The private side: a file or a database URL.")
+@click.option(
+    "--to", default="-", help="Where released lines go: a file, - for standard output, or kafka://broker/topic."
+)
+@options.method
+@click.option("--dead-letters", type=options.PATH, help="Also write lines that cannot be read to this file.")
+@click.option("--format", help="Of the input: csv, ndjson or hl7; guessed by default.")
+@click.option(
+    "--replayed/--no-replayed",
+    default=False,
+    help="Standard input starts from the beginning again: skip what was read before.",
+)
+@click.option("--final", is_flag=True, help="Nothing more will be written: a last line without an end counts as it is.")
+@click.option("--group", default="reticent", help="Kafka: workers of one group share the partitions.")
+@click.option(
+    "--until-end/--no-until-end", default=False, help="Kafka: stop when all that is there now has been released."
+)
+@click.option("--metrics", help="Kafka: HOST:PORT where this worker tells its figures (Prometheus).")
+@options.despite_ledger
+@options.seed
+@options.json
 def stream(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="CSV, NDJSON or HL7 v2: a file, - for standard input, mllp://host:port, or kafka://broker/topic.",
-            show_default=False,
-        ),
-    ],
-    policy: PolicyFile,
-    store: Annotated[str, typer.Option(help="The private side: a file or a database URL.", show_default=False)],
-    to: Annotated[
-        str, typer.Option(help="Where released lines go: a file, - for standard output, or kafka://broker/topic.")
-    ] = "-",
-    method: Method = None,
-    dead_letters: Annotated[
-        Path | None, typer.Option(help="Also write lines that cannot be read to this file.", show_default=False)
-    ] = None,
-    format: Annotated[  # noqa: A002 - the word of the command line
-        str | None, typer.Option("--format", help="Of the input: csv, ndjson or hl7; guessed by default.")
-    ] = None,
-    replayed: Annotated[
-        bool, typer.Option(help="Standard input starts from the beginning again: skip what was read before.")
-    ] = False,
-    final: Annotated[
-        bool,
-        typer.Option("--final", help="Nothing more will be written: a last line without an end counts as it is."),
-    ] = False,
-    group: Annotated[str, typer.Option(help="Kafka: workers of one group share the partitions.")] = "reticent",
-    until_end: Annotated[bool, typer.Option(help="Kafka: stop when all that is there now has been released.")] = False,
-    metrics: Annotated[
-        str | None, typer.Option(help="Kafka: HOST:PORT where this worker tells its figures (Prometheus).")
-    ] = None,
-    despite_ledger: DespiteLedger = False,
-    seed: Seed = None,
-    json: Json = False,
+    source: str,
+    policy: Path,
+    store: str,
+    to: str,
+    method: str | None,
+    dead_letters: Path | None,
+    format: str | None,  # noqa: A002 - the word of the command line
+    replayed: bool,
+    final: bool,
+    group: str,
+    until_end: bool,
+    metrics: str | None,
+    despite_ledger: bool,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Release every record the moment it arrives.
 

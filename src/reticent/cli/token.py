@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
+from reticent.cli.groups import Ordered
 
-app = typer.Typer(
-    help="Make, list and revoke tokens of the service.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+app = Ordered(help="Make, list and revoke tokens of the service.")
+
+service_store = click.option(
+    "--store",
+    default="reticent.db",
+    envvar="RETICENT_STORE",
+    show_envvar=True,
+    help="The service's store: a path or a URL.",
 )
-
-StoreOption = Annotated[
-    str,
-    typer.Option("--store", help="The service's store: a path or a URL.", show_default=True, envvar="RETICENT_STORE"),
-]
 
 
 @app.command()
-def create(
-    name: Annotated[str, typer.Argument(help="Whose token it is: a feed or a person.", show_default=False)],
-    role: Annotated[
-        str, typer.Option(help="feed (push only), analyst (read releases), monitor (figures only) or custodian (all).")
-    ] = "feed",
-    scope: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only for this source, as kind:name (stream:ward7, series:patients, table:*, release:ID); may be repeated. "
-            "Default: for all.",
-            show_default=False,
-        ),
-    ] = None,
-    days: Annotated[float, typer.Option(help="Valid for so many days; 0 for ever.", min=0)] = 365,
-    store: StoreOption = "reticent.db",
-    json: Json = False,
-) -> None:
+@click.argument("name", help="Whose token it is: a feed or a person.")
+@click.option(
+    "--role",
+    default="feed",
+    help="feed (push only), analyst (read releases), monitor (figures only) or custodian (all).",
+)
+@click.option(
+    "--scope",
+    multiple=True,
+    help="Only for this source, as kind:name (stream:ward7, series:patients, table:*, release:ID); may be repeated. Default: for all.",
+)
+@click.option("--days", type=click.FloatRange(min=0), default=365, help="Valid for so many days; 0 for ever.")
+@service_store
+@options.json
+def create(name: str, role: str, scope: tuple[str, ...], days: float, store: str, json: bool) -> None:
     """Make a token and print it; it is shown this once, the store keeps a hash only."""
     from reticent.cli.output import emit, say
     from reticent.errors import PolicyError
@@ -51,17 +47,19 @@ def create(
     if role not in set(Role):
         raise PolicyError("There is no such role.", hint=f"Choose one of: {', '.join(Role)}.")
     with Store.open(store) as database:
-        text, token = Tokens(database).create(name, Role(role), days=days or None, scope=scope or ())
+        text, token = Tokens(database).create(name, Role(role), days=days or None, scope=scope)
     say(f"A token of role {token.role}, {_until(token.expires)}. It is shown only now:")
     if json:
         fields = {"id": token.id, "role": token.role, "expires": token.expires, "scope": list(token.scope)}
         emit({"token": text, **fields})
     else:
-        typer.echo(text)
+        click.echo(text)
 
 
 @app.command("list")
-def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
+@service_store
+@options.json
+def list_(store: str, json: bool) -> None:
     """List tokens: id, role, name and expiry."""
     from reticent.cli.output import emit
     from reticent.service.tokens import Tokens
@@ -75,14 +73,13 @@ def list_(store: StoreOption = "reticent.db", json: Json = False) -> None:
         return
     for token in tokens:
         line = f"{token.id}  {token.role:<9}  {_until(token.expires):<20}  {token.name}  {' '.join(token.scope)}"
-        typer.echo(line.rstrip())
+        click.echo(line.rstrip())
 
 
 @app.command()
-def revoke(
-    ident: Annotated[str, typer.Argument(help="The token's id.", show_default=False)],
-    store: StoreOption = "reticent.db",
-) -> None:
+@click.argument("ident", help="The token's id.")
+@service_store
+def revoke(ident: str, store: str) -> None:
     """Revoke a token; a running server follows within seconds."""
     from reticent.cli.output import say
     from reticent.errors import StateError

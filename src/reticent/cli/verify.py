@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reticent.cli.options import Json
+from reticent.cli import options
 
 if TYPE_CHECKING:
     from reticent.audit.verdict import Finding
 
 
+@click.command()
+@click.argument(
+    "releases",
+    nargs=-1,
+    metavar="DIR|FILE...",
+    required=True,
+    help="Releases; several = a series, in order. Or anybody's table.",
+)
+@click.option("--policy", "-p", type=options.PATH, required=True, help="The policy file.")
+@click.option("--ledger", help="The store of the series: tells who stood in which group.")
+@click.option("--original", help="The private input of a table: also recompute the claims of persons.")
+@click.option("everything", "--all", is_flag=True, help="Print every check, not one line per claim.")
+@options.json
 def verify(
-    releases: Annotated[
-        list[str],
-        typer.Argument(metavar="DIR|FILE...", help="Releases; several = a series, in order. Or anybody's table."),
-    ],
-    policy: Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")],
-    ledger: Annotated[
-        str | None,
-        typer.Option(help="The store of the series: tells who stood in which group.", show_default=False),
-    ] = None,
-    original: Annotated[
-        str | None,
-        typer.Option(help="The private input of a table: also recompute the claims of persons.", show_default=False),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print every check, not one line per claim.")] = False,
-    json: Json = False,
+    releases: tuple[str, ...], policy: Path, ledger: str | None, original: str | None, everything: bool, json: bool
 ) -> None:
     """Recompute every claim from the release alone.
 
@@ -59,7 +58,7 @@ def verify(
     if json:
         emit(verdict.to_dict())
     if not verdict.holds:
-        raise typer.Exit(4)
+        raise click.exceptions.Exit(4)
 
 
 def folded(findings: Sequence[Finding]) -> list[str]:

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import reticent
 from reticent.audit.risk import singling_out as module

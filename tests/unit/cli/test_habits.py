@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -43,15 +45,87 @@ def test_verbose_is_taken_anywhere_and_words_after_two_dashes_are_not_ours(house
 
 
 def test_the_shell_completes_commands(house):
-    code, out, _ = run(
-        cwd=house,
-        _RETICENT_COMPLETE="complete_bash",
-        COMP_WORDS="reticent ano",
-        COMP_CWORD="1",
-        _TYPER_COMPLETE_ARGS="reticent ano",
-    )
+    asked = {"_RETICENT_COMPLETE": "bash_complete", "COMP_WORDS": "reticent ano", "COMP_CWORD": "1"}
+    code, out, _ = run(cwd=house, **asked)
     assert code == 0
-    assert "anonymize" in out
+    assert out.splitlines() == ["plain,anonymize"]
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "first"), [("reticent st", "st", "stream"), ("reticent store ", "", "backup")]
+)
+def test_powershell_is_answered_too(house, line, word, first):
+    asked = {"RETICENT_COMPLETE_LINE": line, "RETICENT_COMPLETE_WORD": word}
+    code, out, _ = run(cwd=house, _RETICENT_COMPLETE="powershell_complete", **asked)
+    assert code == 0
+    assert out.splitlines()[0].startswith(f"{first}\t")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_the_script_of_each_shell_names_the_command(house, shell):
+    code, out, _ = run("--show-completion", shell, cwd=house, SHELL="")
+    assert code == 0
+    assert "_RETICENT_COMPLETE" in out
+    assert f"{shell}_complete" in out
+
+
+def test_a_shell_that_is_not_known_is_wrong_usage(house):
+    assert run("--show-completion", cwd=house, SHELL="")[0] == 2
+    assert run("--install-completion", "csh", cwd=house)[0] == 2
+
+
+@pytest.mark.skipif(os.name == "nt" or not shutil.which("bash"), reason="needs bash")
+def test_what_is_installed_completes_in_bash_and_stands_there_once(tmp_path):
+    (tmp_path / ".bashrc").write_text("# mine")
+    program = tmp_path / "reticent"
+    program.write_text("#!/bin/sh\nexec " + " ".join(map(shlex.quote, COMMAND)) + ' "$@"\n')
+    program.chmod(0o755)
+    home = {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    for _ in range(2):
+        code, out, _ = run("--install-completion", cwd=tmp_path, **home)
+        assert (code, "Open a new terminal" in out) == (0, True)
+    lines = (tmp_path / ".bashrc").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("# mine", 2)
+    ask = f"""
+    . {tmp_path}/.bashrc
+    COMP_WORDS=({program} evolve pu) COMP_CWORD=2
+    _reticent_completion {program}
+    printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=os.environ | home)
+    assert done.stdout.split() == ["publish"]
+
+
+def test_a_user_who_stops_a_command_gets_the_code_of_shells(monkeypatch):
+    from reticent.cli import main
+    from reticent.policy import Policy
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Policy, "load", stopped)
+    with pytest.raises(SystemExit) as end:
+        main(["policy", "check", "p.yaml"])
+    assert end.value.code == 130
+
+
+def test_a_command_leaves_when_threads_and_handlers_are_done_and_everything_is_written(tmp_path):
+    code = """
+import atexit, sys, threading
+from reticent.cli import entry
+from reticent.cli import policy
+def work():
+    print("x" * 1_000_000)
+    threading.Thread(target=lambda: (threading.Event().wait(0.2), print("thread"))).start()
+    atexit.register(print, "handler")
+    sys.exit(4)
+policy.schema.callback = work
+sys.argv = ["reticent", "policy", "schema"]
+entry()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stdout.split() == ["x" * 1_000_000, "thread", "handler"]
 
 
 def test_the_page_of_exit_codes_is_the_errors(request):

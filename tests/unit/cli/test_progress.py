@@ -1,5 +1,7 @@
 """Progress: lines without a terminal, one changing line with it, nothing when it is quiet; no clock decides these tests."""
 
+import io
+import sys
 import threading
 
 import pytest
@@ -45,3 +47,33 @@ def test_the_work_may_fail(monkeypatch):
     with pytest.raises(ValueError, match="x"), progress.working("Searching", every=60):
         raise ValueError("x")
     assert not any(thread.name == "progress" for thread in threading.enumerate())
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_has_one_line_that_is_gone_in_the_end(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.working("Searching"):
+        assert terminal.getvalue() == "\rSearching\r"
+    assert terminal.getvalue().endswith(f"\r{' ' * len('Searching')}\r")
+    assert "\n" not in terminal.getvalue()
+
+
+def test_steps_are_named_on_a_terminal_with_what_each_took(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.steps() as step:
+        step("Reading")
+        step("Judging")
+    lines = [line for line in terminal.getvalue().replace("\r", "\n").splitlines() if line.endswith(" s")]
+    assert [line.split(":")[0] for line in lines] == ["  Reading", "  Judging"]
+
+
+def test_steps_elsewhere_say_nothing(capsys):
+    with progress.steps() as step:
+        step("Reading")
+    assert capsys.readouterr().err == ""

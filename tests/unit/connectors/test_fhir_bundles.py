@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reticent import Policy, anonymize
 from reticent.cli import app

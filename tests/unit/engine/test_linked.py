@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import reticent
 from reticent import Policy, Release, Series, anonymize, verify

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reticent import Policy, anonymize, audit
 from reticent.cli import app

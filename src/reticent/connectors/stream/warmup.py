@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from reticent.connectors.stream.source import FileSource
 from reticent.connectors.stream.stream import FORMATS
-from reticent.engine.veil.prior.file import write_fit
-from reticent.engine.veil.prior.warmup import fit_warmup, kernel_to_make
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.publication.blocks import Blocks
 from reticent.publication.records import RecordReader
@@ -51,6 +49,9 @@ def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *,
             hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
             "and take warmup out of the policy.",
         )
+    from reticent.engine.veil.prior.file import write_fit
+    from reticent.engine.veil.prior.warmup import fit_warmup, kernel_to_make
+
     kernel = kernel_to_make(policy)
     fitted = fit_warmup(policy, _first(policy, source, form, settings.warmup), np.random.default_rng(seed))
     if kernel is not None and fitted.kernel is None:

@@ -1,0 +1,109 @@
+"""Completion of commands and options by the shell: what a shell is told, and where it finds it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.decorators import FC
+
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+_NAME = "reticent"
+VARIABLE = "_RETICENT_COMPLETE"
+"""By which a shell asks."""
+_MINE = "this one"
+
+
+def completion(option: str, work: str, words: str) -> Callable[[FC], FC]:
+    """An option of the root that installs completion, or prints the script; a shell may be named behind it."""
+
+    def act(context: click.Context, _: click.Parameter, shell: str | None) -> None:
+        if shell is None or context.resilient_parsing:
+            return
+        name = own_shell() if shell == _MINE else shell
+        if name not in SHELLS:
+            raise click.UsageError(f"Name your shell behind {option}: {', '.join(SHELLS)}.")
+        click.echo(install(context.command, name) if work == "install" else script(context.command, name))
+        context.exit()
+
+    return click.option(
+        option,
+        is_flag=False,
+        flag_value=_MINE,
+        metavar="[SHELL]",
+        callback=act,
+        expose_value=False,
+        is_eager=True,
+        help=words,
+    )
+
+
+def own_shell() -> str:
+    """The shell of whoever asks, as far as the environment tells."""
+    return Path(os.environ.get("SHELL", "")).stem or ("powershell" if os.name == "nt" else "")
+
+
+def script(command: click.Command, shell: str) -> str:
+    """What a shell has to be told."""
+    from click.shell_completion import get_completion_class
+
+    know_powershell()
+    kind = get_completion_class("powershell" if shell == "pwsh" else shell)
+    return "" if kind is None else kind(command, {}, _NAME, VARIABLE).source()
+
+
+def know_powershell() -> None:
+    """Adds what click does not bring; wanted where a shell asks, and where a script is written."""
+    from click.shell_completion import add_completion_class
+
+    from reticent.cli.powershell import PowerShellComplete
+
+    add_completion_class(PowerShellComplete)
+
+
+class _Place(NamedTuple):
+    """The file of the script; the shell's own file and the line in it that reads the script, where it is not looked for."""
+
+    file: Path
+    start: Path | None = None
+    line: str = ""
+
+
+def install(command: click.Command, shell: str) -> str:
+    """Writes the script where the shell finds it; says what to do next."""
+    text, place = script(command, shell), _place(shell)
+    place.file.parent.mkdir(parents=True, exist_ok=True)
+    place.file.write_text(text, encoding="utf-8")
+    if place.start is not None:
+        known = place.start.read_text(encoding="utf-8") if place.start.is_file() else ""
+        if place.line not in known.splitlines():
+            place.start.parent.mkdir(parents=True, exist_ok=True)
+            gap = "" if not known or known.endswith("\n") else "\n"
+            place.start.write_text(f"{known}{gap}{place.line}\n", encoding="utf-8")
+    return f"Completion for {shell} is in {place.file}. Open a new terminal to use it."
+
+
+def _place(shell: str) -> _Place:
+    home = Path.home()
+    if shell == "bash":
+        file = home / ".bash_completions" / f"{_NAME}.sh"
+        return _Place(file, home / ".bashrc", f"source '{file}'")
+    if shell == "zsh":
+        file = home / ".zfunc" / f"_{_NAME}"
+        return _Place(file, home / ".zshrc", f"autoload -Uz compinit; compinit; source '{file}'")
+    if shell == "fish":
+        return _Place(home / ".config" / "fish" / "completions" / f"{_NAME}.fish")
+    import subprocess
+
+    asked = subprocess.run(
+        [shell, "-NoProfile", "-Command", "echo $profile"], capture_output=True, text=True, check=True
+    )
+    profile = Path(asked.stdout.strip())
+    file = profile.with_name(f"{_NAME}.ps1")
+    return _Place(file, profile, f". '{file}'")

@@ -1,0 +1,68 @@
+"""Locks between processes, by the means of this system and by those of Windows, played on them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PORTABLE = Path(__file__).parent.parent / "portable"
+HOLD = """
+import sys
+from pathlib import Path
+from reticent.disk import locked
+with locked(Path(sys.argv[1]), 0, 0):
+    print("held", flush=True)
+    sys.stdin.read()
+print("free", flush=True)
+"""
+TRY = """
+import sys
+from pathlib import Path
+from reticent.disk import locked
+try:
+    with locked(Path(sys.argv[1]), float(sys.argv[2]), 0.001):
+        print("held")
+except TimeoutError:
+    print("taken")
+"""
+
+
+@pytest.fixture(params=["here", "without fcntl"])
+def environment(request):
+    return os.environ | ({} if request.param == "here" else {"PYTHONPATH": str(PORTABLE)})
+
+
+@pytest.fixture
+def holder(environment, tmp_path):
+    command = [sys.executable, "-c", HOLD, tmp_path / "x.lock"]
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with process:
+        yield process
+        process.kill()
+
+
+def attempt(environment, tmp_path, wait):
+    command = [sys.executable, "-c", TRY, tmp_path / "x.lock", str(wait)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_lock_is_of_one_process_until_it_lets_go(environment, holder, tmp_path):
+    assert attempt(environment, tmp_path, 0) == "taken"
+    holder.stdin.close()
+    assert holder.stdout.readline() == "free\n"
+    assert attempt(environment, tmp_path, 0) == "held"
+
+
+def test_a_lock_vanishes_with_a_killed_process(environment, holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    assert attempt(environment, tmp_path, 60) == "held"
+
+
+def test_the_file_of_a_lock_is_its_owners_alone_and_empty(environment, holder, tmp_path):
+    about = (tmp_path / "x.lock").stat()
+    assert about.st_size == 0
+    assert os.name == "nt" or about.st_mode & 0o077 == 0
