@@ -36,7 +36,8 @@ def anonymize(
     on_disk: Annotated[
         bool,
         typer.Option(
-            "--on-disk", help="For a Parquet file larger than memory: DuckDB counts it; method optimal or mondrian."
+            "--on-disk",
+            help="For a Parquet file larger than memory: DuckDB counts it; method optimal, mondrian or local.",
         ),
     ] = False,
     memory: Annotated[str, typer.Option(help="What DuckDB may use, with --on-disk.")] = "2GB",
