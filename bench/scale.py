@@ -1,7 +1,7 @@
 """Scale: Kafka per number of workers, Spark streams per number of shards, tables on Spark and through DuckDB against the rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     some of: kafka, streams, tables, on_disk
+    python -m bench.scale PART... [--quick]     some of: kafka, held, streams, tables, on_disk
     python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, judged and written
 
 Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.calibration import calibration
-from bench.scaling.kafka import kafka
+from bench.scaling.kafka import held, kafka
 from bench.scaling.on_disk import on_disk
 from bench.scaling.streams import spark_streams
 from bench.scaling.tables import spark_tables
@@ -27,7 +27,7 @@ from bench.scaling.tables import spark_tables
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("kafka", "streams", "tables", "on_disk")
+PARTS = ("kafka", "held", "streams", "tables", "on_disk")
 LARGE = "large"
 KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
 """What tells the figures of a part from each other."""
@@ -37,6 +37,8 @@ def part(name: str, folder: Path, *, quick: bool) -> Any:
     """The figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
+    if name == "held":
+        return held(folder, 0.4, 1 if quick else 3, 100_000 if quick else 800_000)
     if name == "on_disk":
         return on_disk(folder, [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000])
     import services
