@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
 import stat
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +22,7 @@ from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyErr
 
 duck = pytest.importorskip("reticent.connectors.duck")
 pytest.importorskip("duckdb")
+KILLS = int(os.environ.get("RETICENT_KILLS", "3"))
 
 
 def written(folder, table: pa.Table):
@@ -151,6 +158,31 @@ def test_a_file_that_is_no_parquet_is_refused_without_its_cells(tmp_path):
     with pytest.raises(ConnectorError) as told:
         duck.anonymize(tmp_path / "in.parquet", policy({"k": 5}), tmp_path / "out")
     assert "secret" not in str(told.value)
+
+
+def test_killed_at_a_random_moment_there_is_a_whole_release_or_none(tmp_path):
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice, whole = random.Random(seed), 0
+    wanted = policy({"k": 3, "l": {"frequency": 3}, "suppression": 0.1}, method="local")
+    (tmp_path / "policy.json").write_text(json.dumps(wanted.to_dict()))
+    words = [str(written(tmp_path, rows())), "-p", str(tmp_path / "policy.json"), "--on-disk", "-o"]
+    command = [sys.executable, "-m", "reticent", "anonymize", *words]
+    began = time.monotonic()
+    subprocess.run([*command, str(tmp_path / "unharmed")], check=True, capture_output=True)
+    took = time.monotonic() - began
+    for at in range(KILLS):
+        out = tmp_path / str(at)
+        worker = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.wait(dice.uniform(0.6, 1.0) * took)
+        worker.kill()
+        worker.wait()
+        whole += out.exists()
+        assert not out.exists() or verify(out, wanted).holds
+        asides = list(tmp_path.glob(f".{at}.*"))
+        assert all(stat.S_IMODE(aside.stat().st_mode) == 0o700 for aside in asides)
+    print(f"{KILLS} killed, {KILLS - whole} without a release, the others whole")  # noqa: T201 - for storms
 
 
 def test_the_command_line_releases_a_file_on_disk(tmp_path, capsys):
