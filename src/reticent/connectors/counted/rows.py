@@ -35,6 +35,8 @@ class Recoded:
         lost: the quasi-identifiers, by their number, of the rows that are left out, as they are published or, beside `classes`, as they
             were; the person behind them.
         keys: the columns that `lost` has numbers for.
+        plain: the published columns that the search has not looked at. Without them rows are mostly alike, and are counted before
+            they are joined.
     """
 
     shown: Sequence[str]
@@ -43,6 +45,7 @@ class Recoded:
     lost: pa.Table | None = None
     classes: pa.Table | None = None
     owner: Sequence[str] = field(default=())
+    plain: Sequence[str] = field(default=())
 
     @property
     def known(self) -> list[str]:

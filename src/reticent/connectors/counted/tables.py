@@ -211,6 +211,7 @@ def _recoded(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None,
         lost=_lost(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
         classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(owner)),
         owner=owner,
+        plain=[name for name in policy.plain if name in policy.released],
     )
 
 

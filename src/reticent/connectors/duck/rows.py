@@ -114,7 +114,11 @@ class DuckRows:
             tables["lost"] = how.lost
             same = (f"{lost[name]} IS NOT DISTINCT FROM lost.{_name(f'__{i}')}" for i, name in enumerate(how.keys))
             joins.append(f"ANTI JOIN lost ON {' AND '.join(same)}")
-        rows, number = (self._placed(how), f"sum({_INSIDE})") if how.parted else (self.query, "count(*)")
+        rows, number = self.query, "count(*)"
+        if how.parted:
+            rows, number = self._placed(how), f"sum({_INSIDE})"
+        elif how.classes is not None and not how.plain and not how.owner:
+            rows, number = self._counted(how), f"sum(r.{_N})"
         cells = ", ".join(f"{shown[name]} AS {_name(name)}" for name in how.shown)
         order = ", ".join(f"{_name(name)} NULLS LAST" for name in how.shown)
         # Equal rows are counted, not sorted one by one.
@@ -130,18 +134,19 @@ class DuckRows:
             for name in tables:
                 self.link.unregister(name)
 
+    def _counted(self, how: Recoded) -> str:
+        names = ", ".join(map(_name, how.shown))
+        return f"SELECT {names}, count(*) AS {_N} FROM ({self.query}) GROUP BY {names}"  # noqa: S608
+
     def _placed(self, how: Recoded) -> str:
         """Equal rows with their number, and where they end among the rows of their combination.
 
         Those stand in an order of their other cells that a key decides which nobody keeps: else a reader could tell from the cells of one
         piece what those of another are not.
         """
-        others = [_name(name) for name in how.shown if name not in how.known]
-        names, known = (", ".join(map(_name, columns)) for columns in (how.shown, how.known))
-        counted = f"SELECT {names}, count(*) AS {_N} FROM ({self.query}) GROUP BY {names}"  # noqa: S608
-        if not others:
+        counted, cells, known = self._counted(how), *(", ".join(map(_name, names)) for names in (how.plain, how.known))
+        if not cells:
             return f"SELECT *, {_N} AS {_UNTIL} FROM ({counted})"  # noqa: S608
-        cells = ", ".join(others)
         key = f"sha256({_text(secrets.token_hex(16))} || CAST(ROW({cells}) AS VARCHAR))"
         among = f"PARTITION BY {known} ORDER BY {key}, {cells} ROWS UNBOUNDED PRECEDING"
         return f"SELECT *, sum({_N}) OVER ({among}) AS {_UNTIL} FROM ({counted})"  # noqa: S608

@@ -130,6 +130,9 @@ def _in_classes(out: DataFrame, how: Recoded, classes: DataFrame) -> DataFrame:
     places = [F.col(FIRST), F.col(RECORDS).alias(_TAKES)] if how.parted else []
     classes = classes.select(*cells, *[f"{LABEL}{i}" for i in range(len(how.quasi))], *places)
     condition = _same(leaves)
+    if how.parted or not how.plain:
+        names = [column(name) for name in how.shown]
+        out = out.groupBy(*names).agg(F.count(F.lit(1)).alias(RECORDS))
     if how.parted:
         out = _placed(out, how)
         inside = F.least(_UNTIL, F.col(FIRST) + F.col(_TAKES)) - F.greatest(F.col(_UNTIL) - F.col(RECORDS), FIRST)
@@ -142,8 +145,8 @@ def _in_classes(out: DataFrame, how: Recoded, classes: DataFrame) -> DataFrame:
     return out.drop(*leaves.values(), *[f"{LABEL}{i}" for i in range(len(how.quasi))], _UNTIL, FIRST, _TAKES)
 
 
-def _placed(out: DataFrame, how: Recoded) -> DataFrame:
-    """Equal rows with their number, and where they end among the rows of their combination.
+def _placed(counted: DataFrame, how: Recoded) -> DataFrame:
+    """Counted rows and where they end among the rows of their combination.
 
     Those stand in an order of their other cells that a key decides which nobody keeps: else a reader could tell from the cells of one
     piece what those of another are not. The order is the same whenever Spark computes it again.
@@ -151,8 +154,7 @@ def _placed(out: DataFrame, how: Recoded) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = out.groupBy(*[column(name) for name in how.shown]).agg(F.count(F.lit(1)).alias(RECORDS))
-    others = [column(name) for name in how.shown if name not in how.known]
+    others = [column(name) for name in how.plain]
     if not others:
         return counted.withColumn(_UNTIL, F.col(RECORDS))
     key = F.sha2(F.concat(F.lit(secrets.token_hex(16)), F.to_json(F.struct(*others))), 256)
