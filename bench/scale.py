@@ -1,7 +1,7 @@
 """Scale: Kafka per number of workers, Spark streams per number of shards, tables on Spark and through DuckDB against the rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     some of: kafka, streams, tables, on_disk
+    python -m bench.scale PART... [--quick]     some of: kafka, held, streams, tables, on_disk; --method and --rows choose tables
     python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, judged and written
 
 Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
@@ -15,30 +15,45 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.calibration import calibration
-from bench.scaling.kafka import kafka
+from bench.scaling.kafka import held, kafka
 from bench.scaling.on_disk import on_disk
 from bench.scaling.streams import spark_streams
-from bench.scaling.tables import spark_tables
+from bench.scaling.tables import METHODS, spark_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("kafka", "streams", "tables", "on_disk")
+PARTS = ("kafka", "held", "streams", "tables", "on_disk")
 LARGE = "large"
 KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
 """What tells the figures of a part from each other."""
 
 
-def part(name: str, folder: Path, *, quick: bool) -> Any:
+@dataclass(frozen=True)
+class Tables:
+    """Which tables are asked for: methods and numbers of rows, those of the part where none are given."""
+
+    methods: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+
+
+ALL = Tables()
+
+
+def part(name: str, folder: Path, *, quick: bool, asked: Tables) -> Any:
     """The figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
+    if name == "held":
+        return held(folder, 0.4, 1 if quick else 3, 100_000 if quick else 800_000)
     if name == "on_disk":
-        return on_disk(folder, [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000])
+        sizes = [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]
+        return on_disk(folder, asked.rows or sizes, asked.methods or ["optimal"])
     import services
 
     spark = services.spark_session(folder / "spark", memory="2g", brief=False)
@@ -47,19 +62,20 @@ def part(name: str, folder: Path, *, quick: bool) -> Any:
             sizes = (400, 400, 2_000) if quick else (10_000, 10_000, 10_000, 1_000_000, 1_000_000)
             return spark_streams(spark, folder, [1] if quick else [1, 2, 4], sizes)
         if name == LARGE:
-            return spark_tables(spark, folder, [100_000_000], compare=0)
-        return spark_tables(spark, folder, [100_000] if quick else [1_000_000, 10_000_000], compare=10_000_000)
+            return spark_tables(spark, folder, [100_000_000], asked.methods or METHODS[:2], compare=0)
+        sizes = [100_000] if quick else [1_000_000, 10_000_000]
+        return spark_tables(spark, folder, asked.rows or sizes, asked.methods or METHODS, compare=10_000_000)
     finally:
         spark.stop()
 
 
-def measure(parts: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
+def measure(parts: tuple[str, ...], *, quick: bool, asked: Tables = ALL) -> dict[str, Any]:
     """The figures of parts, each with the machine's calibration and its seconds beside it."""
     out: dict[str, Any] = {"measured": {}}
     for name in parts:
         with tempfile.TemporaryDirectory() as folder:
             began, before = time.perf_counter(), calibration()
-            figures = part(name, Path(folder), quick=quick)
+            figures = part(name, Path(folder), quick=quick, asked=asked)
             took = {"seconds": round(time.perf_counter() - began, 1), "calibration": before}
         out["measured"][name] = took
         out = merged(out, {"tables" if name == LARGE else name: figures})
@@ -97,8 +113,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=[*PARTS, LARGE])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
+    parser.add_argument("--method", action="append", help="of tables, instead of all")
+    parser.add_argument("--rows", action="append", type=int, help="of tables, instead of the usual numbers")
     args = parser.parse_args()
-    figures = measure(tuple(args.part), quick=args.quick)
+    figures = measure(
+        tuple(args.part), quick=args.quick, asked=Tables(tuple(args.method or ()), tuple(args.rows or ()))
+    )
     print(json.dumps(figures, indent=2))
     if not args.quick:
         result = {"area": "scale", "quick": False, "calibration": calibration(), "figures": merged(known(), figures)}

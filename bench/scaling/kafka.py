@@ -5,6 +5,7 @@ python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP NUMBER WORKERS bare|worke
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import json
 import os
@@ -14,22 +15,16 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]]:
     """Figures per number of workers, all on one topic of two partitions; beside each a loop of the client that does nothing."""
-    import services
-
-    (folder / "broker").mkdir()
-    # As brokers are run: replicas keep what a machine loses.
-    broker = services.Broker(folder / "broker", flushing=False)
-    broker.start()
-    try:
-        _fill(broker.address, records)
+    with _broker(folder, records) as broker:
         figures = []
         for count in workers:
             figure = {"workers": count, "shards": _SHARDS, "records": records}
@@ -41,8 +36,66 @@ def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]
             print(json.dumps(figures[-1]), flush=True)
         figures[0] |= {"profile": _profiled(folder, broker.address)}
         return figures
+
+
+def held(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any]:
+    """One worker against two in turn, each held to a share of a core, so that neither the machine nor the broker is what limits them."""
+    with _broker(folder, records) as broker:
+        figures: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
+        for at in range(rounds):
+            for count, known in figures.items():
+                place = folder / f"round-{at}"
+                place.mkdir(exist_ok=True)
+                busy = _busy(broker)
+                known.append(_rates(_run(place, broker.address, count, "worker", share), busy))
+                print(json.dumps({"workers": count} | known[-1]), flush=True)
+    rate = {count: median(one["records_per_second"] or 0 for one in known) for count, known in figures.items()}
+    return {
+        "cores_per_worker": share,
+        "records": records,
+        "one_worker": figures[1],
+        "two_workers": figures[2],
+        "times_one_worker": round(rate[2] / (rate[1] or 1), 2),
+    }
+
+
+@contextlib.contextmanager
+def _broker(folder: Path, records: int) -> Iterator[Any]:
+    """A broker with a full topic."""
+    import services
+
+    (folder / "broker").mkdir()
+    # As brokers are run: replicas keep what a machine loses.
+    broker = services.Broker(folder / "broker", flushing=False)
+    broker.start()
+    try:
+        _fill(broker.address, records)
+        yield broker
     finally:
         broker.stop()
+
+
+_GROUPS = Path("/sys/fs/cgroup/cpu")
+_PERIOD = 20_000
+"""Microseconds: short, so that a worker does not run at full speed for long."""
+
+
+@contextlib.contextmanager
+def _at_most(share: float | None, workers: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Holds each of some processes to a share of a core; needs the right to make a group of the processor's controller (version 1)."""
+    groups = [_GROUPS / f"reticent-bench-{worker.pid}" for worker in workers if share is not None]
+    for group, worker in zip(groups, workers, strict=bool(groups)):
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text(str(_PERIOD))
+        (group / "cpu.cfs_quota_us").write_text(str(int(_PERIOD * (share or 1))))
+        (group / "cgroup.procs").write_text(str(worker.pid))
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.wait(300)
+        for group in groups:
+            group.rmdir()
 
 
 def _share(figure: dict[str, Any]) -> float:
@@ -86,21 +139,22 @@ def _make(address: str, topic: str) -> None:
     admin.create_topics([NewTopic(topic, _SHARDS, 1)])[topic].result(30)
 
 
-def _run(folder: Path, address: str, count: int, kind: str) -> list[list[list[float]]]:
+def _run(folder: Path, address: str, count: int, kind: str, share: float | None = None) -> list[list[list[float]]]:
     """What each worker tells of its batches: clock, processor time, records."""
-    urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/{kind}-{count}"]
+    name = f"{folder.name}-{kind}-{count}"
+    urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/{name}"]
     place = folder / f"{kind}-{count}"
     place.mkdir()
     if kind == "bare":
-        _make(address, f"{kind}-{count}")
-    command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), f"{kind}-{count}"]
+        _make(address, name)
+    command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), name]
     started = [subprocess.Popen([*command, str(at), str(count), kind]) for at in range(count)]
-    while sum(1 for _ in place.glob("*.ready")) < count:  # they join the group together
-        time.sleep(0.05)
-    (place / "go").touch()
-    for worker in started:
-        if worker.wait(300):
-            raise RuntimeError("a worker failed")
+    with _at_most(share, started):
+        while sum(1 for _ in place.glob("*.ready")) < count:  # they join the group together
+            time.sleep(0.05)
+        (place / "go").touch()
+    if any(worker.returncode for worker in started):
+        raise RuntimeError("a worker failed")
     return [json.loads((place / f"{at}.json").read_text()) for at in range(count)]
 
 
@@ -109,15 +163,17 @@ def _rates(marks: list[list[list[float]]], broker: Callable[[], float]) -> dict[
     if not all(marks):
         return {"records_per_second": None}  # one of them was done before the others had their share
     began, ended = max(one[0][0] for one in marks), min(one[-1][0] for one in marks)
-    done = busy = 0.0
+    done = busy = rate = cores = 0.0
     for one in marks:
         inside = [mark for mark in one if began <= mark[0] <= ended]
-        done += inside[-1][2] - inside[0][2]
-        busy += inside[-1][1] - inside[0][1]
+        clock, spent, records = (last - first for last, first in zip(inside[-1], inside[0], strict=True))
+        done, busy = done + records, busy + spent
+        # Its own batches, which begin and end within that time.
+        rate, cores = rate + records / max(clock, 1e-9), cores + spent / max(clock, 1e-9)
     return {
-        "records_per_second": round(done / max(ended - began, 1e-9)),
+        "records_per_second": round(rate),
         "records_per_cpu_second": round(done / max(busy, 1e-9)),
-        "cores_busy_in_the_workers": round(busy / max(ended - began, 1e-9), 2),
+        "cores_busy_in_the_workers": round(cores, 2),
         "microseconds_per_record": round(1e6 * busy / max(done, 1), 2),
         "microseconds_of_broker": round(1e6 * broker() / max(1, sum(one[-1][2] for one in marks)), 2),
     }

@@ -1,7 +1,7 @@
 """Tables larger than memory on one machine: time, processor time and memory against the number of rows.
 
-python -m bench.scaling.on_disk ROWS FOLDER     one release, in a process of its own, so that its memory is its own
-python -m bench.scaling.on_disk plot IMAGE      the figures of bench/results/scale.json
+python -m bench.scaling.on_disk ROWS FOLDER METHOD     one release, in a process of its own, so that its memory is its own
+python -m bench.scaling.on_disk plot IMAGE             the figures of bench/results/scale.json
 """
 
 from __future__ import annotations
@@ -12,19 +12,29 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bench.scaling.tables import _SIZES, POLICY
+import pyarrow.parquet as pq
+
+from bench.scaling.tables import _SIZES, POLICY, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "scale.json"
 
 
-def on_disk(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
+COMPARED = 1_000_000
+"""Rows up to which a release is made in memory, too."""
+
+
+def on_disk(folder: Path, sizes: Sequence[int], methods: Sequence[str]) -> list[dict[str, Any]]:
     """Figures per number of rows; the smaller ones are compared with a release in memory."""
     figures = []
-    for rows in sizes:
-        command = [sys.executable, "-m", "bench.scaling.on_disk", str(rows), str(folder)]
+    for method, rows in product(methods, sizes):
+        command = [sys.executable, "-m", "bench.scaling.on_disk", str(rows), str(folder), method]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         figures.append(json.loads(told.splitlines()[-1]))
         print(json.dumps(figures[-1]), flush=True)
@@ -43,19 +53,21 @@ def make_rows(rows: int, target: Path) -> None:
         link.execute(f"COPY (SELECT {', '.join(cells)} FROM range({rows}) t(i)) TO '{target}' (FORMAT parquet)")  # noqa: S608
 
 
-def measure(rows: int, folder: Path) -> dict[str, Any]:
+def measure(rows: int, folder: Path, method: str) -> dict[str, Any]:
     """One release, its data made by another process before."""
     from reticent import Policy
+    from reticent import anonymize as release_in_memory
     from reticent.connectors.duck import anonymize
 
     source, out = folder / f"{rows}.parquet", folder / f"out-{rows}"
     making = f"from pathlib import Path; from bench.scaling.on_disk import make_rows; make_rows({rows}, Path({str(source)!r}))"
     subprocess.run([sys.executable, "-c", making], check=True)
-    policy = Policy.from_dict(POLICY | {"table": {"method": "optimal"}})
+    policy = Policy.from_dict(POLICY | {"table": {"method": method, "time_limit": 3600}})
     began, busy = time.perf_counter(), time.process_time()
     made = anonymize(source, policy, out)
     figure = {
         "rows": rows,
+        "method": method,
         "seconds": round(time.perf_counter() - began, 1),
         "cpu_seconds": round(time.process_time() - busy, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
@@ -63,6 +75,9 @@ def measure(rows: int, folder: Path) -> dict[str, Any]:
         "loss": round(made.metrics["loss"], 4),
         "suppressed": made.counts.suppressed,
     }
+    if rows <= COMPARED:
+        here = release_in_memory(pq.read_table(source), policy, seed=1).tables["data"]
+        figure["equal"] = counted(pq.read_table(out / "data.parquet")).equals(counted(here))
     shutil.rmtree(out)
     source.unlink()
     return figure
@@ -75,7 +90,7 @@ def plot(target: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figures = json.loads(RESULTS.read_text())["figures"]["on_disk"]
+    figures = [f for f in json.loads(RESULTS.read_text())["figures"]["on_disk"] if f["method"] == "optimal"]
     rows = [figure["rows"] for figure in figures]
     picture, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     left.loglog(rows, [figure["cpu_seconds"] for figure in figures], "o-", color="#1f5a7a")
@@ -97,4 +112,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "plot":
         plot(Path(sys.argv[2]))
     else:
-        print(json.dumps(measure(int(sys.argv[1]), Path(sys.argv[2]))))
+        print(json.dumps(measure(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])))

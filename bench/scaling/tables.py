@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 POLICY = {
     "version": 1,
@@ -44,16 +44,18 @@ def rows_of(spark: Any, rows: int) -> Any:
     return frame.drop("id")
 
 
-METHODS = ("optimal", "mondrian")
+METHODS = ("optimal", "mondrian", "local")
 
 
-def spark_tables(spark: Any, folder: Path, sizes: list[int], *, compare: int) -> list[dict[str, Any]]:
+def spark_tables(
+    spark: Any, folder: Path, sizes: Sequence[int], methods: Sequence[str], *, compare: int
+) -> list[dict[str, Any]]:
     """Releases of made rows by every method, judged and written out; compared with one machine up to `compare` rows."""
     from reticent import Policy
     from reticent.connectors.spark import release
 
     figures = []
-    for method in METHODS:
+    for method in methods:
         policy = Policy.from_dict(POLICY | {"table": {"method": method, "time_limit": 3600}})
         release(rows_of(spark, 100_000), policy)  # the session warms up
         for rows in sizes:

@@ -26,6 +26,7 @@ from reticent.store import Store
 
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 300.0
+KILLS = int(os.environ.get("RETICENT_KILLS", "3"))
 
 
 class Topics:
@@ -96,7 +97,7 @@ class Topics:
         if self._counter is None:
             self._counter = self._reader()
             self._counter.assign([TopicPartition(self.sink, p, OFFSET_BEGINNING) for p in range(self.partitions)])
-        for message in self._counter.consume(500, 0.3):
+        for message in self._counter.consume(100, 0.1):
             self._count += message.error() is None and b'"type":"record"' in message.value()
         return self._count
 
@@ -247,29 +248,30 @@ def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
     print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     dice = random.Random(seed)
     topics, wanted = Topics(kafka, 4), stream_feed.policy(tmp_path)
-    crew = Crew(topics, tmp_path)
+    crew, sent, at_work = Crew(topics, tmp_path), 0, 0
     try:
         crew.hire()
         crew.hire()
-        sent = 0
-        for step in range(3):
-            topics.send(stream_feed.records(600, sent))
-            sent += 600
-            until(topics, sent - 600 + dice.randrange(1, 500), crew)
+        for step in range(KILLS):
+            topics.send(stream_feed.records(1200, sent))
+            sent += 1200
+            until(topics, sent - 1200 + dice.randrange(1, 900), crew)
             if step == 1:
                 with crew.asleep(dice.randrange(2)):
                     until(topics, sent, crew)
-            elif step == 2:
+            elif step % 5 == 2:
                 kafka.kill()
                 kafka.start()
             else:
                 crew.kill(dice.randrange(2))
+                at_work += topics.published() < sent
                 if step == 0:
                     until(topics, sent, crew)  # one dies: the other takes its shards over, with their state
                 crew.hire()
         until(topics, sent, crew)
     finally:
         crew.dismiss()
+    print(f"{KILLS} rounds, {at_work} workers killed at work, {sent} records")  # noqa: T201 - for storms
     topics.check(wanted, tmp_path)
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
 import stat
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, policy, rows
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows
 
 from reticent import Policy, anonymize, verify
 from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
 
 duck = pytest.importorskip("reticent.connectors.duck")
 pytest.importorskip("duckdb")
+KILLS = int(os.environ.get("RETICENT_KILLS", "3"))
 
 
 def written(folder, table: pa.Table):
@@ -27,7 +34,7 @@ def text(table: pa.Table) -> pa.Table:
     return pa.table({name: table.column(name).cast(pa.string()) for name in table.column_names})
 
 
-@pytest.mark.parametrize("method", ["optimal", "mondrian"])
+@pytest.mark.parametrize("method", ["optimal", "mondrian", "local"])
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=str)
 def test_what_duckdb_counts_is_what_one_machine_releases(tmp_path, privacy, method):
     table, wanted = rows(), policy(privacy, method=method)
@@ -59,10 +66,23 @@ def test_rows_come_sorted_with_their_plain_cells_and_for_the_owner_alone(tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
 
 
-@pytest.mark.parametrize("method", ["optimal", "mondrian"])
+def test_equal_rows_that_are_parted_keep_their_plain_cells_in_an_order_that_nobody_knows(tmp_path):
+    table, wanted = noted()
+    local = anonymize(table, wanted, seed=1).tables["data"]
+    released = []
+    for name in ("out", "again"):
+        duck.anonymize(written(tmp_path, table), wanted, tmp_path / name)
+        released.append(text(pq.read_table(tmp_path / name / "data.parquet")))
+        assert as_sorted(released[-1].drop_columns(["note"])) == as_sorted(text(local.drop_columns(["note"])))
+        assert sorted(released[-1].column("note").to_pylist()) == sorted(table.column("note").to_pylist())
+        assert in_their_place(released[-1])
+    assert as_sorted(released[0]) != as_sorted(released[1])
+
+
+@pytest.mark.parametrize("method", ["optimal", "mondrian", "local"])
 def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path, method):
     table = rows(3000)
-    people = pa.array([f"p{i // 3}" for i in range(table.num_rows)])
+    people = pa.array([f"p{i // 2}" for i in range(table.num_rows)])
     table = table.set_column(table.column_names.index("person_id"), "person_id", people)
     wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method=method)
     local = anonymize(table, wanted, seed=1)
@@ -70,6 +90,7 @@ def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path, 
     released = pq.read_table(tmp_path / "out" / "data.parquet")
     assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
     assert made.guarantee == local.guarantee
+    assert made.counts.suppressed
     assert "persons" in made.guarantee.claims["l"]
 
 
@@ -95,7 +116,7 @@ def refused(tmp_path, table: pa.Table, wanted: Policy, error: type[Exception]) -
 def test_what_cannot_be_met_is_refused(tmp_path):
     table = rows(200)
     refused(tmp_path, table, policy({"k": 201}, method="optimal"), GuaranteeError)
-    refused(tmp_path, table, policy({"k": 5}, method="local"), PolicyError)
+    refused(tmp_path, table, policy({"k": 5}, method="supervised"), PolicyError)
     refused(tmp_path, table, policy({"k": 5}, method="mondrian", cuts="relaxed"), PolicyError)
     refused(
         tmp_path, table.rename_columns(["sex" if n == "gender" else n for n in COLUMNS]), policy({"k": 5}), PolicyError
@@ -137,6 +158,31 @@ def test_a_file_that_is_no_parquet_is_refused_without_its_cells(tmp_path):
     with pytest.raises(ConnectorError) as told:
         duck.anonymize(tmp_path / "in.parquet", policy({"k": 5}), tmp_path / "out")
     assert "secret" not in str(told.value)
+
+
+def test_killed_at_a_random_moment_there_is_a_whole_release_or_none(tmp_path):
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice, whole = random.Random(seed), 0
+    wanted = policy({"k": 3, "l": {"frequency": 3}, "suppression": 0.1}, method="local")
+    (tmp_path / "policy.json").write_text(json.dumps(wanted.to_dict()))
+    words = [str(written(tmp_path, rows())), "-p", str(tmp_path / "policy.json"), "--on-disk", "-o"]
+    command = [sys.executable, "-m", "reticent", "anonymize", *words]
+    began = time.monotonic()
+    subprocess.run([*command, str(tmp_path / "unharmed")], check=True, capture_output=True)
+    took = time.monotonic() - began
+    for at in range(KILLS):
+        out = tmp_path / str(at)
+        worker = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.wait(dice.uniform(0.6, 1.0) * took)
+        worker.kill()
+        worker.wait()
+        whole += out.exists()
+        assert not out.exists() or verify(out, wanted).holds
+        asides = list(tmp_path.glob(f".{at}.*"))
+        assert all(stat.S_IMODE(aside.stat().st_mode) == 0o700 for aside in asides)
+    print(f"{KILLS} killed, {KILLS - whole} without a release, the others whole")  # noqa: T201 - for storms
 
 
 def test_the_command_line_releases_a_file_on_disk(tmp_path, capsys):

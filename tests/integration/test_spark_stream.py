@@ -25,6 +25,7 @@ from reticent.publication.stream import StreamPublication
 
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 400.0
+KILLS = int(os.environ.get("RETICENT_KILLS", "1"))
 
 
 def feed(folder: Path, records: list[dict], files: int) -> None:
@@ -99,12 +100,12 @@ def test_kill_python_workers_at_random_moments(spark, tmp_path):
     """Single Python workers die in the middle of a batch; Spark gives their tasks to others."""
     seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
-    dice, killed = random.Random(seed), set()
-    given = stream_feed.records(1200)
-    feed(tmp_path, given, 8)
+    dice, killed, most = random.Random(seed), set(), max(3, KILLS)
+    given = stream_feed.records(400 * most)
+    feed(tmp_path, given, 2 * most + 2)
     with ThreadPoolExecutor(1) as pool:
         query = pool.submit(spark_driver.run, spark, tmp_path, 3)
-        while not query.done() and len(killed) < 3:
+        while not query.done() and len(killed) < most:
             # A batch has begun beyond those in which a worker has been killed already.
             begun = len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*")))
             workers = services.python_workers()
@@ -117,6 +118,7 @@ def test_kill_python_workers_at_random_moments(spark, tmp_path):
             time.sleep(0.02)
         query.result(LIMIT)
     assert killed
+    print(f"{len(killed)} Python workers killed, {len(given)} records")  # noqa: T201 - for storms
     check(tmp_path, given)
 
 
@@ -125,10 +127,12 @@ def test_kill_the_driver_at_random_moments(spark, tmp_path):
     seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     dice = random.Random(seed)
-    given = stream_feed.records(1200)
-    feed(tmp_path, given, 8)
+    given: list[dict] = []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SERVICES)])}
-    for _ in range(int(os.environ.get("RETICENT_KILLS", "1"))):
+    for _ in range(KILLS):
+        more = stream_feed.records(1200, len(given))
+        feed(tmp_path, more, 8)
+        given += more
         with (tmp_path / "driver.log").open("ab") as log:
             driver = subprocess.Popen(
                 [sys.executable, str(SERVICES / "spark_driver.py"), str(tmp_path), "3"],
@@ -137,7 +141,8 @@ def test_kill_the_driver_at_random_moments(spark, tmp_path):
                 env=environment,
                 start_new_session=True,
             )
-        goal, end = dice.randrange(1, 4), time.monotonic() + LIMIT
+        there, end = len(list((tmp_path / "out").glob("batch=*"))), time.monotonic() + LIMIT
+        goal = there + dice.randrange(1, 4)
         while len(list((tmp_path / "out").glob("batch=*"))) < goal and driver.poll() is None:
             assert time.monotonic() < end, (tmp_path / "driver.log").read_text()[-3000:]
             time.sleep(dice.random() / 20)
@@ -145,4 +150,5 @@ def test_kill_the_driver_at_random_moments(spark, tmp_path):
         os.killpg(driver.pid, signal.SIGKILL)  # the process group that this test has made
         driver.wait()
     spark_driver.run(spark, tmp_path, 3)
+    print(f"{KILLS} drivers killed, {len(given)} records")  # noqa: T201 - for storms
     check(tmp_path, given)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, policy, rows
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows
 
 from reticent import Policy, anonymize
 from reticent.datasets import adult
 from reticent.errors import DataError, GuaranteeError, PolicyError
 
-CASES = [("optimal", privacy) for privacy in REQUIREMENTS] + [("mondrian", REQUIREMENTS[at]) for at in (1, 3, 6)]
+CASES = [("optimal", privacy) for privacy in REQUIREMENTS]
+CASES += [(method, REQUIREMENTS[at]) for method in ("mondrian", "local") for at in (1, 3, 6)]
 
 
 @pytest.mark.parametrize(("method", "privacy"), CASES, ids=str)
@@ -42,13 +43,14 @@ def test_spark_equals_one_machine(spark, method, privacy):
         ("optimal", {"k": 5, "l": 3, "suppression": 0.1}),
         ("optimal", {"k": 3, "l": {"frequency": 3}, "suppression": 0.2}),
         ("mondrian", {"k": 5, "l": 3, "suppression": 0.1}),
+        ("local", {"k": 5, "l": 3, "suppression": 0.1}),
     ],
 )
 def test_spark_counts_persons_as_one_machine_does(spark, method, privacy):
     from reticent.connectors.spark import tables
 
     table = rows(3000)
-    people = pa.array([f"p{i // 3}" for i in range(table.num_rows)])
+    people = pa.array([f"p{i // 2}" for i in range(table.num_rows)])
     table = table.set_column(table.column_names.index("person_id"), "person_id", people)
     rules = policy(privacy, method=method)
     local = anonymize(table, rules, seed=1)
@@ -56,7 +58,22 @@ def test_spark_counts_persons_as_one_machine_does(spark, method, privacy):
     assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
     assert made.guarantee == local.guarantee
     assert made.counts == local.counts
+    assert made.counts.suppressed
     assert "persons" in made.guarantee.claims["l"]
+
+
+def test_equal_rows_that_are_parted_keep_their_plain_cells_in_an_order_that_nobody_knows(spark):
+    from reticent.connectors import spark as on_spark
+
+    table, wanted = noted()
+    local, frame = anonymize(table, wanted, seed=1).tables["data"], spark.createDataFrame(table).repartition(3)
+    made = on_spark.release(frame, wanted).frame
+    released, again, other = made.toArrow(), made.toArrow(), on_spark.anonymize(frame, wanted).toArrow()
+    assert as_sorted(released.drop_columns(["note"])) == as_sorted(local.drop_columns(["note"]))
+    assert sorted(released.column("note").to_pylist()) == sorted(table.column("note").to_pylist())
+    assert in_their_place(released)
+    assert as_sorted(released) == as_sorted(again)
+    assert as_sorted(released) != as_sorted(other)
 
 
 @pytest.mark.parametrize("method", ["optimal", "mondrian"])
@@ -104,7 +121,7 @@ def test_what_cannot_be_met_is_refused(spark):
     with pytest.raises(GuaranteeError):
         on_spark.anonymize(frame, policy({"k": 201}))
     with pytest.raises(PolicyError):
-        on_spark.anonymize(frame, policy({"k": 5}, method="local"))
+        on_spark.anonymize(frame, policy({"k": 5}, method="supervised"))
     with pytest.raises(PolicyError, match="strict"):
         on_spark.anonymize(frame, policy({"k": 5}, method="mondrian", cuts="relaxed"))
     with pytest.raises(PolicyError):

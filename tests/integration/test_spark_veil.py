@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,9 +15,12 @@ import pytest
 import stream_feed
 from counted_cases import as_sorted
 
+import services
 from reticent import Policy, anonymize
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.store import Store
+
+KILLS = int(os.environ.get("RETICENT_KILLS", "2"))
 
 
 def table(n: int = 3000) -> pa.Table:
@@ -46,6 +55,29 @@ def test_spark_shows_what_one_machine_shows(spark, tmp_path):
     assert made.guarantee.claims == local.guarantee.claims
     assert any("ledger" in word for word in made.guarantee.not_covered)
     assert on_spark.verify(made, wanted).holds
+
+
+def test_kill_python_workers_at_random_moments(spark, tmp_path):
+    """What is computed again is the same: a veil has no state that a worker could take with it."""
+    from reticent.connectors import spark as on_spark
+
+    seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
+    dice, killed, wanted, rows = random.Random(seed), 0, policy(tmp_path), table()
+    shown = as_sorted(text(anonymize(rows, wanted, store=tmp_path / "store.db").tables["data"]))
+    with Store.open(tmp_path / "store.db") as store, ThreadPoolExecutor(1) as pool:
+        frame = spark.createDataFrame(rows).repartition(8)
+        while killed < KILLS:
+            made = pool.submit(lambda: on_spark.anonymize(frame, wanted, store=store).toArrow())
+            strikes = 2  # a task may fail three times
+            while not made.done():
+                time.sleep(dice.random() / 4)
+                if strikes and (workers := services.python_workers()):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(dice.choice(workers), signal.SIGKILL)
+                        killed, strikes = killed + 1, strikes - 1
+            assert as_sorted(text(made.result())) == shown
+    print(f"{killed} Python workers killed")  # noqa: T201 - for storms
 
 
 def test_the_judge_on_spark_refutes_sets_that_no_row_gives_and_strange_columns(spark, tmp_path):

@@ -28,6 +28,26 @@ impl Grouping {
             .zip(self.numbers[range].iter().copied())
     }
 
+    /// Puts the values of every group in ascending order.
+    pub fn sort_values(&mut self) {
+        for range in self.starts.windows(2) {
+            let range = range[0] as usize..range[1] as usize;
+            if self.values[range.clone()].is_sorted() {
+                continue;
+            }
+            let mut entries: Vec<(u32, u32)> = self.values[range.clone()]
+                .iter()
+                .copied()
+                .zip(self.numbers[range.clone()].iter().copied())
+                .collect();
+            entries.sort_unstable();
+            for (at, (value, number)) in range.zip(entries) {
+                self.values[at] = value;
+                self.numbers[at] = number;
+            }
+        }
+    }
+
     pub fn bytes(&self) -> usize {
         4 * (self.columns.len() * self.len() + 2 * self.len() + 2 * self.values.len())
     }

@@ -29,48 +29,63 @@ pub struct Recoded {
     pub spoiled: bool,
 }
 
+/// Pieces of rows: rows that left in part are several.
+#[derive(Default)]
+pub struct Pieces {
+    /// The row that a piece is of.
+    pub rows: Vec<u32>,
+    /// How many of its records.
+    pub times: Vec<u32>,
+    /// Levels, by quasi-identifier.
+    pub levels: Vec<Vec<i64>>,
+    pub suppressed: Vec<bool>,
+}
+
 impl Recoded {
-    /// Level of each row, by quasi-identifier, and the rows to suppress.
+    /// Levels of the pieces of each row, and those to suppress; a row of one record is one piece.
     pub fn of_rows(
         mut self,
         combinations: &[u32],
         values: Option<&[i32]>,
-    ) -> (Vec<Vec<i64>>, Vec<bool>) {
-        let nodes = self.nodes_of(combinations, values);
+        times: Option<&[u32]>,
+    ) -> Pieces {
+        let mut pieces = Pieces::default();
+        let mut nodes = Vec::with_capacity(combinations.len());
+        for (row, &c) in combinations.iter().enumerate() {
+            let value = values.map(|values| values[row] as u32);
+            let mut left = times.map_or(1, |times| times[row]);
+            while left > 0 {
+                let (node, n) = self.take(c, value, left);
+                left -= n;
+                nodes.push(node);
+                pieces.rows.push(row as u32);
+                pieces.times.push(n);
+            }
+        }
         let level = |j: usize| {
             let levels = nodes.iter().map(|&n| self.nodes[n as usize][j]);
             levels.map(i64::from).collect()
         };
-        let levels = (0..self.nodes[0].len()).map(level).collect();
+        pieces.levels = (0..self.nodes[0].len()).map(level).collect();
         let gone = |&n: &u32| self.spoiled && n == self.last;
-        (levels, nodes.iter().map(gone).collect())
+        pieces.suppressed = nodes.iter().map(gone).collect();
+        pieces
     }
 
-    /// Node of each row, by its combination and, where its combination left in part, its sensitive value.
-    fn nodes_of(&mut self, combinations: &[u32], values: Option<&[i32]>) -> Vec<u32> {
-        let Some(values) = values.filter(|_| !self.parts.is_empty()) else {
-            return combinations
-                .iter()
-                .map(|&c| self.node[c as usize])
-                .collect();
+    /// Node of some records of a combination, and of how many: one of its parts, where records of that value left in part.
+    fn take(&mut self, c: u32, value: Option<u32>, most: u32) -> (u32, u32) {
+        let parts = value.and_then(|value| self.parts.get_mut(&(c, value)));
+        let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
+            return (self.node[c as usize], most);
         };
-        let of = |(&c, &value): (&u32, &i32)| match self
-            .parts
-            .get_mut(&(c, value as u32))
-            .and_then(|p| p.last_mut())
-        {
-            Some((node, n)) if *n > 0 => {
-                *n -= 1;
-                let node = *node;
-                let parts = self.parts.get_mut(&(c, value as u32)).expect("just seen");
-                if parts.last().is_some_and(|p| p.1 == 0) {
-                    parts.pop();
-                }
-                node
-            }
-            _ => self.node[c as usize],
-        };
-        combinations.iter().zip(values).map(of).collect()
+        let last = parts.len() - 1;
+        let (node, left) = &mut parts[last];
+        let taken = (*node, most.min(*left));
+        *left -= taken.1;
+        if *left == 0 {
+            parts.pop();
+        }
+        taken
     }
 }
 
@@ -182,8 +197,9 @@ impl<'a> Rest<'a> {
             limit,
             ..
         } = *task;
-        let members: Vec<u32> = (0..table.base.len() as u32).collect();
-        let groups = gather(&table.base, &members);
+        let members = in_order(&table.base);
+        let mut groups = gather(&table.base, &members);
+        groups.sort_values();
         let mut whole = Histogram::default();
         whole.reset(table.domain);
         (0..groups.len())
@@ -360,6 +376,14 @@ impl<'a> Rest<'a> {
     }
 }
 
+/// The combinations in the order of their codes: which group leaves first must not follow from the order of the rows.
+fn in_order(base: &Grouping) -> Vec<u32> {
+    let mut members: Vec<u32> = (0..base.len() as u32).collect();
+    let codes = |member: u32| base.columns.iter().map(move |c| c[member as usize]);
+    members.sort_unstable_by(|&a, &b| codes(a).cmp(codes(b)));
+    members
+}
+
 fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
     let mut made = Grouping {
         starts: vec![0],
@@ -415,9 +439,9 @@ mod tests {
             watch: &Watch::default(),
         };
         let recoded = recode(&task, None, false);
-        let (levels, suppressed) = recoded.of_rows(&collapsed.combinations, None);
-        assert!(!suppressed.contains(&true));
-        levels[0].clone()
+        let pieces = recoded.of_rows(&collapsed.combinations, None, None);
+        assert!(!pieces.suppressed.contains(&true));
+        pieces.levels[0].clone()
     }
 
     #[test]

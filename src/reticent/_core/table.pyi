@@ -41,6 +41,10 @@ class Recoding:
     def levels(self) -> list[npt.NDArray[np.int64]]: ...
     @property
     def suppressed(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def rows(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def times(self) -> npt.NDArray[np.uint32]: ...
 
 @final
 class Watch:
@@ -117,6 +121,7 @@ class Collapsed:
         weights: list[float],
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
+        times: npt.NDArray[np.uint32] | None = None,
         order: list[list[int]] | None = None,
         watch: Watch | None = None,
     ) -> Recoding: ...

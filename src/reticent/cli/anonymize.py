@@ -21,7 +21,7 @@ from reticent.cli import options
 @click.option(
     "--on-disk",
     is_flag=True,
-    help="For a Parquet file larger than memory: DuckDB counts it; method optimal or mondrian.",
+    help="For a Parquet file larger than memory: DuckDB counts it; method optimal, mondrian or local.",
 )
 @click.option("--memory", default="2GB", help="What DuckDB may use, with --on-disk.")
 @options.format

@@ -70,6 +70,12 @@ class Dictionary:
         """The values of codes."""
         return self.values.take(pa.array(codes))
 
+    def arranged(self, places: npt.NDArray[np.int64]) -> Dictionary:
+        """The same values in another order: at each place the value that has this code here."""
+        words, values = Dictionary(), list(self._codes)
+        words._type, words._codes = self._type, {values[place]: code for code, place in enumerate(places.tolist())}
+        return words
+
     def _encode_chunk(self, chunk: pa.Array) -> npt.NDArray[np.int32]:
         if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
             return self._codes_of(self._as_mine(chunk))

@@ -38,11 +38,13 @@ pub struct Evaluation {
     classes: u64,
 }
 
-/// Levels of each row, one array per quasi-identifier, and the rows to suppress.
+/// Levels of pieces of rows, one array per quasi-identifier, and those to suppress; their rows, and how many records of each.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct Recoding {
     levels: Vec<Py<PyArray1<i64>>>,
     suppressed: Py<PyArray1<bool>>,
+    rows: Py<PyArray1<u32>>,
+    times: Py<PyArray1<u32>>,
 }
 
 /// Distinct quasi-identifier combinations of a table with histograms of its sensitive values.
@@ -173,11 +175,11 @@ impl Collapsed {
         }))
     }
 
-    /// Local recoding: levels of each row, and the rows to suppress.
+    /// Local recoding: levels of the pieces of each row, and those to suppress.
     ///
-    /// `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
+    /// Where `times` says how many records a row stands for, a row may come in several pieces, else it is one. `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
     /// of nodes to visit instead of all by their cost; it must end at the top.
-    #[pyo3(signature = (model, *, loss, weights, limit, values=None, order=None, watch=None))]
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, order=None, watch=None))]
     #[allow(clippy::too_many_arguments)]
     fn localize(
         &self,
@@ -187,13 +189,16 @@ impl Collapsed {
         weights: Vec<f64>,
         limit: u64,
         values: Option<Codes<'_>>,
+        times: Option<PyReadonlyArray1<'_, u32>>,
         order: Option<Vec<Vec<u8>>>,
         watch: Option<&Watch>,
     ) -> PyResult<Recoding> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
         let values = values.as_ref().map(|v| v.as_slice()).transpose()?;
-        if values.is_some_and(|values| values.len() != self.0.combinations.len()) {
+        let times = times.as_ref().map(|t| t.as_slice()).transpose()?;
+        let rows = self.0.combinations.len();
+        if values.is_some_and(|v| v.len() != rows) || times.is_some_and(|t| t.len() != rows) {
             return Err(refuse("the columns differ in length"));
         }
         for levels in order.iter().flatten() {
@@ -205,7 +210,7 @@ impl Collapsed {
         }
         let unlimited = Watch::default();
         let watch = &watch.unwrap_or(&unlimited).0;
-        let (levels, suppressed) = interruptible(py, watch, || {
+        let pieces = interruptible(py, watch, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
             let task = Task {
                 table,
@@ -215,12 +220,14 @@ impl Collapsed {
                 watch,
             };
             let recoded = local::recode(&task, order, values.is_some());
-            recoded.of_rows(&self.0.combinations, values)
+            recoded.of_rows(&self.0.combinations, values, times)
         })?;
         let array = |column: Vec<i64>| column.into_pyarray(py).unbind();
         Ok(Recoding {
-            levels: levels.into_iter().map(array).collect(),
-            suppressed: suppressed.into_pyarray(py).unbind(),
+            levels: pieces.levels.into_iter().map(array).collect(),
+            suppressed: pieces.suppressed.into_pyarray(py).unbind(),
+            rows: pieces.rows.into_pyarray(py).unbind(),
+            times: pieces.times.into_pyarray(py).unbind(),
         })
     }
 

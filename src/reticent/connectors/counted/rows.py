@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_COMBINATIONS = 50_000_000
 """What one machine takes; data with more distinct combinations is too fine for a full-domain release anyway."""
 MOST_ROWS = 2**30
-LEAF, LABEL, RECORDS = "__leaf", "__label", "__records"
+LEAF, LABEL, RECORDS, FIRST = "__leaf", "__label", "__records", "__first"
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,9 +30,13 @@ class Recoded:
         owner: the column of persons, where rows are left out person by person.
         labels: what stands in the place of a column's values: one label for all, or pairs of `LEAF` and `LABEL`.
         classes: what stands in the place of a combination of quasi-identifiers, where that decides: the values under their names,
-            the labels as `LABEL` and the number of the column among `keys`.
-        lost: the published quasi-identifiers, by their number, of the rows that are left out; the person behind them.
+            the labels as `LABEL` and the number of the column among `keys`. Rows of other combinations are left out. Where equal rows
+            are parted, sensitive values are among the names, and a piece takes `RECORDS` of the rows from the place `FIRST` on.
+        lost: the quasi-identifiers, by their number, of the rows that are left out, as they are published or, beside `classes`, as they
+            were; the person behind them.
         keys: the columns that `lost` has numbers for.
+        plain: the published columns that the search has not looked at. Without them rows are mostly alike, and are counted before
+            they are joined.
     """
 
     shown: Sequence[str]
@@ -41,6 +45,23 @@ class Recoded:
     lost: pa.Table | None = None
     classes: pa.Table | None = None
     owner: Sequence[str] = field(default=())
+    plain: Sequence[str] = field(default=())
+
+    @property
+    def known(self) -> list[str]:
+        """The columns whose values decide on the class of a row."""
+        inside = () if self.classes is None else self.classes.column_names
+        return [name for name in inside if name in self.shown]
+
+    @property
+    def quasi(self) -> list[str]:
+        """The columns in whose place labels stand, in the order of their numbers."""
+        return [name for name in self.keys if name in self.known]
+
+    @property
+    def parted(self) -> bool:
+        """Whether equal rows are published in several ways, so many of them in each."""
+        return self.classes is not None and FIRST in self.classes.column_names
 
 
 class Rows(Protocol):

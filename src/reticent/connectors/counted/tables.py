@@ -1,17 +1,18 @@
 """One table, once, searched by its counts: the release that one machine would make of the same rows.
 
 Whoever holds the rows collapses them to distinct combinations with sensitive histograms, which are few whatever the number of
-rows; the search of `reticent.engine.table.optimal` or `mondrian` runs on these counts; what it found is applied where the rows are,
-and the result is counted again for the judge (`reticent.connectors.counted.judge`). Mondrian's strict cuts keep equal rows together, so
-that a combination with its count is as good as its rows.
+rows; the search of `reticent.engine.table.optimal`, `mondrian` or `local` runs on these counts; what it found is applied where the rows
+are, and the result is counted again for the judge (`reticent.connectors.counted.judge`). Mondrian's strict cuts keep equal rows together,
+so that a combination with its count is as good as its rows. `local` may part equal rows for l and t: then so many of them get these
+labels and so many those, and a keyed order of their plain cells, which nobody knows afterwards, says which.
 
-Guarantee: that of `reticent.engine.table.optimal` or `mondrian`, for the rows that were counted.
+Guarantee: that of `reticent.engine.table.optimal`, `mondrian` or `local`, for the rows that were counted.
 Not covered: more than 2^30 rows; other methods (`auto` means `optimal` here), and relaxed cuts, which look at single rows.
-Cost: the distinct combinations in memory; under `mondrian` they are joined with the rows.
-Reference: see `reticent.engine.table.optimal` and `mondrian`.
+Cost: the distinct combinations in memory; under `mondrian` and `local` they are joined with the rows.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`.
 Differences from the single machine: the rows come sorted by their published values instead of shuffled, which tells as little of
-    the order of the input and needs no randomness; spellings of a sensitive value are refused, not merged; pseudonyms, shifted
-    dates and combined columns are refused.
+    the order of the input; of equal rows that `local` parts, one machine takes the first in the order of the input; spellings of a
+    sensitive value are refused, not merged; pseudonyms, shifted dates and combined columns are refused.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ import pyarrow as pa
 
 from reticent.audit import persons
 from reticent.audit.published import Published, text_table
-from reticent.connectors.counted.rows import LABEL, LEAF, Recoded, checked
+from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, checked
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import AGAINST, not_covered
+from reticent.engine.table.local import recoded
 from reticent.engine.table.mondrian import parted
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.policy.hierarchy import Ladder
 
-METHODS = ("optimal", "mondrian")
+METHODS = ("optimal", "mondrian", "local")
 """The first is what `auto` means here."""
 
 
@@ -133,10 +135,12 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
         times = np.ones(distinct.num_rows, dtype=np.uint32)
     encoded = EncodedTable.from_table(policy, distinct, None if people else times)
     method = METHODS[0] if policy.table.method == "auto" else policy.table.method
-    owned, parts = distinct if people else None, distinct if method == "mondrian" else None
+    owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
     del distinct
     encoded = replace(encoded, watch=limited(encoded.watch, policy))
-    outcome = settled(encoded, optimum) if method == METHODS[0] else parted(encoded)
+    outcome = _outcome(encoded, method)
+    if outcome.pieces is not None:
+        encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times
     guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy))
     return Found(
         recoded=_recoded(encoded, outcome, parts, owned),
@@ -148,6 +152,12 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
         outcome=outcome,
         people=owned,
     )
+
+
+def _outcome(encoded: EncodedTable, method: str) -> Outcome:
+    if method == "local":
+        return recoded(encoded).outcome
+    return parted(encoded) if method == "mondrian" else settled(encoded, optimum)
 
 
 def _told_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
@@ -198,9 +208,10 @@ def _recoded(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None,
         shown=[name for name in policy.columns if name in policy.released],
         labels=labels,
         keys=[*encoded.quasi, *owner],
-        lost=_lost(encoded, outcome, people) if outcome.suppressed.any() else None,
-        classes=None if distinct is None else _classes(encoded, outcome, distinct),
+        lost=_lost(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
+        classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(owner)),
         owner=owner,
+        plain=[name for name in policy.plain if name in policy.released],
     )
 
 
@@ -209,25 +220,55 @@ def _pairs(ladder: Ladder, level: int) -> pa.Table:
     return pa.table({LEAF: ladder.labels[0], LABEL: labels})
 
 
-def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table) -> pa.Table:
-    """Every combination of quasi-identifiers once, with what is published in its place."""
-    numbers = encoded.collapsed.combinations()
-    first = np.empty(len(encoded.collapsed), dtype=np.int64)
+def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, persons: bool) -> pa.Table:
+    """Every combination of quasi-identifiers once, with what is published in its place, or every piece of rows that were parted.
+
+    Those that are not published are left out, except where persons are left out one by one.
+    """
+    pieces = outcome.pieces
+    published = np.ones(len(outcome.suppressed), dtype=bool) if persons else ~outcome.suppressed
+    if pieces is not None and len(pieces.rows) > distinct.num_rows:
+        chosen = np.flatnonzero(published)
+        before = np.cumsum(pieces.times, dtype=np.int64) - pieces.times
+        starts = before - np.repeat(before[_first(pieces.rows)], np.bincount(pieces.rows))
+        places = {FIRST: pa.array(starts[chosen]), RECORDS: pa.array(pieces.times[chosen].astype(np.int64))}
+        rows, names = pieces.rows[chosen], [*encoded.quasi, *encoded.policy.sensitive]
+    else:
+        chosen = _first(encoded.collapsed.combinations())
+        chosen, places = chosen[published[chosen]], {}
+        rows, names = chosen, [*encoded.quasi]
+    labels = {f"{LABEL}{i}": outcome.attributes[name].labels(chosen) for i, name in enumerate(encoded.quasi)}
+    return pa.table({name: _cells(distinct, name, rows) for name in names} | labels | places)
+
+
+def _first(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The first place of each number."""
+    first = np.empty(int(numbers.max()) + 1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    columns = {}
-    for name in encoded.quasi:
-        cells = distinct.column(name).take(pa.array(first))
-        columns[name] = cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
-    labels = {f"{LABEL}{i}": outcome.attributes[name].labels(first) for i, name in enumerate(encoded.quasi)}
-    return pa.table(columns | labels)
+    return first
 
 
-def _lost(encoded: EncodedTable, outcome: Outcome, people: pa.Table | None) -> pa.Table:
-    """The published quasi-identifiers of the classes that violate the policy, each once, or of the persons in them."""
+def _cells(table: pa.Table, name: str, rows: npt.NDArray[Any]) -> pa.ChunkedArray:
+    cells = table.column(name).take(pa.array(rows))
+    return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+
+
+def _lost(
+    encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
+) -> pa.Table | None:
+    """The quasi-identifiers of the rows that are left out and their persons, each once: as published, or as they were beside classes.
+
+    Two classes may be published alike by `local` of which one is left out. Without persons, its combinations are among no classes.
+    """
     rows = np.flatnonzero(outcome.suppressed)
-    columns = {f"__{i}": outcome.attributes[name].labels(rows) for i, name in enumerate(encoded.quasi)}
+    if distinct is None:
+        columns = {f"__{i}": outcome.attributes[name].labels(rows) for i, name in enumerate(encoded.quasi)}
+    elif people is None:
+        return None
+    else:
+        columns = {f"__{i}": _cells(distinct, name, rows) for i, name in enumerate(encoded.quasi)}
     if people is not None and encoded.policy.person is not None:
-        columns[f"__{len(columns)}"] = people.column(encoded.policy.person).take(pa.array(rows))
+        columns[f"__{len(columns)}"] = _cells(people, encoded.policy.person, rows)
     table = pa.table(columns)
     return table.group_by(table.column_names).aggregate([])
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.connectors.counted.rows import LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
 from reticent.errors import ConnectorError, DataError
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from reticent.connectors.counted.rows import Recoded
 
 _BATCH = 1 << 17
+_N, _UNTIL = '"__n"', '"__until"'
+_INSIDE = f'least(r.{_UNTIL}, "{FIRST}" + "{RECORDS}") - greatest(r.{_UNTIL} - r.{_N}, "{FIRST}")'
+"""How many of some equal rows a piece takes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,21 +103,27 @@ class DuckRows:
             tables[at] = labels
             joins.append(f"JOIN {at} ON r.{_name(name)} IS NOT DISTINCT FROM {at}.{_name(LEAF)}")
             shown[name] = f"{at}.{_name(LABEL)}"
+        lost = shown
         if how.classes is not None:
             tables["classes"] = how.classes
-            quasi = [name for name in how.keys if name in how.classes.column_names]
-            both = (f"r.{_name(name)} IS NOT DISTINCT FROM classes.{_name(name)}" for name in quasi)
-            joins.append(f"JOIN classes ON {' AND '.join(both)}")
-            shown |= {name: f"classes.{_name(f'{LABEL}{i}')}" for i, name in enumerate(quasi)}
+            both = [f"r.{_name(name)} IS NOT DISTINCT FROM classes.{_name(name)}" for name in how.known]
+            joins.append(f"JOIN classes ON {' AND '.join([*both, *([f'{_INSIDE} > 0'] if how.parted else [])])}")
+            lost = shown | {name: f"r.{_name(name)}" for name in how.quasi}
+            shown |= {name: f"classes.{_name(f'{LABEL}{i}')}" for i, name in enumerate(how.quasi)}
         if how.lost is not None:
             tables["lost"] = how.lost
-            same = (f"{shown[name]} IS NOT DISTINCT FROM lost.{_name(f'__{i}')}" for i, name in enumerate(how.keys))
+            same = (f"{lost[name]} IS NOT DISTINCT FROM lost.{_name(f'__{i}')}" for i, name in enumerate(how.keys))
             joins.append(f"ANTI JOIN lost ON {' AND '.join(same)}")
+        rows, number = self.query, "count(*)"
+        if how.parted:
+            rows, number = self._placed(how), f"sum({_INSIDE})"
+        elif how.classes is not None and not how.plain and not how.owner:
+            rows, number = self._counted(how), f"sum(r.{_N})"
         cells = ", ".join(f"{shown[name]} AS {_name(name)}" for name in how.shown)
-        # Equal rows are counted, not sorted one by one.
-        rows = f"SELECT {cells} FROM ({self.query}) r {' '.join(joins)}"  # noqa: S608
         order = ", ".join(f"{_name(name)} NULLS LAST" for name in how.shown)
-        query = f"SELECT *, count(*) AS {_name(RECORDS)} FROM ({rows}) GROUP BY ALL ORDER BY {order}"  # noqa: S608
+        # Equal rows are counted, not sorted one by one.
+        total = f"CAST({number} AS BIGINT) AS {_name(RECORDS)}"
+        query = f"SELECT {cells}, {total} FROM ({rows}) r {' '.join(joins)} GROUP BY ALL ORDER BY {order}"  # noqa: S608
         for name, table in tables.items():
             self.link.register(name, table)
         try:
@@ -123,6 +133,23 @@ class DuckRows:
         finally:
             for name in tables:
                 self.link.unregister(name)
+
+    def _counted(self, how: Recoded) -> str:
+        names = ", ".join(map(_name, how.shown))
+        return f"SELECT {names}, count(*) AS {_N} FROM ({self.query}) GROUP BY {names}"  # noqa: S608
+
+    def _placed(self, how: Recoded) -> str:
+        """Equal rows with their number, and where they end among the rows of their combination.
+
+        Those stand in an order of their other cells that a key decides which nobody keeps: else a reader could tell from the cells of one
+        piece what those of another are not.
+        """
+        counted, cells, known = self._counted(how), *(", ".join(map(_name, names)) for names in (how.plain, how.known))
+        if not cells:
+            return f"SELECT *, {_N} AS {_UNTIL} FROM ({counted})"  # noqa: S608
+        key = f"sha256({_text(secrets.token_hex(16))} || CAST(ROW({cells}) AS VARCHAR))"
+        among = f"PARTITION BY {known} ORDER BY {key}, {cells} ROWS UNBOUNDED PRECEDING"
+        return f"SELECT *, sum({_N}) OVER ({among}) AS {_UNTIL} FROM ({counted})"  # noqa: S608
 
 
 def _coded(batch: pa.RecordBatch) -> dict[str, pa.Array]:

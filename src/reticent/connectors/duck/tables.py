@@ -4,7 +4,7 @@ Guarantee: that of `reticent.connectors.counted.tables`; the judge has recompute
     its name.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table and one over the release; the memory that DuckDB is given, and the distinct combinations.
-Reference: see `reticent.engine.table.optimal` and `mondrian`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
 Differences from the single machine: see `reticent.connectors.counted.tables`; the input and the data of the release are Parquet.
 """
 
@@ -45,7 +45,7 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
 
     Args:
         data: a Parquet file with exactly the columns of the policy.
-        policy: roles and requirements; `table: {method: optimal}`, also what `auto` means here, or `mondrian`.
+        policy: roles and requirements; `table: {method: optimal}`, also what `auto` means here, `mondrian` or `local`.
         output: a folder that is not there yet. What does not fit in memory is kept beside it meanwhile, for its owner alone.
         memory: what DuckDB may use.
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reticent.connectors.counted.rows import LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from reticent.connectors.counted.rows import Recoded
 
 
 _STRETCH = 4096
+_UNTIL, _TAKES = "__until", "__takes"
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +73,7 @@ class SparkRows:
         return SparkRows(self.frame.select(*cells))
 
     def recoded(self, how: Recoded) -> DataFrame:
-        """Recodes quasi-identifiers by joins with their ladders, then leaves the violating classes out."""
+        """Recodes quasi-identifiers by joins with their ladders or classes, and leaves the violating classes out."""
         from pyspark.sql import functions as F  # noqa: N812
 
         spark = self.frame.sparkSession
@@ -83,26 +85,35 @@ class SparkRows:
             pairs = spark.createDataFrame(labels)
             joined = out.join(F.broadcast(pairs), F.col(column(name)).eqNullSafe(F.col(LEAF)), "inner")
             out = joined.withColumn(name, F.col(LABEL)).drop(LEAF, LABEL)
+        if how.lost is not None:
+            lost = _same({name: f"__{i}" for i, name in enumerate(how.keys)})
+            out = out.join(spark.createDataFrame(how.lost), lost, "left_anti")
+        out = out.select(*[column(name) for name in how.shown])
         if how.classes is not None:
             out = _in_classes(out, how, spark.createDataFrame(how.classes))
-        if how.lost is not None:
-            same = [F.col(column(name)).eqNullSafe(F.col(f"__{i}")) for i, name in enumerate(how.keys)]
-            condition = same[0]
-            for more in same[1:]:
-                condition &= more
-            out = out.join(spark.createDataFrame(how.lost), condition, "left_anti")
-        return _in_order(out.select(*[column(name) for name in how.shown]))
+        return _in_order(out, how.shown)
 
 
-def _in_order(frame: DataFrame) -> DataFrame:
+def _same(names: Mapping[str, str]) -> Column:
+    """Whether columns have the values of others; a missing value is one."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    condition = F.lit(True)  # noqa: FBT003 - Spark's own
+    for name, other in names.items():
+        condition &= F.col(column(name)).eqNullSafe(F.col(other))
+    return condition
+
+
+def _in_order(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
     """The rows sorted by their cells: the order of the input may follow something a reader knows.
 
     Equal rows are counted, not sorted one by one, and written out again in stretches, so that no array is long.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    names = [column(name) for name in frame.columns]
-    counted = frame.groupBy(*names).agg(F.count(F.lit(1)).alias(RECORDS)).orderBy(*names)
+    names = [column(name) for name in shown]
+    number = F.sum(RECORDS) if RECORDS in frame.columns else F.count(F.lit(1))
+    counted = frame.groupBy(*names).agg(number.alias(RECORDS)).orderBy(*names)
     stretches = F.expr(f"sequence(0L, ({RECORDS} - 1) DIV {_STRETCH})")
     at = F.explode(stretches).alias(LEAF)
     each = F.expr(f"sequence(1L, least({_STRETCH}L, {RECORDS} - {_STRETCH} * {LEAF}))")
@@ -110,20 +121,45 @@ def _in_order(frame: DataFrame) -> DataFrame:
 
 
 def _in_classes(out: DataFrame, how: Recoded, classes: DataFrame) -> DataFrame:
-    """Puts the labels of its combination in the place of every row's quasi-identifiers."""
+    """Puts the labels of its combination in the place of every row's quasi-identifiers; where rows are parted, they come counted."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    quasi = [name for name in how.keys if name in classes.columns]
     # Under names of their own: both sides have the columns.
-    classes = classes.select(*[F.col(column(name)).alias(f"{LEAF}{i}") for i, name in enumerate(quasi)],
-                             *[f"{LABEL}{i}" for i in range(len(quasi))])  # fmt: skip
-    condition = F.lit(True)  # noqa: FBT003 - Spark's own
-    for i, name in enumerate(quasi):
-        condition &= F.col(column(name)).eqNullSafe(F.col(f"{LEAF}{i}"))
+    leaves = {name: f"{LEAF}{i}" for i, name in enumerate(how.known)}
+    cells = [F.col(column(name)).alias(leaf) for name, leaf in leaves.items()]
+    places = [F.col(FIRST), F.col(RECORDS).alias(_TAKES)] if how.parted else []
+    classes = classes.select(*cells, *[f"{LABEL}{i}" for i in range(len(how.quasi))], *places)
+    condition = _same(leaves)
+    if how.parted or not how.plain:
+        names = [column(name) for name in how.shown]
+        out = out.groupBy(*names).agg(F.count(F.lit(1)).alias(RECORDS))
+    if how.parted:
+        out = _placed(out, how)
+        inside = F.least(_UNTIL, F.col(FIRST) + F.col(_TAKES)) - F.greatest(F.col(_UNTIL) - F.col(RECORDS), FIRST)
+        condition &= inside > 0
     out = out.join(classes, condition, "inner")
-    for i, name in enumerate(quasi):
+    if how.parted:
+        out = out.withColumn(RECORDS, inside)
+    for i, name in enumerate(how.quasi):
         out = out.withColumn(name, F.col(f"{LABEL}{i}"))
-    return out.drop(*[f"{word}{i}" for word in (LEAF, LABEL) for i in range(len(quasi))])
+    return out.drop(*leaves.values(), *[f"{LABEL}{i}" for i in range(len(how.quasi))], _UNTIL, FIRST, _TAKES)
+
+
+def _placed(counted: DataFrame, how: Recoded) -> DataFrame:
+    """Counted rows and where they end among the rows of their combination.
+
+    Those stand in an order of their other cells that a key decides which nobody keeps: else a reader could tell from the cells of one
+    piece what those of another are not. The order is the same whenever Spark computes it again.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    others = [column(name) for name in how.plain]
+    if not others:
+        return counted.withColumn(_UNTIL, F.col(RECORDS))
+    key = F.sha2(F.concat(F.lit(secrets.token_hex(16)), F.to_json(F.struct(*others))), 256)
+    among = Window.partitionBy(*[column(name) for name in how.known]).orderBy(key, *others)
+    return counted.withColumn(_UNTIL, F.sum(RECORDS).over(among.rowsBetween(Window.unboundedPreceding, 0)))
 
 
 def column(name: str) -> str:

@@ -4,7 +4,7 @@ Guarantee: that of `reticent.connectors.counted.tables`; the judge has recompute
 Not covered: a source that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table for the counts and the check, one when the result is written; the driver holds the
     distinct combinations.
-Reference: see `reticent.engine.table.optimal` and `mondrian`.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`.
 Differences from the single machine: see `reticent.connectors.counted.tables`.
 """
 
@@ -63,7 +63,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
 
     Args:
         frame: the columns of the policy.
-        policy: `table: {method: optimal}` (also what `auto` means here), `mondrian` or `veil`.
+        policy: `table: {method: optimal}` (also what `auto` means here), `mondrian`, `local` or `veil`.
         store: keeps the key of the veil.
     """
     check_policy(frame.columns, policy, "Spark", (*METHODS, veiled.METHOD))

@@ -81,7 +81,7 @@ class EncodedTable:
         guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
         # A frame that was counted elsewhere brings only the columns that the model looks at.
         present = [name for name in policy.sensitive if name in table.column_names]
-        columns = encode_table(table, [*policy.quasi, *present])
+        columns = _in_order(encode_table(table, [*policy.quasi, *present]), policy.quasi)
         known = ladders(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
         sensitive = [_sensitive(policy, columns, name) for name in guarded]
         people = people_of(table, policy, sensitive, times)
@@ -103,6 +103,12 @@ class EncodedTable:
         are all there is of their persons, the other searches ask more of every class.
         """
         return replace(self.asking(k), closed=self.closed or self.model, apart=k)
+
+    def pieces(self, rows: npt.NDArray[np.uint32], times: npt.NDArray[np.uint32]) -> EncodedTable:
+        """Parts of the rows of a counted table instead of the rows: which row each is of, how many of its records; collapsed as before."""
+        codes = {name: column[rows] for name, column in self.columns.codes.items()}
+        sensitive = [(column[rows], width, tree) for column, width, tree in self.sensitive]
+        return replace(self, columns=replace(self.columns, codes=codes), sensitive=sensitive, times=times)
 
     def sharing(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
@@ -151,6 +157,18 @@ class EncodedTable:
     def codes(self, name: str) -> npt.NDArray[np.int32]:
         """Leaf codes of a column."""
         return self.columns.codes[name]
+
+
+def _in_order(columns: Encoded, names: Sequence[str]) -> Encoded:
+    """The same with the codes of some columns in the order of their values, so that no search follows the order of the rows."""
+    codes, dictionaries = dict(columns.codes), dict(columns.dictionaries)
+    for name in names:
+        places = order(list(dictionaries[name]))
+        if (np.diff(places) < 0).any():
+            rank = np.empty(len(places), dtype=np.int32)
+            rank[places] = np.arange(len(places), dtype=np.int32)
+            codes[name], dictionaries[name] = rank[codes[name]], dictionaries[name].arranged(places)
+    return replace(columns, codes=codes, dictionaries=dictionaries)
 
 
 def limited(watch: _core.table.Watch, policy: Policy) -> _core.table.Watch:

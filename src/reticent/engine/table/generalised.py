@@ -30,6 +30,14 @@ UNKNOWN_PERSONS = "several records of one person in the same class (the policy n
 
 
 @dataclass(frozen=True, repr=False)
+class Pieces:
+    """Parts of counted rows: the row that each is of, and how many of its records."""
+
+    rows: npt.NDArray[np.uint32]
+    times: npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """What a search found.
 
@@ -37,12 +45,14 @@ class Outcome:
         attributes: how each quasi-identifier is published.
         suppressed: which rows are left out.
         explain: what the search has to say about itself.
+        pieces: what attributes and `suppressed` speak of where counted rows were parted; the rows of the table where none are given.
     """
 
     method: str
     attributes: dict[str, Levels | Cuts]
     suppressed: npt.NDArray[np.bool_]
     explain: dict[str, Any] = field(default_factory=dict)
+    pieces: Pieces | None = None
 
 
 def not_covered(policy: Policy) -> tuple[str, ...]:
@@ -95,10 +105,12 @@ def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
     if all(attribute.uniform for attribute in outcome.attributes.values()):
         combinations = encoded.collapsed.combinations()
         first = np.empty(len(encoded.collapsed), dtype=np.int64)
-        first[combinations] = np.arange(encoded.rows)
-        counts = np.bincount(combinations, minlength=len(first))
+        first[combinations] = np.arange(len(combinations))
+        counts = np.bincount(combinations, weights=encoded.times, minlength=len(first)).astype(np.int64)
     else:
-        first, counts = np.arange(encoded.rows), np.ones(encoded.rows, dtype=np.int64)
+        times = encoded.times if outcome.pieces is None else outcome.pieces.times
+        first = np.arange(len(outcome.suppressed))
+        counts = np.ones(len(first), dtype=np.int64) if times is None else times.astype(np.int64)
     recodings = {name: outcome.attributes[name].recoding(first) for name in encoded.quasi}
     balance = Balance.of(encoded.policy.table.gs_factor)
     return measure(recodings, suppressed=outcome.suppressed[first], counts=counts, weights=weights, balance=balance)

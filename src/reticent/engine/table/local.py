@@ -30,9 +30,9 @@ import numpy as np
 
 from reticent import _core
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL, Part, by_loss, contest
+from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, contest
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
-from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.generalised import Outcome, Pieces, publish
 from reticent.engine.table.levels import common_levels
 from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
@@ -55,14 +55,19 @@ class Local(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Recodes, or refuses when what is left over exceeds the suppression limit."""
         encoded = self.encoded(table)
-        parts = [Part("local", recode)]
-        encoded = replace(encoded, apart=rehearsed(encoded))
-        if encoded.lattice <= SMALL:
-            parts.append(Part("optimal", optimum, only_better=True))
-        best, _ = contest(encoded, parts, by_loss(encoded))
-        outcome = replace(best.outcome, method=self.method)
-        release, self._places = publish(encoded, table, outcome, self.rng, best.metrics)
+        best = recoded(encoded)
+        release, self._places = publish(encoded, table, best.outcome, self.rng, best.metrics)
         return release
+
+
+def recoded(encoded: EncodedTable) -> Entry:
+    """The classes of a table and what they lose; those of `optimal` where they lose less."""
+    parts = [Part("local", recode)]
+    encoded = replace(encoded, apart=rehearsed(encoded))
+    if encoded.lattice <= SMALL:
+        parts.append(Part("optimal", optimum, only_better=True))
+    best, _ = contest(encoded, parts, by_loss(encoded))
+    return replace(best, outcome=replace(best.outcome, method=Local.method))
 
 
 def rehearsed(encoded: EncodedTable) -> int:
@@ -85,11 +90,14 @@ def recode(encoded: EncodedTable) -> Outcome:
         weights=encoded.weights,
         limit=encoded.limit,
         values=encoded.values,
+        times=encoded.times,
         watch=encoded.watch,
     )
     gone = recoding.suppressed
+    if encoded.times is not None:
+        encoded = encoded.pieces(recoding.rows, recoding.times)
     levels = refined(encoded, recoding.levels, gone)
-    lost = int(gone.sum())
+    lost = int(gone.sum() if encoded.times is None else encoded.times[gone].sum(dtype=np.int64))
     if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(
             f"Local recoding leaves {lost:,} of {encoded.rows:,} records without a class that meets the policy, and it allows "
@@ -101,7 +109,8 @@ def recode(encoded: EncodedTable) -> Outcome:
         "nodes": {"lattice": encoded.lattice, "used": _used(encoded, levels)},
         "stopped": encoded.watch.stopped,
     }
-    return Outcome("local", by_levels(encoded, levels), gone, explain)
+    pieces = None if encoded.times is None else Pieces(recoding.rows, recoding.times)
+    return Outcome("local", by_levels(encoded, levels), gone, explain, pieces)
 
 
 def refined(
@@ -123,14 +132,21 @@ def refined(
     ]
     model = encoded.closed or encoded.model
     parts = _core.table.mondrian(
-        axes, encoded.sensitive, model, relaxed=False, start=classes, apart=encoded.apart, watch=encoded.watch
+        axes,
+        encoded.sensitive,
+        model,
+        relaxed=False,
+        times=encoded.times,
+        start=classes,
+        apart=encoded.apart,
+        watch=encoded.watch,
     )
     return [common_levels(encoded.ladders[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 
 
 def _used(encoded: EncodedTable, levels: list[npt.NDArray[np.int64]]) -> int:
     """How many different nodes the records were recoded to."""
-    key = np.zeros(encoded.rows, dtype=np.int64)
+    key = np.zeros(len(levels[0]), dtype=np.int64)
     for name, level in zip(encoded.quasi, levels, strict=True):
         key = key * (encoded.ladders[name].height + 1) + level
     return len(np.unique(key))
