@@ -35,7 +35,10 @@ async def explore(request: Request, release: str = "") -> None:
         if not names:
             held("Nothing has been published yet.")
             return
-        here = release if release in names else next(iter(names))
+        here = release or next(iter(names))
+        if here not in names:
+            held("There is no such release, or it was withdrawn; choose another.", bad=True)
+            here = next(iter(names))
         with card("Ask a release"):
             ui.select(
                 names,
@@ -152,7 +155,15 @@ def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "xAxis": axis(type="category", data=labels, splitLine={"show": False})
-        | {"axisLabel": {"color": GREY, "rotate": 0 if time else 40, "width": 90, "overflow": "truncate"}},
+        | {
+            "axisLabel": {
+                "color": GREY,
+                "rotate": 0 if time else 40,
+                "width": 130 if time else 90,
+                "overflow": "truncate",
+            }
+            | {"hideOverlap": True},
+        },
         "yAxis": axis(min=0),
         "series": [
             {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},
