@@ -217,7 +217,9 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
             picture.options.update(band(words, rows, time=True))
             picture.update()
             changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
-            marks.set_text(f"A new level begins at {', '.join(changes)}." if changes else "No change of level.")
+            said = f"A new level begins at {', '.join(changes)}." if changes else "No change of level."
+            order = " Along the records in their order: no published column tells the time finely."
+            marks.set_text(said + order * all(word.isdigit() for word in words))
 
         value.on_value_change(lambda: draw(place))
         await draw(place)
