@@ -259,7 +259,7 @@ def _kept(figures: dict[str, Any]) -> list[list[str]]:
 def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
     if here["figures"]["around"]:
-        ui.label("Why no finer").classes("font-medium")
+        ui.label("One step finer or coarser").classes("font-medium")
         ui.label(
             "What one step of one column would do. To favour a column makes another draft, in which the search gives it more weight."
         ).classes("r-muted text-sm")

@@ -187,7 +187,7 @@ def percent(share: float) -> float:
 
 def legend(*names: str) -> dict[str, Any]:
     """The legend of a chart, above it."""
-    return {"data": list(names), "top": 0, "textStyle": {"color": GREY}}
+    return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
 
 
 def figure(words: str, value: str = "-") -> ui.label:

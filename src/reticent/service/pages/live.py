@@ -63,13 +63,11 @@ async def live(request: Request, stream: str = "", value: str = "") -> None:
         if not visit.custodian:
             return
         names = sorted(visit.hub.streams)
-        if not names:
-            held("There is no stream yet; begin one on the page Sources.")
+        if not names or (stream and stream not in names):
+            words = "There is no such stream" if stream else "There is no stream yet"
+            held(f"{words}; begin one on the page Sources.", bad=bool(stream))
             return
         here = stream or names[0]
-        if here not in names:
-            held("There is no such stream; see the page Sources.", bad=True)
-            return
         if len(names) > 1:
             ui.select(
                 names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}")

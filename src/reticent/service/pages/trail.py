@@ -33,11 +33,11 @@ async def trail(request: Request) -> None:
             )
             with ui.element("div").classes("r-scroll").props("tabindex=0"):
                 rows = [
-                    [e["act"], _on(e["on"], names), e["name"], moment(e["time"]), e["role"], e["number"]]
+                    [e["name"], e["act"], _on(e["on"], names), moment(e["time"]), e["role"], e["number"]]
                     for e in reversed(entries)
                 ]
                 # What matters most comes first: on a phone the rest is off screen.
-                grid(("Act", "On", "Who", "Time", "Role", "Entry"), rows).classes("w-full")
+                grid(("Who", "Act", "On", "Time", "Role", "Entry"), rows).classes("w-full")
 
 
 def _on(what: str, names: dict[str, str]) -> str:
