@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LINES = 20_000
 _ANSWERS = 30
+_WHOLE = 10
+"""Counts from here on are whole numbers, and so are those beside them."""
 
 
 @ui.page("/explore", response_timeout=PATIENCE)
@@ -124,17 +126,18 @@ def show(answer: Answer) -> None:
     chart(band(labels, shown)).classes("w-full h-72")
     for note in answer.notes:
         ui.label(note).classes("r-muted text-sm")
-    cells = [
-        [*(row[name] for name in names), *(_figure(row[part]) for part in ("estimate", "low", "high"))] for row in shown
-    ]
+    parts = ("estimate", "low", "high")
+    large = any(abs(row[part]) >= _WHOLE for row in shown for part in parts)
+    cells = [[*(row[name] for name in names), *(_figure(row[part], large) for part in parts)] for row in shown]
     with ui.element("div").classes("r-scroll").props("tabindex=0"):
         grid((*names, "estimate", "from", "to"), cells).classes("w-full").props('data-test="answers"')
     if len(rows) > len(shown):
         ui.label(f"The {len(shown)} largest of {len(rows):,} answers.").classes("r-muted text-sm")
 
 
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:,.3g}"
+def _figure(value: float, large: bool) -> str:  # noqa: FBT001 - of the whole answer
+    """A number as finely as the largest of its answer is worth."""
+    return f"{value:,.0f}" if large else f"{value:,.3g}"
 
 
 def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:

@@ -43,9 +43,9 @@ async def sources(request: Request) -> None:
                     ui.label(words).classes("r-muted text-sm")
         with card("Begin one"):
             with ui.row().classes("items-center gap-1"):
-                ui.label("From data:").classes("r-muted")
-                ui.link("send a sample", "/")
-                ui.label("give roles, choose what it will be, and try it. Or from a policy:").classes("r-muted")
+                ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
+                ui.link("Send a sample", "/")
+            ui.label("Or from a policy:").classes("r-muted")
             _from_policy(visit)
 
 
