@@ -115,3 +115,17 @@ def test_a_table_is_forgotten_only_after_a_second_word(custodian):
         page.get_by_text("Send a table").wait_for()
         page.wait_for_load_state("networkidle")
         assert page.get_by_role("link", name=name).count() == left
+
+
+@at("desktop")
+def test_a_page_whose_visitor_has_signed_out_goes_to_sign_in(custodian, context):
+    """It had said for ever that it tries to reconnect, and gone on showing what it showed."""
+    page, address = custodian
+    page.goto(f"{address}/work")
+    page.get_by_text("The writer").wait_for()
+    other = context.new_page()
+    other.goto(f"{address}/history")
+    other.get_by_label("Sign out").click()
+    other.wait_for_url("**/sign-in")
+    page.wait_for_url("**/sign-in", timeout=60_000)
+    context.said.clear()  # the browser reports the socket that was closed
