@@ -86,7 +86,7 @@ def test_a_file_that_is_fed_twice_is_said_to_be_there(custodian):
 
 
 @at("desktop")
-def test_a_wrong_file_is_refused_in_words_about_the_file(custodian):
+def test_a_wrong_file_is_refused_in_words_about_the_file(custodian, tmp_path):
     page, address = custodian
     page.goto(address)
     for name, data, words in (
@@ -97,6 +97,10 @@ def test_a_wrong_file_is_refused_in_words_about_the_file(custodian):
         send(page, name, data)
         page.get_by_text(words).wait_for()
         page.reload()
+    large = tmp_path / "large.csv"
+    large.write_bytes(b"a,b\n" + b"1,2\n" * (17 << 20))
+    page.locator("input[type=file]").set_input_files(large)
+    page.get_by_text("Nothing was sent: a file may have 64 MiB here").wait_for()
 
 
 @at("phone")
