@@ -20,7 +20,7 @@ SIGNS = {
     "/try": "Drafts are private",
     "/compare": "Utility against risk",
     "/sources": "What runs here",
-    "/live": "the band its 95 % interval",
+    "/live": "the band its 95% interval",
     "/evolving": "Published so far",
     "/series": "Published so far",
     "/history": "Persons shown to the world so far",

@@ -88,6 +88,18 @@ def test_another_origin_gets_no_socket(studio):
             assert begin(opened).startswith("40")
 
 
+def test_a_socket_without_a_visitor_is_told_to_load_its_page_again(studio):
+    with signed_in(studio, studio.tokens[Role.ANALYST]) as client:
+        page = page_of(client)
+        client.post("/sign-in/out")
+        client.cookies.set(COOKIE, "gone")
+        with socket(studio, client, page) as opened:
+            assert opened.recv(5).startswith("0")
+            assert "Implicit handshake failed" in opened.recv(5)  # the kit's word for it
+            with pytest.raises(ConnectionClosed):
+                opened.recv(5)
+
+
 @pytest.mark.parametrize("end", ["revoke", "sign out", "revoke and wait"])
 def test_an_open_page_loses_its_power_with_its_token(studio, end):
     text, token = Tokens(studio.hub.store).create("short", Role.CUSTODIAN)

@@ -214,3 +214,19 @@ def test_tables_of_other_types_are_joined_as_json():
     assert both.table.column("age").to_pylist() == ["5", None, "5"]
     assert both.tokens["age"].to_pylist() == ["5", None, '"5"']
     assert (both.total, both.rows.tolist()) == (3, [0, 1, 2])
+
+
+def test_the_figures_of_a_quiet_stream_are_those_of_its_last_record(tmp_path):
+    """Batches that come within a moment are looked at once; when no more come, all of them are."""
+    running, table = InThread(tmp_path), renamed(feed.generate(400, 5), "U")
+    try:
+        with running.client() as client:
+            client.post("/streams", json={"name": "ward"} | feed_policy()).raise_for_status()
+            for start in range(0, 400, 100):
+                headers = {"Content-Type": NDJSON, "Idempotency-Key": f"k{start}"}
+                client.post("/streams/ward/records", content=lines(table.slice(start, 100)), headers=headers)
+            persons, until = len(table["patient_id"].unique()), time.monotonic() + 30
+            while (seen := client.get("/streams/ward").json()["metrics"]["persons"]) != persons:
+                assert time.monotonic() < until, (seen, persons)
+    finally:
+        running.close()

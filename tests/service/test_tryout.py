@@ -68,3 +68,18 @@ def test_a_problem_of_the_policy_is_told():
 
     with pytest.raises(ServiceError, match="nothing was published"):
         measure_apart(data, Bundle.pack(Policy.from_dict(policy)).to_bytes())
+
+
+def test_a_table_without_sensitive_values_is_tried():
+    table = series.generate(200, 1, 1)[0].select(["patient_id", "age", "sex"])
+    columns = {
+        "patient_id": "identifier",
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 20]}},
+        "sex": "quasi",
+    }
+    settings = {"version": 1, "person": "patient_id", "columns": columns, "privacy": {"k": 5, "suppression": 0.02}}
+    figures = measure(table, Policy.from_dict(settings | {"table": {"method": "mondrian"}}))
+    assert figures["risk"]["highest"] <= 1 / 5
+    assert 0 < figures["loss"] < 1
+    assert figures["guess"] is None
+    assert figures["asked"] == {}

@@ -269,6 +269,11 @@ class LiveStream:
         self.retention.note(tx, number)
         self._look()
 
+    def rest(self) -> None:
+        """Takes the figures of the last batches, which came too soon after the ones before."""
+        self._looked = -_LOOK
+        self._look()
+
     def _look(self) -> None:
         """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
         now = time.monotonic()

@@ -36,6 +36,12 @@ def _persons(tx: Transaction, publisher: str) -> int:
     return len(np.unique(np.frombuffer(b"".join(parts), "<u8")))
 
 
+def first_rows(table: pa.Table, rows: int) -> list[list[str]]:
+    """The first rows as text."""
+    cells = [row.values() for row in table.slice(0, rows).to_pylist()]
+    return [["(missing)" if cell is None else str(cell) for cell in row] for row in cells]
+
+
 @dataclass(frozen=True)
 class Glance:
     """A table of a release, as a page shows it."""
@@ -49,8 +55,8 @@ class Glance:
     @classmethod
     def of(cls, name: str, table: pa.Table, rows: int) -> Glance:
         """The first rows, and how many different values there are in each column."""
-        first = [[str(cell) for cell in row.values()] for row in table.slice(0, rows).to_pylist()]
         distinct = [len(column.unique()) for column in table.columns]
+        first = first_rows(table, rows)
         return cls(name, table.num_rows, table.column_names, distinct, first)
 
 

@@ -21,6 +21,7 @@ from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
 from reticent.service.problems import ServiceError, describe
+from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
@@ -244,22 +245,30 @@ def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any
     useful = utility([seen], text, policy, np.random.default_rng(0))
     beside = spread(seen, text, policy)
     losses = {name: float(one["loss"]) for name, one in useful.get("attributes", {}).items()}
-    with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
-        received = read(release.to_dir(Path(folder) / "release", format="parquet"))
-        asked = _asked(received, table, policy, release.method)
+    asked, veiled = {}, None
+    if policy.sensitive:
+        with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
+            received = read(release.to_dir(Path(folder) / "release", format="parquet"))
+            asked, veiled = _asked(received, table, policy, release.method), _veiled_guess(received)
     return _frame(release.method, release.guarantee, asdict(release.counts), table, policy) | {
-        "loss": float(np.mean(list(losses.values()))) if losses else None,
-        "guess": guess.accuracy if guess else _veiled_guess(received),
+        "loss": float(np.mean(list(losses.values()))) if losses else _stated_loss(policy, release),
+        "guess": guess.accuracy if guess else veiled,
         "risk": assess(seen, policy).prosecutor.to_dict(),
         "asked": asked,
         "curve": {"before": _curve(text, policy), "now": _curve(_people(release), policy)},
         "query_error": useful.get("query_error", {}),
         "model": useful.get("classifier", {}),
         "columns": _columns(table, release, policy, losses),
-        "distributions": _distributions(beside, text, policy) if beside else {},
+        "distributions": _distributions(beside, text, policy) if beside and policy.sensitive else {},
         "around": _around(table, policy, release),
         "shown": _shown(release),
     }
+
+
+def _stated_loss(policy: Policy, release: Release) -> float | None:
+    """What the release says itself, where there is no sensitive value to measure beside and no column weighs more than another."""
+    known = not policy.sensitive and not policy.table.weights
+    return release.metrics.get("loss") if known else None
 
 
 def _people(release: Release) -> pa.Table:
@@ -352,8 +361,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
 def _shown(release: Release) -> dict[str, Any]:
     """The first rows that would leave the house."""
     table = _people(release)
-    rows = [[str(cell) for cell in row.values()] for row in table.slice(0, _ROWS).to_pylist()]
-    return {"names": table.column_names, "rows": rows}
+    return {"names": table.column_names, "rows": first_rows(table, _ROWS)}
 
 
 if __name__ == "__main__":

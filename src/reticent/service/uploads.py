@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from reticent.connectors.files import read_head, read_table
@@ -33,17 +34,29 @@ def check_kind(kind: str) -> None:
 
 def read_upload(data: bytes) -> pa.Table:
     """The whole table."""
-    return read_table(io.BytesIO(_plain(data)))
+    return _named(lambda: read_table(io.BytesIO(_plain(data))))
 
 
 def head_of(data: bytes, rows: int) -> pa.Table:
     """Its first rows."""
-    return read_head(io.BytesIO(_plain(data)), rows)
+    return _named(lambda: read_head(io.BytesIO(_plain(data)), rows))
+
+
+def _named(read: Callable[[], pa.Table]) -> pa.Table:
+    """What is read; a complaint speaks of the file that was sent."""
+    try:
+        return read()
+    except DataError as error:
+        words = error.message.replace("the input stream", "The file", 1)
+        raise DataError(words, hint=error.hint) from None
 
 
 def _plain(data: bytes) -> bytes:
     # A packed file of some megabytes can hold terabytes.
     if data.startswith(_PACKED):
-        raise DataError("Packed files are not taken here.", hint="Send it unpacked, or use the command line.")
+        raise DataError(
+            "Packed files and workbooks are not taken here.",
+            hint="Unpack it, or save the sheet as CSV; or use the command line.",
+        )
     refuse_bombs(data)
     return data

@@ -25,6 +25,8 @@ LOG = logging.getLogger(__name__)
 _GROUP = 128
 # Seconds that a group waits for as many steps as the last one had.
 _COMPANY = 0.01
+# Seconds without a step after which keepers may do what need not be done at every commit.
+_QUIET = 0.5
 
 
 class Owner(Protocol):
@@ -35,6 +37,9 @@ class Owner(Protocol):
 
     def committed(self) -> None:
         """Called when it is on disk and everyone has their answer."""
+
+    def rest(self) -> None:
+        """Called when nothing has come for a while."""
 
 
 class Step(Protocol):
@@ -89,11 +94,21 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        size = 1
-        while (item := self._queue.get()) is not None:
+        size, busy = 1, list[Owner]()
+        while True:
+            try:
+                item = self._queue.get(timeout=_QUIET if busy else None)
+            except queue.Empty:
+                for owner in busy:
+                    _after(owner.rest)
+                busy = []
+                continue
+            if item is None:
+                return
             group = self._gathered(item, size)
             size = len(group)
             self._commit([pair for pair in group if pair[1].set_running_or_notify_cancel()])
+            busy = list({id(owner): owner for owner in (*busy, *_owners(group))}.values())
 
     def _gathered(self, first: tuple[Step, Future[Any]], usual: int) -> list[tuple[Step, Future[Any]]]:
         """All that is queued; where the last group had several steps, a short while is waited for as many again.
@@ -137,7 +152,7 @@ class Writer:
             _tell(step)
             _answer(future.set_result, value)
         for owner in _owners(group):
-            _after(owner)
+            _after(owner.committed)
 
     def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
         done: list[tuple[Any, Exception | None]] = []
@@ -158,9 +173,9 @@ def _owners(group: Sequence[tuple[Step, Future[Any]]]) -> list[Owner]:
     return list({id(owner): owner for step, _ in group if (owner := step.owner) is not None}.values())
 
 
-def _after(owner: Owner) -> None:
+def _after(work: Callable[[], None]) -> None:
     try:
-        owner.committed()
+        work()
     except Exception as error:  # noqa: BLE001 - all is stored; what comes after it can wait
         LOG.warning("what follows a commit failed with %s", type(error).__name__)
 

@@ -20,6 +20,8 @@ from reticent.service.pages.layout import (
     legend,
     moment,
     page,
+    percent,
+    percents,
     trying,
     visit_of,
 )
@@ -31,14 +33,17 @@ from reticent.service.routes.common import aside
 async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
     visit = visit_of(request)
-    with page(visit, "Audit"):
+    with page(visit, "History", private=True):
         if not visit.custodian:
             return
         known = await aside(visit.hub.audits.all)
         if not known:
             held("Nothing was audited yet. Choose a release on the page History.")
             return
-        here = next((one for one in known if one["id"] == id), known[0])
+        here = next((one for one in known if not id or one["id"] == id), None)
+        if here is None:
+            held("There is no such audit. Choose a release on the page History.", bad=True)
+            return
         if len(known) > 1:
             audits = {one["id"]: f"{moment(one['created'])}: {_outcome(one)}" for one in known[:50]}
             ui.select(
@@ -104,7 +109,7 @@ def _risk(here: dict[str, Any]) -> None:
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
             figure("highest", f"{risk['prosecutor']['highest']:.2f}")
             figure("mean", f"{risk['prosecutor']['mean']:.3f}")
-            figure(f"records above {risk['threshold']:.2f}", f"{risk['prosecutor']['above']:.1%}")
+            figure(f"records above a risk of {risk['threshold']:.2f}", f"{risk['prosecutor']['above']:.1%}")
             figure("records that stand alone", f"{risk['uniqueness']:.1%}")
         if risk["contributions"]:
             with ui.expansion("Which columns it comes from").classes("w-full"):
@@ -128,10 +133,11 @@ def _attacks(here: dict[str, Any]) -> None:
     with card("What attackers would get right"):
         chart(_bars(attacks)).classes("w-full h-80")
         for attack in attacks:
-            with ui.expansion(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("w-full"):
+            claim = attack["claim"]
+            conceded = "the release claims nothing of it" if claim is None else f"the release concedes {claim:.1%}"
+            with ui.column().classes("w-full gap-0"):
+                ui.label(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("font-medium")
                 ui.label(attack["question"])
-                claim = attack["claim"]
-                conceded = "the release claims nothing of it" if claim is None else f"the release concedes {claim:.1%}"
                 ui.label(f"{attack['tried']:,} persons tried, {conceded}.").classes("r-muted text-sm")
                 for note in attack.get("notes", ()):
                     ui.label(note).classes("r-muted text-sm")
@@ -139,14 +145,14 @@ def _attacks(here: dict[str, Any]) -> None:
 
 def _bars(attacks: Any) -> dict[str, Any]:
     names = [attack["attack"] for attack in attacks][::-1]
-    right = [round(attack["accuracy"], 4) for attack in attacks][::-1]
-    conceded = [None if attack["claim"] is None else round(attack["claim"], 4) for attack in attacks][::-1]
+    right = [percent(attack["accuracy"]) for attack in attacks][::-1]
+    conceded = [None if attack["claim"] is None else percent(attack["claim"]) for attack in attacks][::-1]
     return {
         "grid": {"left": 8, "right": 24, "top": 52, "bottom": 20, "containLabel": True},
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "legend": legend("right guesses", "conceded by the release"),
-        "xAxis": axis(min=0, max=1),
+        "xAxis": percents(min=0, max=100),
         "yAxis": axis(type="category", data=names, axisLabel={"color": GREY, "width": 110, "overflow": "truncate"}),
         "series": [
             {"name": "right guesses", "type": "bar", "data": right, "itemStyle": {"color": LINE}},

@@ -23,6 +23,8 @@ from reticent.service.pages.layout import (
     held,
     legend,
     page,
+    percent,
+    percents,
     steps,
     trying,
     visit_of,
@@ -49,6 +51,7 @@ async def compare(request: Request, table: str = "", draft: str = "") -> None:
         if plan is None or not known:
             held("There is no draft to compare yet; make some on the page Try.")
             return
+        known = [one | {"short": name} for one, name in zip(known, drafts.short_names(known), strict=True)]
         _measures(known)
         with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
             _picture(known)
@@ -62,14 +65,15 @@ async def compare(request: Request, table: str = "", draft: str = "") -> None:
 def _measures(known: list[dict[str, Any]]) -> None:
     texts = [drafts.measures(one["figures"]) for one in known]
     rows = [[words, *(text[name] for text in texts)] for name, words in drafts.MEASURES.items()]
-    rows = [row for row in rows if set(row[1:]) != {"-"}]
+    rows = [row for row in rows if not {"-", "0"}.issuperset(row[1:])]
     with card("Side by side"), ui.element("div").classes("r-scroll").props("tabindex=0"):
-        grid(["Measure", *(one["name"] for one in known)], rows).classes("w-full").props('data-test="measures"')
+        grid(["Measure", *(one["short"] for one in known)], rows).classes("w-full").props('data-test="measures"')
     held(
         "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
         "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
         "it is right as often as the release states. Counts are those of values with twenty records or more, asked as recipients ask; a veil "
-        "over more than 200 values is not asked here, for that takes its time: ask its release on the page Explore."
+        "over more than 200 values is not asked here, for that takes its time: ask its release on the page Explore. A model learns the sensitive "
+        "value, its twenty most frequent ones and the rest as one; it is left out where even the original teaches it nothing."
     )
 
 
@@ -95,8 +99,8 @@ def _picture(known: list[dict[str, Any]]) -> None:
             "tooltip": {"trigger": "item"},
             "aria": {"enabled": True},
             "legend": legend(*(one["name"] for one in series)),
-            "xAxis": axis(name="best guess of a value right", nameLocation="middle", nameGap=26, min=0),
-            "yAxis": axis(name="information lost", nameLocation="middle", nameGap=40, min=0, max=1),
+            "xAxis": percents(name=_risk_of(points), nameLocation="middle", nameGap=26, min=0),
+            "yAxis": percents(name="information lost", nameLocation="middle", nameGap=44, min=0, max=100),
             "series": series,
         }
         chart(options).classes("w-full h-64")
@@ -106,7 +110,7 @@ def _curve(known: list[dict[str, Any]]) -> None:
     """How many records are found with at least a certain chance."""
     lines = [("before", known[0]["figures"]["curve"]["before"], GREY)]
     shown = [one for one in known if one["figures"]["curve"]["now"]][-6:]
-    lines += [(one["name"], one["figures"]["curve"]["now"], c) for one, c in zip(shown, COLOURS, strict=False)]
+    lines += [(one["short"], one["figures"]["curve"]["now"], c) for one, c in zip(shown, COLOURS, strict=False)]
     if not shown:
         return
     with card("Risk curve"):
@@ -117,9 +121,9 @@ def _curve(known: list[dict[str, Any]]) -> None:
             "aria": {"enabled": True},
             "legend": legend(*(name for name, _, _ in lines)) | {"type": "scroll"},
             "xAxis": axis(type="category", data=[f"1/{size}" for size in SIZES], splitLine={"show": False}),
-            "yAxis": axis(min=0, max=1),
+            "yAxis": percents(min=0, max=100),
             "series": [
-                {"name": name, "type": "line", "data": data, "itemStyle": {"color": colour}}
+                {"name": name, "type": "line", "data": [*map(percent, data)], "itemStyle": {"color": colour}}
                 for name, data, colour in lines
             ],
         }
@@ -132,7 +136,10 @@ def _counts(known: list[dict[str, Any]]) -> None:
     if not asked:
         return
     with card("What recipients' counts are worth"):
-        ui.label("Share of the true count of a value: the error, and half of the 95 % interval; medians.").classes(
+        if not any(one["figures"]["asked"]["half_width"] for one in asked):
+            held("Every draft shows each value as often as it is there: their counts are exact.")
+            return
+        ui.label("In percent of the true count of a value: the error, and half of the 95% interval; medians.").classes(
             "r-muted text-sm"
         )
         sets = (("error", "error", LINE), ("half of the interval", "half_width", LINE_2))
@@ -141,14 +148,14 @@ def _counts(known: list[dict[str, Any]]) -> None:
             "tooltip": {"trigger": "axis"},
             "aria": {"enabled": True},
             "legend": legend(*(words for words, _, _ in sets)),
-            "xAxis": axis(min=0),
-            "yAxis": axis(type="category", data=[one["name"] for one in asked])
-            | {"axisLabel": {"color": GREY, "width": 110, "overflow": "truncate"}},
+            "xAxis": percents(min=0),
+            "yAxis": axis(type="category", data=[one["short"] for one in asked])
+            | {"axisLabel": {"color": GREY, "width": 130, "overflow": "truncate"}},
             "series": [
                 {
                     "name": words,
                     "type": "bar",
-                    "data": [round(one["figures"]["asked"][key], 4) for one in asked],
+                    "data": [percent(one["figures"]["asked"][key]) for one in asked],
                     "itemStyle": {"color": colour},
                 }
                 for words, key, colour in sets
@@ -157,10 +164,16 @@ def _counts(known: list[dict[str, Any]]) -> None:
         chart(options).classes("w-full h-64")
 
 
+def _risk_of(points: list[dict[str, Any]]) -> str:
+    """What the risk of the picture is: drafts of a table without sensitive values have no guess."""
+    guessed = all(one["figures"]["guess"] is not None for one in points)
+    return "best guess of a value right" if guessed else "highest risk of being found"
+
+
 def _point(draft: dict[str, Any]) -> list[float]:
     figures = draft["figures"]
     risk = figures["guess"] if figures["guess"] is not None else figures["risk"]["highest"]
-    return [round(risk, 4), round(figures["loss"], 4)]
+    return [percent(risk), percent(figures["loss"])]
 
 
 def _distributions(known: list[dict[str, Any]]) -> None:
@@ -184,18 +197,21 @@ def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     first = shown[0]["figures"]["distributions"][name]
     sets = [("before", first["before"], GREY)]
     sets += [
-        (one["name"], one["figures"]["distributions"][name]["after"], colour)
+        (one["short"], one["figures"]["distributions"][name]["after"], colour)
         for one, colour in zip(shown, COLOURS, strict=False)
     ]
     return {
-        "grid": {"left": 44, "right": 8, "top": 56, "bottom": 60},
+        "grid": {"left": 8, "right": 8, "top": 40, "bottom": 8, "containLabel": True},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "aria": {"enabled": True},
         "legend": legend(*(words for words, _, _ in sets)) | {"type": "scroll"},
         "xAxis": axis(type="category", data=first["values"], splitLine={"show": False})
         | {"axisLabel": {"rotate": 40, "color": GREY, "width": 80, "overflow": "truncate"}},
-        "yAxis": axis(min=0),
-        "series": [{"name": w, "type": "bar", "data": data, "itemStyle": {"color": c}} for w, data, c in sets],
+        "yAxis": percents(min=0),
+        "series": [
+            {"name": words, "type": "bar", "data": [*map(percent, data)], "itemStyle": {"color": colour}}
+            for words, data, colour in sets
+        ],
     }
 
 
@@ -242,6 +258,11 @@ def _kept(figures: dict[str, Any]) -> list[list[str]]:
 
 def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
+    if here["figures"]["around"]:
+        ui.label("One step finer or coarser").classes("font-medium")
+        ui.label(
+            "What one step of one column would do. To favour a column makes another draft, in which the search gives it more weight."
+        ).classes("r-muted text-sm")
     for one in here["figures"]["around"]:
         step = "finer" if one["finer"] else "coarser"
         words = "every group is large enough"

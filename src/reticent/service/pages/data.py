@@ -69,6 +69,15 @@ def _one(visit: Visit, table: dict[str, Any]) -> None:
         await trying(aside(work))
         ui.navigate.to("/")
 
+    def asked() -> None:
+        with ui.dialog() as dialog, ui.card():
+            ui.label(f"Forget {table['name']}, its roles and its drafts?").classes("text-lg")
+            ui.label("It cannot be brought back. What was released of it stays released.")
+            with ui.row():
+                ui.button("Forget it", on_click=forget).props("color=negative")
+                ui.button("Leave it", on_click=dialog.close).props("flat")
+        dialog.open()
+
     with ui.row().classes("w-full items-center gap-2"):
         with ui.column().classes("gap-0 grow"):
             ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
@@ -78,6 +87,6 @@ def _one(visit: Visit, table: dict[str, Any]) -> None:
         for name, path in (("Roles", "/roles"), ("Try", "/try"), ("Compare", "/compare")):
             button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
             labelled(button, f"{name}: {table['name']}").props("flat dense no-caps")
-        labelled(ui.button(icon="delete", on_click=forget), f"Forget {table['name']} and its drafts").props(
+        labelled(ui.button(icon="delete", on_click=asked), f"Forget {table['name']} and its drafts").props(
             "flat dense round"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ METHODS = {
 }
 """Methods of each kind, the usual one first."""
 MOST = 12
+_TURN = threading.Lock()
 # What a draft is compared by; the same measure for every method.
 MEASURES = {
     "records": "records released",
@@ -49,10 +51,18 @@ MEASURES = {
     "loss": "information lost, mean of the quasi-identifiers",
     "query error": "median error of a count",
     "asked": "error of a value's count, as recipients ask it",
-    "half width": "half of the 95 % interval they get with it",
+    "half width": "half of the 95% interval they get with it",
     "model": "a model learnt from it is right",
     "original": "one learnt from the original is right",
     "constant": "always saying the same is right",
+}
+_SHORT = {
+    "records": "{} records released",
+    "left out": "{} left out",
+    "held": "{} held back",
+    "risk": "risk of being found {}",
+    "guess": "best guess of a value right {}",
+    "loss": "information lost {}",
 }
 
 
@@ -60,8 +70,16 @@ def begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> N
     """Tries a table under policies, each given as a name and the sections it replaces; nothing is published."""
     if len(policies) > MOST:
         raise PolicyError(f"These are {len(policies)} drafts.", hint=f"Try at most {MOST} at once.")
+    with _TURN:
+        _begin(hub, plan, policies)
+
+
+def _begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> None:
     accepted = [(name, hub.accept(plan.bundle(**sections))) for name, sections in policies]
-    for name, policy in accepted:
+    fresh = [(name, policy) for name, policy in accepted if not _is_known(hub, plan, name, policy.hash)]
+    if not fresh:
+        raise PolicyError("These drafts are there already.", hint="Choose other methods or strengths.")
+    for name, policy in fresh:
         policy.check_columns(plan.table["columns"])
         draft: dict[str, Any] = {
             "id": fresh_id(),
@@ -75,6 +93,17 @@ def begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> N
         }
         hub.write(partial(hub.drafts.put, ident=draft["id"], value=draft))
         hub.jobs.begin("try", plan.table["name"], {"table": plan.table["id"], "draft": draft["id"]})
+
+
+def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
+    """Whether there is such a draft, at work or measured: a click too many makes no second one."""
+    same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
+    return any(
+        one["name"] == name
+        and one.get("kind", "table") == plan.kind
+        and one["job"]["state"] in ("queued", "running", "done")
+        for one in same
+    )
 
 
 def strengths(
@@ -118,11 +147,11 @@ def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
     return [draft | {"job": jobs.get(draft["id"], waiting)} for draft in reversed(drafts)]
 
 
-def by_job(hub: Hub) -> dict[str, str]:
-    """Names of drafts, by the jobs that try them."""
-    names = {draft["id"]: draft["name"] for draft in hub.drafts.all()}
+def by_job(hub: Hub) -> dict[str, dict[str, Any]]:
+    """Drafts, by the jobs that try them."""
+    known = {draft["id"]: draft for draft in hub.drafts.all()}
     jobs = [job for job in hub.jobs.documents.all() if job["kind"] == "try"]
-    return {job["id"]: names[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in names}
+    return {job["id"]: known[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in known}
 
 
 def act(draft: dict[str, Any]) -> str:
@@ -137,7 +166,9 @@ def remove(hub: Hub, ident: str) -> None:
 
 def measures(figures: dict[str, Any]) -> dict[str, str]:
     """The figures of a draft as text, by the names of `MEASURES`."""
-    counts, before = figures["counts"], figures["before"]
+    counts, before, model = figures["counts"], figures["before"], figures["model"]
+    if model.get("original_accuracy", 0) <= model.get("constant_accuracy", 0):
+        model = {}  # the original itself teaches nothing, so there is nothing to lose
     return {
         "records": f"{counts['published']:,}",
         "left out": f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}",
@@ -149,10 +180,23 @@ def measures(figures: dict[str, Any]) -> dict[str, str]:
         "query error": _share(figures["query_error"].get("median")),
         "asked": _share(figures.get("asked", {}).get("error")),
         "half width": _share(figures.get("asked", {}).get("half_width")),
-        "model": _share(figures["model"].get("release_accuracy")),
-        "original": _share(figures["model"].get("original_accuracy")),
-        "constant": _share(figures["model"].get("constant_accuracy")),
+        "model": _share(model.get("release_accuracy")),
+        "original": _share(model.get("original_accuracy")),
+        "constant": _share(model.get("constant_accuracy")),
     }
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """The figures by which one draft is told from another, as one line."""
+    values = measures(figures)
+    return "; ".join(words.format(values[name]) for name, words in _SHORT.items() if values[name] not in ("-", "0"))
+
+
+def short_names(known: list[dict[str, Any]]) -> list[str]:
+    """Names of drafts without what all of them have in common, for heads and legends."""
+    parts = [one["name"].split(", ") for one in known]
+    common = set(parts[0]).intersection(*parts) if len(parts) > 1 else set()
+    return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
 
 
 def _share(value: float | None) -> str:

@@ -18,6 +18,7 @@ from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table
 from reticent.service.uploads import read_upload
 
+_LINKED = 3
 _OPS = {
     "insert": "insert: new records, all columns",
     "update": "correct: records in place of those of the same persons",
@@ -103,6 +104,7 @@ def _publish(visit: Visit, name: str) -> None:
         sure = ui.checkbox("This cannot be undone: whoever downloads it keeps it")
 
         async def go() -> None:
+            sure.value = False  # a second click publishes nothing
             job = await trying(aside(lambda: visit.hub.jobs.begin("evolving", name, {})))
             if job is not None:
                 ui.navigate.to(f"/release?job={job['id']}")
@@ -129,4 +131,7 @@ async def releases(visit: Visit, publisher: str) -> None:
         ]
         with ui.element("div").classes("r-scroll").props("tabindex=0"):
             grid(("Release", "Time", "Records", "Persons not shown before"), rows).classes("w-full")
-        ui.link("The newest of them", f"/release?id={known[0]['id']}")
+        with ui.row().classes("gap-4"):
+            for doc in known[:_LINKED]:
+                ui.link(f"Release {doc['number']}", f"/release?id={doc['id']}")
+            ui.link("All on the page History", "/history")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LINES = 20_000
 _ANSWERS = 30
+_WHOLE = 10
+"""Counts from here on are whole numbers, and so are those beside them."""
 
 
 @ui.page("/explore", response_timeout=PATIENCE)
@@ -35,7 +37,10 @@ async def explore(request: Request, release: str = "") -> None:
         if not names:
             held("Nothing has been published yet.")
             return
-        here = release if release in names else next(iter(names))
+        here = release or next(iter(names))
+        if here not in names:
+            held("There is no such release, or it was withdrawn; choose another.", bad=True)
+            here = next(iter(names))
         with card("Ask a release"):
             ui.select(
                 names,
@@ -121,17 +126,18 @@ def show(answer: Answer) -> None:
     chart(band(labels, shown)).classes("w-full h-72")
     for note in answer.notes:
         ui.label(note).classes("r-muted text-sm")
-    cells = [
-        [*(row[name] for name in names), *(_figure(row[part]) for part in ("estimate", "low", "high"))] for row in shown
-    ]
+    parts = ("estimate", "low", "high")
+    large = any(abs(row[part]) >= _WHOLE for row in shown for part in parts)
+    cells = [[*(row[name] for name in names), *(_figure(row[part], large) for part in parts)] for row in shown]
     with ui.element("div").classes("r-scroll").props("tabindex=0"):
         grid((*names, "estimate", "from", "to"), cells).classes("w-full").props('data-test="answers"')
     if len(rows) > len(shown):
         ui.label(f"The {len(shown)} largest of {len(rows):,} answers.").classes("r-muted text-sm")
 
 
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:,.3g}"
+def _figure(value: float, large: bool) -> str:  # noqa: FBT001 - of the whole answer
+    """A number as finely as the largest of its answer is worth."""
+    return f"{value:,.0f}" if large else f"{value:,.3g}"
 
 
 def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:
@@ -152,7 +158,15 @@ def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -
         "tooltip": {"trigger": "axis"},
         "aria": {"enabled": True},
         "xAxis": axis(type="category", data=labels, splitLine={"show": False})
-        | {"axisLabel": {"color": GREY, "rotate": 0 if time else 40, "width": 90, "overflow": "truncate"}},
+        | {
+            "axisLabel": {
+                "color": GREY,
+                "rotate": 0 if time else 40,
+                "width": 130 if time else 90,
+                "overflow": "truncate",
+            }
+            | {"hideOverlap": True},
+        },
         "yAxis": axis(min=0),
         "series": [
             {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},

@@ -34,7 +34,11 @@ _HELP = {
 def in_words(spec: dict[str, Any] | None) -> str:
     """A hierarchy in some words."""
     kind, text = spec_text(spec)
-    return f"{_KINDS.get(kind, kind)} {text if kind in ('intervals', 'prefix') else ''}".strip()
+    if kind == "prefix":
+        return f"first of its {text} characters"
+    if kind == "intervals":
+        return f"intervals in {text.count('[')} steps" if "[" in text else f"intervals of {text}"
+    return _KINDS.get(kind, kind)
 
 
 def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:

@@ -56,13 +56,18 @@ def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[timeline.S
 
 def _stream(visit: Visit, entry: timeline.Shown) -> None:
     name = entry.publisher.partition(":")[2]
-    with ui.row().classes("w-full items-center gap-3"), ui.column().classes("gap-0 grow"):
-        if visit.custodian:
-            ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
-        else:
-            ui.label(f"Stream {name}").classes("font-medium")
-        ui.label(f"{entry.time.replace('T', ' ')}:00 to {entry.time[-2:]}:59, as it came").classes("r-muted text-sm")
-        ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
+    with ui.row().classes("w-full items-center gap-3"):
+        with ui.column().classes("gap-0 grow"):
+            if visit.custodian:
+                ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
+            else:
+                ui.label(f"Stream {name}").classes("font-medium")
+            ui.label(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came").classes("r-muted text-sm")
+            ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
+        ask = ui.button(
+            "Ask", icon="query_stats", on_click=partial(ui.navigate.to, f"/explore?release={entry.publisher}")
+        )
+        labelled(ask, f"Ask the stream {name}").props("flat dense no-caps")
 
 
 def _release(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ _STYLE = """
 .r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .r-scroll { overflow-x: auto; width: 100%; } .r-scroll .q-table__middle { overflow: visible; }
 .q-btn { text-transform: none; } .body--dark .q-uploader { background: transparent; }
-.r-drop .q-uploader__list { min-height: 0; padding: 0; }
+.r-drop .q-uploader__list { min-height: 0; padding: 0; } .r-drop .q-btn__content { flex-wrap: nowrap; text-align: left; }
 .q-loading-bar { display: none; }
 @media (prefers-reduced-motion: reduce) { *, *::before, *::after { transition: none !important; animation: none !important; } }
 .nicegui-link { color: #0b6a80; } .body--dark .nicegui-link { color: #6fd3e8; }
@@ -107,8 +107,8 @@ def visit_of(request: Request) -> Visit:
 
 
 @contextmanager
-def page(visit: Visit, here: str) -> Iterator[None]:
-    """The frame of a page; analysts see what was released and nothing else."""
+def page(visit: Visit, here: str, *, private: bool = False) -> Iterator[None]:
+    """The frame of a page; analysts see what was released and nothing else, and of that nothing private."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
     dark = ui.dark_mode(None)
@@ -132,9 +132,10 @@ def page(visit: Visit, here: str) -> Iterator[None]:
             ui.label("Demonstration: synthetic data about nobody; no token is needed on this machine.").classes(
                 "r-muted text-sm"
             )
-        if not visit.custodian and here not in _OPEN:
+        if not visit.custodian and (private or here not in _OPEN):
             ui.label("An analyst may see the history and ask releases.").props("role=alert")
         yield
+        ui.label("Times are in UTC.").classes("r-muted text-xs")
 
 
 def _turn(dark: Any) -> None:
@@ -173,9 +174,20 @@ def axis(**more: Any) -> dict[str, Any]:
     return {"type": "value", **words, **more}
 
 
+def percents(**more: Any) -> dict[str, Any]:
+    """An axis of shares, which are given as percents."""
+    own = axis(**more)
+    return own | {"axisLabel": own["axisLabel"] | {"formatter": "{value}%"}}
+
+
+def percent(share: float) -> float:
+    """A share as such an axis takes it."""
+    return round(100 * share, 2)
+
+
 def legend(*names: str) -> dict[str, Any]:
     """The legend of a chart, above it."""
-    return {"data": list(names), "top": 0, "textStyle": {"color": GREY}}
+    return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
 
 
 def figure(words: str, value: str = "-") -> ui.label:
@@ -213,5 +225,8 @@ async def trying(work: Awaitable[T]) -> T | None:
         return await work
     except Exception as error:  # noqa: BLE001 - it is told, not raised
         _, _, message, hint = describe(error)
-        ui.notify(f"{message} {hint}", type="negative", multi_line=True, close_button="Close", timeout=0)
+        # Above, where it covers no button of the page.
+        ui.notify(
+            f"{message} {hint}", type="negative", multi_line=True, close_button="Close", timeout=0, position="top"
+        )
         return None

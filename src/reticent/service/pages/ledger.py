@@ -6,9 +6,18 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.publication.population import seen_of
+from reticent.service.pages.history import WORDS
 from reticent.service.pages.layout import LINE, LINE_3, PATIENCE, axis, card, held, legend, moment, page, visit_of
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
+
+
+def _name(publisher: str, sources: dict[str, str]) -> str:
+    """A publication as the page History calls it."""
+    kind, _, rest = publisher.partition(":")
+    if not rest:
+        kind, rest = publisher.partition("-")[0], sources.get(publisher, publisher)
+    return f"{WORDS.get(kind, kind)} {rest}"
 
 
 @ui.page("/ledger", response_timeout=PATIENCE)
@@ -24,12 +33,7 @@ async def ledger(request: Request) -> None:
             held("Nobody has been published from this store.")
             return
         sources = {doc["publisher"]: doc["source"] for doc in await aside(visit.hub.releases.all)}
-        names = {
-            name: f"{name.partition('-')[0]} {sources[name]}"
-            if name in sources and ":" not in name
-            else name.replace(":", " ")
-            for name in seen
-        }
+        names = {name: _name(name, sources) for name in seen}
         with card("Persons by publication"):
             held(
                 "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
@@ -76,5 +80,5 @@ async def ledger(request: Request) -> None:
                 heads = ("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown")
                 grid(heads, rows).classes("w-full")
             ui.label(
-                "The same as `reticent ledger STORE`. Not covered: persons whom two publications call by different names."
+                "The command line says the same: reticent ledger STORE. Not covered: persons whom two publications call by different names."
             ).classes("r-muted text-sm")

@@ -32,6 +32,8 @@ from reticent.service.pages.layout import (
     held,
     legend,
     page,
+    percent,
+    percents,
     trying,
     visit_of,
 )
@@ -61,18 +63,23 @@ async def live(request: Request, stream: str = "", value: str = "") -> None:
         if not visit.custodian:
             return
         names = sorted(visit.hub.streams)
-        if not names:
-            held("There is no stream yet; begin one on the page Sources.")
+        if not names or (stream and stream not in names):
+            words = "There is no such stream" if stream else "There is no stream yet"
+            held(f"{words}; begin one on the page Sources.", bad=bool(stream))
             return
-        here = stream if stream in names else names[0]
+        here = stream or names[0]
         if len(names) > 1:
             ui.select(
                 names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}")
             ).classes("w-full")
         _watch(visit, here)
+        fresh = not visit.hub.stream(here).status()["rows_in"]
+        if fresh:  # nothing to see before it is fed
+            _feed(visit, here)
         body = ui.column().classes("w-full")
         _charts(visit, here)
-        _feed(visit, here)
+        if not fresh:
+            _feed(visit, here)
         await arrived()
         with body:
             await _outbreak(visit, here, value)
@@ -92,7 +99,7 @@ def _watch(visit: Visit, name: str) -> None:
         alarm.classes("text-negative font-medium").props("role=alert")
         with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
             known = {**status, **status["metrics"]}
-            shown = {key: figure(words) for key, words in _FIGURES.items() if key in known or not status["rows_in"]}
+            shown = {key: figure(words) for key, words in _FIGURES.items() if key in known or key == "persons"}
         _stop(visit, stream)
 
     def look() -> None:
@@ -111,9 +118,12 @@ def _charts(visit: Visit, name: str) -> None:
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
             rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("w-full h-56")
-        with card("Shares"):
+        with card("Shares of the records"):
+            ui.label("Offered values that nobody has, and true values that are not among those offered.").classes(
+                "r-muted text-sm"
+            )
             names, colours = list(_SHARES.values()), [LINE, LINE_2, LINE_3]
-            shares = chart(_chart(names, colours, _shares(stream))).classes("w-full h-56")
+            shares = chart(_chart(names, colours, _shares(stream)) | {"yAxis": percents(min=0)}).classes("w-full h-56")
     with card("Released just now"), ui.element("div").classes("r-scroll").props("tabindex=0"):
         latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
 
@@ -155,9 +165,9 @@ def _feed(visit: Visit, name: str) -> None:
 
         async def taken(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
-            number = await trying(aside(lambda: _pushed(visit, name, body)))
-            if number is not None:
-                ui.notify(f"{number:,} records were taken in.")
+            taken = await trying(aside(lambda: _pushed(visit, name, body)))
+            if taken is not None:
+                ui.notify(_taken(*taken))
 
         drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: released at once")
         ui.label(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.").classes(
@@ -165,14 +175,20 @@ def _feed(visit: Visit, name: str) -> None:
         )
 
 
-def _pushed(visit: Visit, name: str, body: bytes) -> int:
-    """Pushes a file batch by batch; a file that comes twice is released once."""
-    stream, table = visit.hub.stream(name), read_upload(body)
+def _taken(records: int, before: int) -> str:
+    words = f"{records:,} records were taken in."
+    return f"{words} {before:,} others had come before, and were not released again." if before else words
+
+
+def _pushed(visit: Visit, name: str, body: bytes) -> tuple[int, int]:
+    """Pushes a file batch by batch; a file that comes twice is released once. Records that were taken, and that were there."""
+    stream, table, before = visit.hub.stream(name), read_upload(body), 0
     for start in range(0, table.num_rows, _BATCH):
         lines = b"\n".join(orjson.dumps(row, default=str) for row in table.slice(start, _BATCH).to_pylist())
         key = f"studio-{digest_of(lines)}"
-        visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
-    return int(table.num_rows)
+        pushed = visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
+        before += min(_BATCH, table.num_rows - start) if pushed.replayed else 0
+    return int(table.num_rows) - before, before
 
 
 async def _outbreak(visit: Visit, name: str, asked: str) -> None:
@@ -181,11 +197,11 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
     about = None if place is None else await trying(aside(lambda: asking.ask(place, questions.about)))
     with card("What recipients see over time"):
         if place is None or about is None:
-            held("Nothing to ask yet.")
+            held("Nothing to ask yet: feed it first.")
             return
         first = asked if asked in about.values else await aside(lambda: asking.ask(place, questions.lively))
         value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
-        held("The curve is the estimate from the released lines alone, the band its 95 % interval.")
+        held("The curve is the estimate from the released lines alone, the band its 95% interval.")
         picture = chart(band([], [], time=True)).classes("w-full h-64").props('data-test="outbreak"')
         marks = held("")
 
@@ -199,7 +215,9 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
             picture.options.update(band(words, rows, time=True))
             picture.update()
             changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
-            marks.set_text(f"A new level begins at {', '.join(changes)}." if changes else "No change of level.")
+            said = f"A new level begins at {', '.join(changes)}." if changes else "No change of level."
+            order = " Along the records in their order: no published column tells the time finely."
+            marks.set_text(said + order * all(word.isdigit() for word in words))
 
         value.on_value_change(lambda: draw(place))
         await draw(place)
@@ -216,7 +234,9 @@ def _place(visit: Visit, name: str) -> Place | None:
 def _text(key: str, value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:,.1f}" if key.endswith("_ms") else f"{value:,.0f}"
+    if key.endswith("_ms"):
+        return f"{value:,.1f}" if value else "-"  # nothing came in the last seconds
+    return f"{value:,.0f}"
 
 
 def _line(line: bytes) -> str:
@@ -256,7 +276,7 @@ def _rates(stream: LiveStream) -> Lines:
 def _shares(stream: LiveStream) -> Lines:
     points = list(_trend(stream))
     return [
-        [[_moment(at), round(figures[key], 4)] for at, _, figures in points if figures.get(key) is not None]
+        [[_moment(at), percent(figures[key])] for at, _, figures in points if figures.get(key) is not None]
         for key in _SHARES
     ]
 
@@ -265,6 +285,7 @@ def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]
     known = [name for name, line in zip(names, lines, strict=True) if line]
     return {
         "animation": False,
+        "useUTC": True,
         "grid": {"left": 8, "right": 16, "top": 28, "bottom": 8, "containLabel": True},
         "legend": legend(*known) if len(names) > 1 else {"show": False},
         "xAxis": axis(type="time", splitLine={"show": False}),
@@ -275,7 +296,7 @@ def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]
             {
                 "name": name,
                 "type": "line",
-                "showSymbol": False,
+                "showSymbol": len(line) == 1,  # a line has two points
                 "data": line,
                 "itemStyle": {"color": colour},
                 "lineStyle": {"width": 2},
@@ -287,5 +308,5 @@ def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]
 
 def _plot(picture: ui.echart, lines: Lines) -> None:
     for series, line in zip(picture.options["series"], lines, strict=True):
-        series["data"] = line
+        series["data"], series["showSymbol"] = line, len(line) == 1
     picture.update()

@@ -12,6 +12,7 @@ from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.policy.guess import SAMPLE, guess, settings_of
 from reticent.policy.hierarchy import ladder
+from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
 from reticent.service.problems import ServiceError
@@ -39,6 +40,8 @@ class Plan:
     files: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     kind: str = "table"
+    sent: bool = False
+    """Whether it came as a file: then nothing is proposed any more."""
     cells: dict[str, str] = field(default_factory=dict)
     """Some different values of each column, for whoever gives the roles; kept, since the table is large and does not change."""
 
@@ -56,7 +59,8 @@ class Plan:
             plan.settings["columns"] = _long(plan.settings["columns"])
             plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
-        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"], kept.get("cells", {}))
+        rest = {"sent": kept.get("sent", False), "cells": kept.get("cells", {})}
+        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"], **rest)
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""
@@ -65,6 +69,7 @@ class Plan:
             "files": self.files,
             "why": self.why,
             "kind": self.kind,
+            "sent": self.sent,
             "cells": self.cells,
         }
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
@@ -109,6 +114,19 @@ class Plan:
             more = ({"hierarchy": spec} if spec else {}) | ({"level": level} if level else {})
             self.settings["columns"][name] = rest | more
 
+    def propose_levels(self, hub: Hub) -> dict[str, int]:
+        """Levels at which the veil shows each column, as `reticent init` proposes them; none where some were chosen already."""
+        columns = self.settings["columns"]
+        if self.sent or any("level" in column for column in columns.values()):
+            return {}
+        rest = {name: value for name, value in self.settings.items() if name != "prior"}
+        policy = hub.shelf.policy(parse(rest, self.files))
+        levels = propose_levels(head_of(hub.tables.blob(self.table["id"]), SAMPLE), policy)
+        levels = {name: level for name, level in levels.items() if level}
+        for name, level in levels.items():
+            columns[name]["level"] = level
+        return levels
+
     def bundle(self, **sections: Any) -> Bundle:
         """As a policy, with some sections replaced."""
         return parse(self.settings | sections, self.files)
@@ -126,6 +144,7 @@ class Plan:
         self.settings = dict(bundle.settings) | {"columns": _long(dict(bundle.settings).get("columns", {}))}
         self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")
         self.kind = next((kind for kind in KINDS if kind in self.settings), self.kind)
+        self.sent = True
 
 
 def _long(columns: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Keep = Callable[[], Awaitable[None]]
 
 
-def prior(visit: Visit, plan: Plan, keep: Keep) -> None:
+def prior(visit: Visit, plan: Plan, keep: Keep, propose: Keep) -> None:
     """The card: which files there are, and two ways to a new one."""
     with card("Prior: what readers know already"):
         words = held(_words(plan))
@@ -36,6 +36,7 @@ def prior(visit: Visit, plan: Plan, keep: Keep) -> None:
             words.set_text(_words(plan))
 
         async def taken(event: events.UploadEventArguments) -> None:
+            await propose()
             name, text = file_name(event.file.name), (await event.file.read()).decode("utf-8", "replace")
             plan.files[name] = text
             if "kernel" in name:
@@ -45,6 +46,7 @@ def prior(visit: Visit, plan: Plan, keep: Keep) -> None:
             await done()
 
         async def count() -> None:
+            await propose()  # what is counted is what will be shown
             if await trying(aside(lambda: _counted(visit, plan))) is not None:
                 await done()
 

@@ -67,7 +67,7 @@ def _facts(draft: dict[str, Any]) -> None:
         else f"To be begun: {KINDS[draft['kind']].partition(':')[0]}"
     )
     with card(f"{words}: {draft['name']}"):
-        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             for name in ("records", "left out", "risk", "guess", "asked"):
                 if values[name] != "-":
                     figure(drafts.MEASURES[name], values[name])

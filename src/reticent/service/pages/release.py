@@ -35,7 +35,8 @@ async def release(request: Request, job: str = "", id: str = "") -> None:  # noq
             id = known[0]["id"] if known else ""  # noqa: A001
         document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
         if document is None:
-            held("Nothing has been released yet. Begin on the page Data.")
+            words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
+            held(words, bad=bool(id))
             return
         await _show(visit, document)
 
@@ -53,6 +54,23 @@ async def _job(visit: Visit, ident: str) -> None:
             error = document["error"] or {"message": "The job was cancelled.", "hint": ""}
             ui.label(error["message"]).props("role=alert").classes("text-negative")
             ui.label(error["hint"]).classes("r-muted")
+            _way_on(visit, document)
+
+
+def _way_on(visit: Visit, document: dict[str, Any]) -> None:
+    """What can be done about a job that published nothing."""
+
+    async def again() -> None:
+        if await trying(aside(lambda: visit.hub.jobs.retry(document["id"]))) is not None:
+            ui.navigate.to(f"/release?job={document['id']}")
+
+    places = {"evolving": "/evolving?name=", "series": "/series?name="}
+    if document["state"] == "parked":
+        ui.button("Try it again", on_click=again).props("outline")
+    elif document["kind"] in places:
+        ui.link(f"Back to {document['source']}", f"{places[document['kind']]}{document['source']}")
+    elif table := visit.hub.jobs.documents.get(document["id"])["request"].get("table"):
+        ui.link("Back to its drafts", f"/try?table={table}")
 
 
 def _progress(visit: Visit, ident: str) -> None:

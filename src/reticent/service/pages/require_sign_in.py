@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _UPLOAD = re.compile(r"/_nicegui/client/([^/]+)/")
 _FREE = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
 
+# Packets of the kit's socket: it is open, and its page is not known here.
+_SIGNED_OUT = (
+    '0{"sid":"-","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1}',
+    '44{"message":"Implicit handshake failed"}',
+)
+
 
 class RequireSignIn:
     """An ASGI layer in front of the pages; it also tells them who the visitor is."""
@@ -38,7 +44,8 @@ class RequireSignIn:
         elif scope["path"] in _FREE:
             await self._app(scope, receive, send)
         elif (visitor := state.access.visitor(caller)) is None:
-            await _refuse(scope, receive, send, RedirectResponse("/sign-in", 303))
+            refuse = _send_away if scope["type"] == "websocket" else RedirectResponse("/sign-in", 303)
+            await refuse(scope, receive, send)
         elif (page := _UPLOAD.match(scope["path"])) and not belongs(page[1], visitor):
             await _refuse(scope, receive, send, PlainTextResponse("This is somebody else's page.", 403))
         else:
@@ -52,6 +59,18 @@ class RequireSignIn:
                 receive, send = _while(stays, receive, send)
             act_as(visitor)
             await self._app(scope, receive, send)
+
+
+async def _send_away(_: Scope, receive: Receive, send: Send) -> None:
+    """Tells the socket of a page that its visitor is none any more: it loads the page again, and so comes to sign in.
+
+    A socket that is merely closed is opened again and again, before a page that still shows what it showed.
+    """
+    await receive()
+    await send({"type": "websocket.accept"})
+    for packet in _SIGNED_OUT:
+        await send({"type": "websocket.send", "text": packet})
+    await send({"type": "websocket.close", "code": 1008})
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, answer: ASGIApp | None = None) -> None:

@@ -18,8 +18,8 @@ from reticent.service.routes.common import aside
 
 ROLES = {
     "identifier": "never leaves",
-    "quasi": "others may know it",
-    "sensitive": "must not be learned",
+    "quasi": "others may know it, so it is made coarser",
+    "sensitive": "must not be learned of anybody",
     "plain": "released as it is",
 }
 _NAMES = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
@@ -40,6 +40,14 @@ async def roles(request: Request, table: str = "") -> None:
         await Roles(visit, plan).show()
 
 
+def _coarser(plan: Plan, name: str) -> str:
+    """How a column is made coarser, and how far the veil goes."""
+    if plan.roles[name] not in ("quasi", "sensitive"):
+        return ""
+    level = plan.settings["columns"][name].get("level", 0)
+    return in_words(plan.hierarchy(name)) + (f"; the veil shows level {level}" if level else "")
+
+
 class Roles:
     """The grid and what stands around it, over one plan."""
 
@@ -51,6 +59,7 @@ class Roles:
         """Draws it."""
         with card(f"The columns of {self._plan.table['name']}"):
             held(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
+            ui.label("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".").classes("r-muted text-sm")
             self._bar()
             self._grid = chooser(_NAMES, self._rows()).on_select(lambda _: self._count())
             self._search.bind_value_to(self._grid, "filter")
@@ -59,7 +68,7 @@ class Roles:
         with card("Who, and what for"):
             self._about()
         await others()
-        prior(self._visit, self._plan, self._keep)
+        prior(self._visit, self._plan, self._keep, self._propose)
         await others()
         self._file()
         await others()
@@ -73,7 +82,7 @@ class Roles:
                 name,
                 plan.roles[name] + (", names the person" if name == plan.person else ""),
                 plan.cells.get(name, ""),
-                in_words(plan.hierarchy(name)) if plan.roles[name] in ("quasi", "sensitive") else "",
+                _coarser(plan, name),
                 plan.why.get(name, ""),
             ]
             for name in self._names
@@ -117,6 +126,12 @@ class Roles:
         self._people.set_options(self._persons(), value=self._plan.person or "")
         self._text.set_text(self._plan.yaml())
 
+    async def _propose(self) -> None:
+        """Levels at which the veil shows the quasi-identifiers: without them it would show each as it is."""
+        levels = await trying(aside(lambda: self._plan.propose_levels(self._visit.hub)))
+        if levels:
+            ui.notify(f"The veil would show {len(levels)} columns coarser than they are; see Becomes coarser by.")
+
     def _persons(self) -> dict[str, str]:
         identifiers = [name for name, role in self._plan.roles.items() if role == "identifier"]
         return {"": "nobody: every record counts for itself"} | {name: name for name in identifiers}
@@ -129,6 +144,8 @@ class Roles:
 
         async def kind(event: events.ValueChangeEventArguments[Any]) -> None:
             self._plan.kind = event.value
+            if event.value != "table":
+                await self._propose()
             await self._keep()
 
         self._people = ui.select(

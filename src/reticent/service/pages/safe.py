@@ -72,7 +72,12 @@ def uploader(label: str, *, largest: int, several: bool = False, **handlers: Any
     """
     if not _PLAIN.fullmatch(label):
         raise ValueError("the label of an uploader is put into a template")
-    place = ui.upload(auto_upload=True, multiple=several, max_file_size=largest, **handlers)
+    words = f"Nothing was sent: a file may have {largest / 2**20:,.0f} MiB here. Send fewer rows, or raise --max-body."
+
+    def refused() -> None:
+        ui.notify(words, type="negative", multi_line=True, close_button="Close", timeout=0, position="top")
+
+    place = ui.upload(auto_upload=True, multiple=several, max_file_size=largest, on_rejected=refused, **handlers)
     place.add_slot("header", _DROP.replace("LABEL", label))
     return place.props("flat bordered color=transparent text-color=primary").classes("w-full r-drop")
 

@@ -53,6 +53,7 @@ def _next(visit: Visit, name: str, one: Series, number: int) -> None:
                 sure.enable()
 
         async def go() -> None:
+            sure.value = False  # a second click publishes nothing
             job = await trying(aside(lambda: begin(visit.hub, name, body["data"])))
             if job is not None:
                 ui.navigate.to(f"/release?job={job['id']}")

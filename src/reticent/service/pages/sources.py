@@ -42,9 +42,10 @@ async def sources(request: Request) -> None:
                     ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
                     ui.label(words).classes("r-muted text-sm")
         with card("Begin one"):
-            ui.label(
-                "From data: send a sample on the page Data, give roles, choose what it will be, and try it. Or from a policy:"
-            ).classes("r-muted")
+            with ui.row().classes("items-center gap-1"):
+                ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
+                ui.link("Send a sample", "/")
+            ui.label("Or from a policy:").classes("r-muted")
             _from_policy(visit)
 
 

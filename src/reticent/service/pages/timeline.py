@@ -51,6 +51,7 @@ def picture(store: Store, names: dict[str, str], colours: tuple[str, ...]) -> di
     words = {publisher: names[publisher] for publisher in lines}
     last = max((one.time for one in entries), default="")
     return {
+        "useUTC": True,
         "grid": {"left": 8, "right": 24, "top": 60, "bottom": 20, "containLabel": True},
         "legend": legend(*words.values()) | {"type": "scroll"},
         "tooltip": {"trigger": "axis"},

@@ -23,6 +23,8 @@ async def trail(request: Request) -> None:
         head = await aside(known.head)
         broken = await aside(known.broken)
         entries = await aside(lambda: known.entries(max(-1, head["entries"] - _SHOWN - 1), _SHOWN))
+        releases = await aside(visit.hub.releases.all)
+        names = {f"release:{doc['id']}": f"{doc['source']} {doc['number']}" for doc in releases}
         with card("Who did what"):
             words = f"{head['entries']:,} entries, each of which quotes the digest of the one before it: the chain is whole."
             held(words if broken is None else f"The chain is broken at entry {broken}.", bad=broken is not None)
@@ -31,6 +33,14 @@ async def trail(request: Request) -> None:
             )
             with ui.element("div").classes("r-scroll").props("tabindex=0"):
                 rows = [
-                    [e["number"], moment(e["time"]), e["name"], e["role"], e["act"], e["on"]] for e in reversed(entries)
+                    [e["name"], e["act"], _on(e["on"], names), moment(e["time"]), e["role"], e["number"]]
+                    for e in reversed(entries)
                 ]
-                grid(("Entry", "Time", "Who", "Role", "Act", "On"), rows).classes("w-full")
+                # What matters most comes first: on a phone the rest is off screen.
+                grid(("Who", "Act", "On", "Time", "Role", "Entry"), rows).classes("w-full")
+
+
+def _on(what: str, names: dict[str, str]) -> str:
+    """What an entry is about, with the name of a release beside its id."""
+    name = names.get(what)
+    return f"{what}, {name}" if name else what

@@ -13,10 +13,8 @@ from reticent.errors import PolicyError
 from reticent.service.pages import drafts
 from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, steps, trying, visit_of
 from reticent.service.pages.plan import KINDS, Plan
-from reticent.service.pages.safe import labelled
+from reticent.service.pages.safe import attributed, labelled
 from reticent.service.routes.common import aside
-
-_SHOWN = ("records", "left out", "held", "risk", "guess", "loss", "query error", "asked")
 
 
 @ui.page("/try", response_timeout=PATIENCE)
@@ -47,15 +45,21 @@ def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
         methods = ui.select(known, value=[usual], label="Methods", multiple=True).classes("w-full")
         methods.props("use-chips")
         ask = _of_table(plan) if plan.kind == "table" else _of_source(plan)
+        if plan.kind != "table" and not plan.settings.get("prior"):
+            with ui.row().classes("w-full items-center gap-1"):
+                held("The veil needs a prior, what readers know already.")
+                ui.link("Send or count one on the page Roles", f"/roles?table={plan.table['id']}")
 
         async def go() -> None:
             def work() -> None:
                 drafts.begin(visit.hub, plan, ask(methods.value))
 
+            button.disable()
             await trying(aside(work))
+            button.enable()
             await _list(visit, plan, listed)
 
-        ui.button("Try", icon="science", on_click=go).props("size=lg")
+        button = ui.button("Try", icon="science", on_click=go).props("size=lg")
 
 
 Ask = Callable[[list[str]], list[tuple[str, dict[str, Any]]]]
@@ -66,8 +70,10 @@ def _of_source(plan: Plan) -> Ask:
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         l = privacy.get("l", 4)
-        ls = ui.input("l: values among which each stands, such as 4, 10", value=str(l if isinstance(l, int) else 4))
-        ks = ui.input("k: persons alike, for castle alone", value=str(privacy.get("k", 5)))
+        ls = ui.input("l: values among which each stands", value=str(l if isinstance(l, int) else 4))
+        attributed(ls, hint="several give several drafts: 4, 10")
+        ks = ui.input("k: persons alike", value=str(privacy.get("k", 5)))
+        attributed(ks, hint="for castle alone")
         ks.set_visibility(plan.kind == "stream")
     return lambda methods: drafts.promises(plan, methods, _whole(ks.value), _whole(ls.value))
 
@@ -76,11 +82,14 @@ def _of_table(plan: Plan) -> Ask:
     """The fields of a table."""
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-        ks = ui.input("k: persons alike, such as 3, 5, 10", value=str(privacy.get("k", 5)))
-        l = ui.number("l: different values, 1 for none", value=_number(privacy.get("l", 1)), min=1, max=1000)
-        t = ui.number("t: distance of values, 0 for none", value=_number(privacy.get("t", 0)), min=0, max=1)
+        ks = ui.input("k: persons alike", value=str(privacy.get("k", 5)))
+        l = ui.number("l: different values", value=_number(privacy.get("l", 1)), min=1, max=1000)
+        t = ui.number("t: distance of values", value=_number(privacy.get("t", 0)), min=0, max=1)
         t.props("step=0.05")
         out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
+        hints = {ks: "such as 3, 5, 10", l: "1 for none", t: "0 for none", out: "of the records"}
+        for field, words in hints.items():
+            attributed(field, hint=words)
 
     def ask(methods: list[str]) -> list[tuple[str, dict[str, Any]]]:
         own = _privacy(privacy, l.value, t.value, out.value)
@@ -149,9 +158,7 @@ def _one(visit: Visit, plan: Plan, draft: dict[str, Any], listed: ui.column) -> 
 def _state(draft: dict[str, Any]) -> None:
     job = draft["job"]
     if draft["figures"]:
-        values = drafts.measures(draft["figures"])
-        words = [f"{drafts.MEASURES[name]} {values[name]}" for name in _SHOWN if values[name] not in ("-", "0")]
-        ui.label("; ".join(words)).classes("r-muted text-sm")
+        ui.label(drafts.summary(draft["figures"])).classes("r-muted text-sm")
     elif job["state"] in ("queued", "running"):
         ui.label(job.get("stage", "waiting")).classes("r-muted text-sm")
         bar = labelled(ui.linear_progress(show_value=False), "at work")

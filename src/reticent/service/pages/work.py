@@ -74,17 +74,19 @@ def _streams(streams: list[dict[str, Any]]) -> None:
             grid(heads, rows).classes("w-full")
 
 
-def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, str]) -> None:
+def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
     with card("Jobs, the newest first"):
         if not jobs:
             held("Nothing was asked for yet.")
         for job in jobs[:_JOBS]:
             with ui.row().classes("w-full items-center gap-3"):
                 with ui.column().classes("gap-0 grow"):
-                    name = f": {tried[job['id']]}" if job["id"] in tried else ""
+                    name = f": {tried[job['id']]['name']}" if job["id"] in tried else ""
                     ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}{name}")
                     error = f": {job['error']['message']}" if job["error"] else ""
                     ui.label(f"{moment(job['created'])}, {job['stage']}{error}").classes("r-muted text-sm")
+                if job["id"] in tried:
+                    ui.link("Drafts", f"/try?table={tried[job['id']]['table']}")
                 if job["release"]:
                     ui.link("Release", f"/release?id={job['release']}")
                 if job["state"] in ("queued", "running"):

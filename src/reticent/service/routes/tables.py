@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
+from reticent.errors import DataError
 from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person
 from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
@@ -16,6 +17,8 @@ from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
 from reticent.service.wire import media_type
 from reticent.store.scrub import cut_log
 
+MOST_COLUMNS = 2_000
+"""Wider tables are left to the command line: every page of theirs, and every guess, would take minutes."""
 router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
 
@@ -68,6 +71,11 @@ async def upload(
 def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
     """Stores a table after reading it once."""
     table = read_upload(body)
+    if table.num_columns > MOST_COLUMNS:
+        raise DataError(
+            f"The table has {table.num_columns:,} columns, and at most {MOST_COLUMNS:,} are taken here.",
+            hint="Leave out what will not be released, or use the command line.",
+        )
     document = {
         "id": fresh_id(),
         "name": name,
