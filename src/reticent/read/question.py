@@ -57,6 +57,10 @@ class Shape(Protocol):
         """One line per record."""
 
     @property
+    def bounded(self) -> bool:
+        """Whether low and high are bounds that always hold, not an interval."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of every answer must know."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from os import PathLike
@@ -280,7 +280,11 @@ class Received:
             counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
         names = {name: [cell[i] for cell in cells] for i, name in enumerate(fields)}
         names |= {} if label is None else {self.sensitive: [label] * len(cells)}
-        return _figures(names, _shares(counts, piece.match, piece.groups) if share else counts)
+        if share and self.shape.bounded:
+            counts = _bounded_shares(counts, self.shape.counts(replace(question, target=1 - target)))
+        elif share:
+            counts = _shares(counts, piece.match, piece.groups)
+        return _figures(names, counts)
 
     def _pieces(self, match: Match, fields: list[str]) -> list[_Piece]:
         """What to count apart: the published cells at once, or label by label where a cell may stand for several of them."""
@@ -404,7 +408,7 @@ class Received:
         asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_listed(values))}"
         parts = [f"{what.capitalize()} of {asked}", *(["where " + " and ".join(where)] if where else [])]
         parts += [f"by {', '.join(by)}"] if by else []
-        kind = "bounds" if self.parts.shape in ("generalised", "m-distinct") else f"{interval:.0%} interval"
+        kind = "bounds" if self.shape.bounded else f"{interval:.0%} interval"
         return f"{', '.join(parts)} ({kind})"
 
 
@@ -444,6 +448,16 @@ def _shares(counts: Counts, match: Match, groups: Any) -> Counts:
     )
     ends = [np.clip(end, 0, 1) for end in (counts.low / most, counts.high / least)]
     return Counts(np.clip(counts.estimate / point, *ends), counts.variance / point**2, ends[0], ends[1], counts.records)
+
+
+def _bounded_shares(counts: Counts, others: Counts) -> Counts:
+    """Bounds of a share from those of the count and of all other records; what was left out may be either."""
+    low, high = (
+        least / np.maximum(least + most, 1e-12)
+        for least, most in ((counts.low, others.high), (counts.high, others.low))
+    )
+    whole = np.maximum(counts.estimate + others.estimate, 1e-12)
+    return Counts(counts.estimate / whole, counts.variance / whole**2, low, high, counts.records)
 
 
 def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:
