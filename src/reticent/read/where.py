@@ -118,11 +118,17 @@ def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
     return unknown("column", name, columns)
 
 
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name that was probably meant, if one is near."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return near[0] if near else None
+
+
 def unknown(what: str, name: str, known: Sequence[str]) -> PolicyError:
     """Says that something is not in the release, and what was probably meant."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = nearest(name, known)
     few = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    hint = f"Did you mean '{near[0]}'?" if near else f"It has: {few}."
+    hint = f"Did you mean '{near}'?" if near else f"It has: {few}."
     return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
 
 

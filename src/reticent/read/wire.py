@@ -18,7 +18,14 @@ OWN = ("seq", "row", "event", "person")
 def from_wire(path: Path) -> Parts:
     """A stream's file, with the codebook beside it or in its first line."""
     with path.open(encoding="utf-8") as lines:
-        return from_lines(lines, codebook_beside(path))
+        return from_lines(_written(lines), codebook_beside(path))
+
+
+def _written(lines: Iterable[str]) -> Iterator[str]:
+    """Without a last line that has no end yet: the stream is still being written."""
+    for line in lines:
+        if line.endswith("\n") or line.rstrip().endswith("}"):
+            yield line
 
 
 def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
