@@ -103,7 +103,7 @@ class Answer:
 
 def _shown(name: str, cell: Any, digits: int) -> str:
     if cell is None:
-        return ""
+        return "(missing)"
     if name == "change":
         return "change" if cell else ""
     if isinstance(cell, float) and name in FIGURES:

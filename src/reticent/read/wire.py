@@ -43,6 +43,11 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
             rows.append(flat(item))
     if not rows:
         raise DataError("The stream has no records.", hint="Give the file that `reticent stream --to` wrote.")
+    if "candidate 1" in rows[0] and "veil" not in book:
+        raise DataError(
+            "The stream's codebook is missing: it says how candidates come about.",
+            hint="Put FILE.codebook.json, which `reticent stream` wrote beside the stream, beside it again.",
+        )
     data = table_of(rows, book)
     if groups:
         listed = {

@@ -331,6 +331,10 @@ def test_a_stream_that_is_still_being_written_is_read_as_far_as_it_goes(tmp_path
     file.write_text(whole[:40] + "\n" + whole)
     with pytest.raises(DataError, match="Line 1"):
         reticent.read(file)
+    file.write_text(whole)
+    file.with_name("feed.ndjson.codebook.json").unlink()
+    with pytest.raises(DataError, match="codebook is missing"):
+        reticent.read(file)
 
 
 def test_a_condition_that_nobody_fulfils_is_said_and_everybody_is_exact(tmp_path, simulate, stretched):
