@@ -41,9 +41,7 @@ def ask(
 
     received = read(release, sensitive=sensitive)
     asked = (_values(value, received.values) or None, list(where), list(by))
-    answer = (
-        received.share(*asked, interval=interval) if share else received.count(*asked, interval=interval, smooth=smooth)
-    )
+    answer = (received.share if share else received.count)(*asked, interval=interval, smooth=smooth)
     if json:
         say(repr(answer))
         emit({"answers": answer.to_list()})

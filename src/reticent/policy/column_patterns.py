@@ -33,7 +33,7 @@ IDENTIFYING_NAMES: dict[str, str] = {
     r"(^|_)(ip|ip_address)($|_)": "a network address",
     r"(^|_)(fingerprint|voiceprint|biometric|iris|genome)": "a biometric identifier",
     r"(^|_)(photo|image|picture)($|_)": "a photograph",
-    r"(^|_)(note|notes|comment|comments|free_?text|remark|narrative)($|_)": "free text",
+    r"(^|_)(note|notes|comment|comments|free_?text|remark|narrative|freitext|bemerkung(en)?|anmerkung(en)?|kommentar|notiz(en)?|commentaire|remarque|comentarios?|observaciones|opmerking)($|_)": "free text",
 }
 
 SENSITIVE_NAMES: dict[str, str] = {

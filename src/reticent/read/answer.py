@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reticent.errors import ConnectorError
 from reticent.notebook import picture
 
 if TYPE_CHECKING:
@@ -78,13 +79,19 @@ class Answer:
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()
-        digits = 4 if all(row["high"] <= 1 for row in rows) else 1
+        digits = 4 if self.question.startswith("Share") else 1
         return [[_shown(name, cell, digits) for name, cell in row.items()] for row in rows]
 
     def plot(self, file: str | Path) -> Path:
         """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
         path = Path(file)
-        path.write_text(self._drawing(), encoding="utf-8")
+        try:
+            path.write_text(self._drawing(), encoding="utf-8")
+        except OSError as error:
+            raise ConnectorError(
+                f"The picture cannot be written to {path} ({error.strerror}).",
+                hint="Give a file in a folder that is there.",
+            ) from None
         return path
 
     def _drawing(self) -> str:
@@ -96,7 +103,7 @@ class Answer:
 
 def _shown(name: str, cell: Any, digits: int) -> str:
     if cell is None:
-        return ""
+        return "(missing)"
     if name == "change":
         return "change" if cell else ""
     if isinstance(cell, float) and name in FIGURES:

@@ -19,6 +19,7 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _BELOW, _ABOVE = re.compile(rf"<\s*({_NUMBER})"), re.compile(rf"({_NUMBER})\+")
 _ALONE = re.compile(_NUMBER)
+_CODES = re.compile(r"\[([^,\[\]]+), ([^,\[\]]+)\]")
 _YEAR, _QUARTER, _MONTH = re.compile(r"(\d{4})"), re.compile(r"(\d{4})-Q([1-4])"), re.compile(r"(\d{4})-(\d{2})")
 
 
@@ -39,6 +40,10 @@ class Extent:
     def ends(self) -> tuple[float, float]:
         """First and last whole number in it."""
         return self.low + self.open_low, self.high if self.closed else self.high - 1
+
+    def days(self) -> Extent:
+        """The whole days that moments of time lie in."""
+        return Extent(float(math.floor(self.low)), float(math.floor(self.high)), self.closed, self.open_low)
 
 
 def known(cell: Any) -> str:
@@ -65,7 +70,7 @@ def number_extent(cell: Any) -> Extent | None:
 
 def date_extent(cell: Any) -> Extent | None:
     """A cell as a stretch of days: a day, a month, a quarter, a year, or an interval of days; None if it is none."""
-    if isinstance(cell, dt.date):
+    if isinstance(cell, dt.date) and not isinstance(cell, dt.datetime):
         day = float(cell.toordinal())
         return Extent(day, day)
     text = known(cell)
@@ -98,9 +103,15 @@ def _months(year: int, month: int, count: int) -> Extent:
     return Extent(float(first.toordinal()), float(dt.date(year, month, 1).toordinal() - 1))
 
 
-def overlap(cell: Extent, asked: Extent) -> tuple[float, bool, bool]:
-    """Share of a cell's stretch that lies in the asked one; whether all of it does; whether any of it does."""
-    if cell.whole and asked_whole(asked) and math.isfinite(cell.low + cell.high):
+def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, bool, bool]:
+    """Share of a cell's stretch that lies in the asked one; whether all of it does; whether any of it does.
+
+    Args:
+        cell: what a cell may stand for.
+        asked: what is asked for.
+        real: the column holds fractions, so that stretches are not counted in whole numbers.
+    """
+    if not real and cell.whole and asked_whole(asked) and math.isfinite(cell.low + cell.high):
         low, high = cell.ends()
         first, last = asked.ends()
         inside = max(0.0, min(high, last) - max(low, first) + 1)
@@ -152,3 +163,19 @@ def members(cell: str) -> list[str] | None:
 def prefix(cell: str) -> str | None:
     """The known beginning of a code such as `12***`; None if the cell is none."""
     return cell.rstrip(ANY) if cell.endswith(ANY) and cell != ANY else None
+
+
+def digits(cell: Any) -> Extent | None:
+    """A cut code of digits such as `12***` as the numbers that it may stand for; None if the cell is none."""
+    text = known(cell)
+    beginning = prefix(text)
+    if not beginning or not beginning.isdecimal():
+        return None
+    room = 10 ** (len(text) - len(beginning))
+    return Extent(float(int(beginning) * room), float((int(beginning) + 1) * room - 1))
+
+
+def code_range(cell: str) -> tuple[str, str] | None:
+    """First and last of an interval of codes such as `[00137, 01096]`; None if the cell is none."""
+    match = _CODES.fullmatch(cell)
+    return None if match is None else (match[1], match[2])

@@ -63,6 +63,11 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
         from reticent.read.database import from_database
 
         return from_database(str(place), name)
+    if "://" in str(place):
+        raise DataError(
+            "Releases are read from SQLite and PostgreSQL, or from files.",
+            hint="Write sqlite:///FILE or postgresql://..., or give the folder itself.",
+        )
     path = Path(place)
     if path.is_dir():
         return from_folder(path)
@@ -135,6 +140,22 @@ def codebook_beside(path: Path) -> dict[str, Any]:
     return content
 
 
+def together(parts: list[Parts]) -> Parts:
+    """Veiled releases of one series as one table, numbered from 1."""
+    first = parts[0]
+    houses = {json.dumps([part.shape, (part.veil or {}).get("house")]) for part in parts}
+    if first.shape != "veil" or len(houses) != 1:
+        raise PolicyError(
+            "Only releases of one series under one veil can be read together.", hint="Read each by itself."
+        )
+    tables = [
+        part.tables["data"].append_column("release", pa.array([number] * part.tables["data"].num_rows, pa.int64()))
+        for number, part in enumerate(parts, 1)
+    ]
+    data = pa.concat_tables(tables, promote_options="permissive")
+    return Parts(first.shape, first.kind, {"data": data}, first.veil, first.codebook)
+
+
 def shape_of(parts: Parts, sensitive: str | None) -> Shape:
     """The tables of a release as one that can be counted."""
     if parts.shape == "veil":
@@ -147,7 +168,8 @@ def shape_of(parts: Parts, sensitive: str | None) -> Shape:
     column = sensitive or sensitive_of(parts)
     if column is None or column not in data.column_names:
         raise PolicyError(
-            "The release does not say which column is sensitive.", hint='Name it: read(PATH, sensitive="diagnosis").'
+            "The release does not say which column is sensitive.",
+            hint='Name it: --sensitive diagnosis, or read(PATH, sensitive="diagnosis").',
         )
     if parts.shape != "m-distinct":
         return Generalised(data, column, parts.missing)

@@ -57,6 +57,10 @@ class Shape(Protocol):
         """One line per record."""
 
     @property
+    def bounded(self) -> bool:
+        """Whether low and high are bounds that always hold, not an interval."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of every answer must know."""
 
@@ -88,3 +92,26 @@ def between(point: Vector, sure: Counts, perhaps: Counts) -> Counts:
     """Where cells leave open which records count: from the low end of those that surely do to the high end of all that may."""
     low, high = np.minimum(sure.low, perhaps.low), np.maximum(sure.high, perhaps.high)
     return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)
+
+
+def shares_of(counts: Counts, match: Match, groups: Codes) -> Counts:
+    """Counts over the records that fulfil the conditions; where those are open, in the worst case."""
+    size = len(counts.estimate)
+    point, least, most = (
+        np.maximum(np.bincount(groups, part, minlength=size), 1e-12)
+        for part in (match.share, match.sure.astype(float), match.perhaps.astype(float))
+    )
+    ends = [np.clip(end, 0, 1) for end in (counts.low / most, counts.high / least)]
+    estimate = np.clip(counts.estimate / point, *ends)
+    return replace(counts, estimate=estimate, variance=counts.variance / point**2, low=ends[0], high=ends[1])
+
+
+def bounded_shares(counts: Counts, others: Counts) -> Counts:
+    """Bounds of a share from those of the count and of all other records; what was left out may be either."""
+    low, high = (
+        least / np.maximum(least + most, 1e-12)
+        for least, most in ((counts.low, others.high), (counts.high, others.low))
+    )
+    whole = np.maximum(counts.estimate + others.estimate, 1e-12)
+    estimate = counts.estimate / whole
+    return replace(counts, estimate=estimate, variance=counts.variance / whole**2, low=low, high=high)

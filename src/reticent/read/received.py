@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from os import PathLike
@@ -20,10 +20,10 @@ from reticent.errors import ConnectorError, PolicyError
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
-from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of
-from reticent.read.question import Question, Shape, smoothed
+from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of, together
+from reticent.read.question import Question, Shape, bounded_shares, shares_of, smoothed
 from reticent.read.shape.labels import numbers
-from reticent.read.where import Condition, Match, everybody, match, parse, unknown, unknown_column
+from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown, unknown_column
 from reticent.read.windows import by_records, by_time, changes, moments_in
 
 if TYPE_CHECKING:
@@ -58,24 +58,8 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
                 hint="Write it first: reticent.read(release.to_dir(FOLDER)).",
             )
     parts = [parts_of(each, name=name) for each in (place, *more)]
-    whole = parts[0] if len(parts) == 1 else _together(parts)
+    whole = parts[0] if len(parts) == 1 else together(parts)
     return Received(shape_of(whole, sensitive), whole, sensitive or sensitive_of(whole) or "value")
-
-
-def _together(parts: list[Parts]) -> Parts:
-    """Veiled releases of one series as one table, numbered from 1."""
-    first = parts[0]
-    houses = {json.dumps([part.shape, (part.veil or {}).get("house")]) for part in parts}
-    if first.shape != "veil" or len(houses) != 1:
-        raise PolicyError(
-            "Only releases of one series under one veil can be read together.", hint="Read each by itself."
-        )
-    tables = [
-        part.tables["data"].append_column("release", pa.array([number] * part.tables["data"].num_rows, pa.int64()))
-        for number, part in enumerate(parts, 1)
-    ]
-    data = pa.concat_tables(tables, promote_options="permissive")
-    return Parts(first.shape, first.kind, {"data": data}, first.veil, first.codebook)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -152,10 +136,16 @@ class Received:
         return self._answer(values, _listed(where), _listed(by), interval, smooth=smooth)
 
     def share(
-        self, values: Words | None = None, where: Words = (), by: Words = (), *, interval: float = 0.95
+        self,
+        values: Words | None = None,
+        where: Words = (),
+        by: Words = (),
+        *,
+        interval: float = 0.95,
+        smooth: bool = False,
     ) -> Answer:
         """Which share of the records that fulfil the conditions have one of the values; arguments as of `count`."""
-        return self._answer(values, _listed(where), _listed(by), interval, share=True)
+        return self._answer(values, _listed(where), _listed(by), interval, share=True, smooth=smooth)
 
     def table(self, rows: str, columns: str, where: Words = (), *, interval: float = 0.95) -> Answer:
         """Counts by two columns, one of which may be the sensitive one; one line per cell."""
@@ -258,7 +248,7 @@ class Received:
         table = pa.concat_tables(parts, promote_options="permissive")
         ordered = [*(name for name in by if name in table.column_names), "estimate", "low", "high"]
         words = self._in_words("share" if share else "count", values, where, by, interval)
-        notes = (*self.shape.notes, *((_SMOOTH,) if smooth else ()))
+        notes = (*self.shape.notes, *((_SMOOTH,) if smooth else ()), *self._empty(where))
         return Answer(table.select(ordered), words, interval, notes)
 
     def _part(
@@ -280,7 +270,11 @@ class Received:
             counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
         names = {name: [cell[i] for cell in cells] for i, name in enumerate(fields)}
         names |= {} if label is None else {self.sensitive: [label] * len(cells)}
-        return _figures(names, _shares(counts, piece.match, piece.groups) if share else counts)
+        if share and self.shape.bounded:
+            counts = bounded_shares(counts, self.shape.counts(replace(question, target=1 - target)))
+        elif share:
+            counts = shares_of(counts, piece.match, piece.groups)
+        return _figures(names, counts)
 
     def _pieces(self, match: Match, fields: list[str]) -> list[_Piece]:
         """What to count apart: the published cells at once, or label by label where a cell may stand for several of them."""
@@ -362,6 +356,18 @@ class Received:
             whole &= match(condition, self.shape.table.column(condition.column), self._nodes(condition.column))
         return whole
 
+    def _empty(self, where: list[str]) -> list[str]:
+        """Conditions that no record can fulfil, with what was perhaps meant: a misspelt value must not pass for a count of 0."""
+        notes = []
+        for text in where:
+            condition = parse(text, list(self.columns))
+            if self.records and not self._match([text]).perhaps.any():
+                cells = pc.unique(self.shape.table.column(condition.column)).to_pylist()
+                near = nearest(condition.values[0], [str(cell) for cell in cells if cell is not None])
+                hint = f" Did you mean '{near}'?" if near else ""
+                notes.append(f"No published record fulfils '{text}'.{hint}")
+        return notes
+
     def _by(self, names: list[str]) -> tuple[Any, list[tuple[Any, ...]]]:
         """Group of each record, and the cells of each group."""
         for name in names:
@@ -404,7 +410,7 @@ class Received:
         asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_listed(values))}"
         parts = [f"{what.capitalize()} of {asked}", *(["where " + " and ".join(where)] if where else [])]
         parts += [f"by {', '.join(by)}"] if by else []
-        kind = "bounds" if self.parts.shape in ("generalised", "m-distinct") else f"{interval:.0%} interval"
+        kind = "bounds" if self.shape.bounded else f"{interval:.0%} interval"
         return f"{', '.join(parts)} ({kind})"
 
 
@@ -433,17 +439,6 @@ def _only(groups: Any, cells: list[tuple[Any, ...]], match: Match) -> tuple[Any,
         return groups, cells
     place = np.cumsum(some) - 1
     return np.where(some[groups], place[groups], 0), [cell for cell, used in zip(cells, some, strict=True) if used]
-
-
-def _shares(counts: Counts, match: Match, groups: Any) -> Counts:
-    """Counts over the records that fulfil the conditions; where those are open, in the worst case."""
-    size = len(counts.estimate)
-    point, least, most = (
-        np.maximum(np.bincount(groups, part, minlength=size), 1e-12)
-        for part in (match.share, match.sure.astype(float), match.perhaps.astype(float))
-    )
-    ends = [np.clip(end, 0, 1) for end in (counts.low / most, counts.high / least)]
-    return Counts(np.clip(counts.estimate / point, *ends), counts.variance / point**2, ends[0], ends[1], counts.records)
 
 
 def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import PolicyError
-from reticent.read.cells import ANY, OR_MISSING, Extent, date_extent, known, members, number_extent, overlap, prefix
+from reticent.read.cells import (
+    ANY,
+    OR_MISSING,
+    Extent,
+    code_range,
+    date_extent,
+    digits,
+    known,
+    members,
+    number_extent,
+    overlap,
+    prefix,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,6 +40,8 @@ if TYPE_CHECKING:
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _HINT = 'Write a column, then one of = != < <= > >= or in: "age>=60", "sex=F", "age in 40..59", "ward in a, b".'
+_LAST = chr(0x10FFFF)
+"""Stands behind every letter."""
 Nodes = Mapping[str, tuple[Sequence[str], int]]
 """Node of a hierarchy -> the published values below it, and how many there are in all."""
 
@@ -104,11 +118,17 @@ def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
     return unknown("column", name, columns)
 
 
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name that was probably meant, if one is near."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return near[0] if near else None
+
+
 def unknown(what: str, name: str, known: Sequence[str]) -> PolicyError:
     """Says that something is not in the release, and what was probably meant."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = nearest(name, known)
     few = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    hint = f"Did you mean '{near[0]}'?" if near else f"It has: {few}."
+    hint = f"Did you mean '{near}'?" if near else f"It has: {few}."
     return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
 
 
@@ -131,7 +151,10 @@ def _unquoted(text: str) -> str:
 
 def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes | None = None) -> Match:
     """A condition over all cells of a column; each distinct cell is looked at once."""
-    cells = cells.cast(pa.string()) if pa.types.is_null(cells.type) else cells
+    if pa.types.is_boolean(cells.type):  # true, True and TRUE are one
+        condition = replace(condition, values=tuple(value.lower() for value in condition.values))
+    if pa.types.is_boolean(cells.type) or pa.types.is_null(cells.type):
+        cells = cells.cast(pa.string())
     column = pc.dictionary_encode(cells)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     labels = column.dictionary.to_pylist()
@@ -158,41 +181,54 @@ class _Test:
     def __init__(self, condition: Condition, nodes: Nodes, labels: list[Any]) -> None:
         self._condition, self._nodes = condition, nodes
         self._known = {str(label) for label in labels} | {value for below, _ in nodes.values() for value in below}
-        self._extent_of = _scale(condition, labels)
+        self._extent_of = _scale(condition, labels, nodes)
         self._ranges = None if self._extent_of is None else [self._range(self._extent_of)]
         if condition.operator in ("=", "!=") and self._extent_of is not None:
             self._ranges = [extent for value in condition.values if (extent := self._extent_of(value)) is not None]
+        # A day holds its moments; [20, 25) of a column that shows fractions holds 24.5.
+        self._days = self._extent_of is date_extent and not any(":" in value for value in condition.values)
+        self._real = self._extent_of is number_extent and any(map(_fraction, labels))
 
     def __call__(self, cell: Any) -> tuple[float | None, bool, bool]:
         if str(cell) == ANY:
             return None, False, True
-        answer = self._labels(known(cell)) if self._extent_of is None else self._numbers(cell)
+        share, sure, perhaps = self._labels(known(cell)) if self._extent_of is None else self._numbers(cell)
+        if self._condition.operator == "!=":
+            share, sure, perhaps = None if share is None else 1 - share, not perhaps, not sure
         if str(cell).endswith(OR_MISSING):
-            answer = (answer[0], False, answer[2])  # the share of known values; an empty cell fulfils nothing
-        if self._condition.operator != "!=":
-            return answer
-        share, sure, perhaps = answer
-        return None if share is None else 1 - share, not perhaps, not sure
+            sure = False  # the share is that of known values; an empty cell fulfils nothing, not even !=
+        return share, sure, perhaps
 
     def _numbers(self, cell: Any) -> tuple[float | None, bool, bool]:
         assert self._extent_of is not None  # noqa: S101 - asked by the caller
-        extent = self._extent_of(cell)
+        extent = _on(self._extent_of, cell)
         if extent is None:
-            return 0.0, False, False
-        parts = [overlap(extent, asked) for asked in self._ranges or ()]
+            below, size = _below(known(cell), self._nodes)
+            return self._any_of([self._numbers(value) for value in below], size) if size else (0.0, False, False)
+        extent = extent.days() if self._days else extent
+        parts = [overlap(extent, asked, real=self._real) for asked in self._ranges or ()]
         share = min(1.0, sum(part for part, _, _ in parts))
         return share, any(sure for _, sure, _ in parts) or share >= 1, any(perhaps for _, _, perhaps in parts)
+
+    def _any_of(self, parts: list[tuple[float | None, bool, bool]], size: int) -> tuple[float | None, bool, bool]:
+        """A cell that stands for one of several numbers; of those that are not known by name nothing is sure."""
+        hidden = size - len(parts)
+        share = sum(part or 0.0 for part, _, _ in parts) / len(parts) if parts else None
+        return share, not hidden and all(sure for _, sure, _ in parts), hidden > 0 or any(p for _, _, p in parts)
 
     def _labels(self, cell: str) -> tuple[float | None, bool, bool]:
         asked = self._condition.values
         if cell in asked:
             return 1.0, True, True
-        below = members(cell)
-        if below or cell in self._nodes:
-            return self._several(*((below, len(below)) if below else self._nodes[cell]))
+        below, size = _below(cell, self._nodes)
+        if size:
+            return self._several(below, size)
         beginning = prefix(cell)
         if beginning is not None:
             return _prefixes(beginning, cell, asked)
+        ends = code_range(cell)
+        if ends is not None:
+            return _between(*ends, asked)
         sure = self._is(cell)
         return float(sure), sure, sure
 
@@ -218,6 +254,12 @@ class _Test:
         }.get(operator, Extent(first.low, last.high))
 
 
+def _below(cell: str, nodes: Nodes) -> tuple[Sequence[str], int]:
+    """The values that a set or a node stands for, as far as they are known by name, and how many there are; 0 for other cells."""
+    inside = members(cell)
+    return (inside, len(inside)) if inside else nodes.get(cell, ((), 0))
+
+
 def _under(cell: str, pattern: str) -> bool:
     """Whether an exact cell is under a prefix that was asked for, such as `12*`."""
     beginning = prefix(pattern)
@@ -237,9 +279,24 @@ def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float 
     return min(share, 1.0), sure, share > 0
 
 
-def _scale(condition: Condition, labels: list[Any]) -> Any:
+def _between(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
+    """Codes of one length from the first to the last, in their order; the share counts digits, and is a half of other codes."""
+    share, sure, perhaps = 0.0, False, False
+    for value in asked:
+        beginning = prefix(value)
+        low, high = (value, value) if beginning is None else (beginning, beginning + _LAST)
+        if low <= last and first <= high:
+            cell, wanted = number_extent(f"[{first}, {last}]"), digits((beginning or value).ljust(len(first), ANY))
+            wanted = wanted if beginning is not None else number_extent(value)
+            share += overlap(cell, wanted)[0] if cell is not None and wanted is not None else 0.5
+            perhaps = True
+        sure |= beginning is not None and first.startswith(beginning) and last.startswith(beginning)
+    return 1.0 if sure else min(share, 1.0), sure, perhaps
+
+
+def _scale(condition: Condition, labels: list[Any], nodes: Nodes) -> Any:
     """How cells and values are laid on a line: as numbers, as days, or not at all."""
-    cells = [label for label in labels if str(label) != ANY]
+    cells = [part for label in labels if str(label) != ANY for part in _below(known(label), nodes)[0] or [label]]
     for scale in (date_extent, number_extent) if _dated(cells) else (number_extent, date_extent):
         if all(scale(value) is not None for value in condition.values) and _most(scale, cells):
             return scale
@@ -257,4 +314,15 @@ def _dated(cells: list[Any]) -> bool:
 
 def _most(scale: Any, cells: list[Any]) -> bool:
     """Half of the cells at least: a word for what is missing may stand among them."""
-    return 2 * sum(scale(cell) is not None for cell in cells) >= len(cells)
+    return 2 * sum(_on(scale, cell) is not None for cell in cells) >= len(cells)
+
+
+def _on(scale: Any, cell: Any) -> Extent | None:
+    """A cell on a line; codes of digits that were cut are numbers, too."""
+    extent: Extent | None = scale(cell)
+    return digits(cell) if extent is None and scale is number_extent else extent
+
+
+def _fraction(cell: Any) -> bool:
+    extent = number_extent(cell)
+    return extent is not None and not all(end.is_integer() for end in (extent.low, extent.high) if math.isfinite(end))

@@ -18,7 +18,14 @@ OWN = ("seq", "row", "event", "person")
 def from_wire(path: Path) -> Parts:
     """A stream's file, with the codebook beside it or in its first line."""
     with path.open(encoding="utf-8") as lines:
-        return from_lines(lines, codebook_beside(path))
+        return from_lines(_written(lines), codebook_beside(path))
+
+
+def _written(lines: Iterable[str]) -> Iterator[str]:
+    """Without a last line that has no end yet: the stream is still being written."""
+    for line in lines:
+        if line.endswith("\n") or line.rstrip().endswith("}"):
+            yield line
 
 
 def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
@@ -36,6 +43,11 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
             rows.append(flat(item))
     if not rows:
         raise DataError("The stream has no records.", hint="Give the file that `reticent stream --to` wrote.")
+    if "candidate 1" in rows[0] and "veil" not in book:
+        raise DataError(
+            "The stream's codebook is missing: it says how candidates come about.",
+            hint="Put FILE.codebook.json, which `reticent stream` wrote beside the stream, beside it again.",
+        )
     data = table_of(rows, book)
     if groups:
         listed = {

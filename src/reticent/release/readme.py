@@ -8,14 +8,14 @@ from typing import Any
 
 NAME = "README.txt"
 _WIDTH = 100
-_KINDS = {"table": "a table", "evolving": "an evolving table", "series": "a series", "stream": "a stream"}
+KINDS = {"table": "a table", "evolving": "an evolving table", "series": "a series", "stream": "a stream"}
 
 
 def readme(codebook: Mapping[str, Any]) -> str:
     """The page."""
     guarantee, records = codebook["guarantee"], codebook["records"]
     parts = [
-        f"A release of {_KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
+        f"A release of {KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
         f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} held back.",
         _section("How to read it", codebook["reading"]),
         _section("Columns", [_column(entry) for entry in codebook["columns"]]),

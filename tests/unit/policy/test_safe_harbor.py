@@ -23,6 +23,10 @@ INSIDE = {
     "ip_address": [f"10.0.0.{i % 9}" for i in range(N)],
     "fingerprint": [f"f{i % 9}" for i in range(N)],
     "photo": [f"p{i % 9}.jpg" for i in range(N)],
+    "Freitext": [f"complains of pain since {i % 9} days" for i in range(N)],
+    "Bemerkungen": [f"seen {i % 4} times" for i in range(N)],
+    "observaciones": [f"vino {i % 4} veces" for i in range(N)],
+    "commentaire": [f"venu {i % 4} fois" for i in range(N)],
     "other_code": [f"unique-{i}" for i in range(N)],
 }
 # Geography and dates may be released when they are generalised: they become quasi-identifiers with a hierarchy.

@@ -69,3 +69,31 @@ def test_groups_that_all_list_the_same_tell_nothing():
     with pytest.raises(PolicyError, match="cannot be told from the groups"):
         table.count(np.array([0, 1]), np.eye(3)[0])
     assert table.count(np.array([0, 1]), np.ones(3)).estimate == pytest.approx([2])
+
+
+def test_persons_of_several_records_in_one_group_widen_the_interval():
+    rng, size, holds = np.random.default_rng(5), 12, []
+    for _ in range(60):
+        persons = rng.choice(size, 500, p=np.arange(size, 0, -1) / 78)
+        home = rng.random(500) < 0.3
+        values, inside = np.repeat(persons, 4), np.repeat(home, 4)
+        group = np.repeat(anatomy(rng, persons, 3), 4)
+        kept = group >= 0
+        target = np.isin(np.arange(size), [0, 5]).astype(float)
+        answer = groups_of(values, group, size).count(group[kept & inside], target)
+        true = target[values[kept & inside]].sum()
+        holds.append(answer.low[0] <= true <= answer.high[0])
+    assert np.mean(holds) >= 0.9
+
+
+def test_what_is_asked_of_everybody_is_not_exact_where_groups_are_not_full():
+    rng, size = np.random.default_rng(6), 8
+    values = rng.integers(0, size, 4_000)
+    group = anatomy(rng, values, 4)
+    kept = (group >= 0) & ~((values == 0) & (rng.random(4_000) < 0.08)) & (rng.random(4_000) < 0.9)
+    whole = groups_of(values, group, size)
+    records = np.bincount(group[kept], minlength=group.max() + 1)
+    some = Groups(size, whole.groups, whole.values, whole.counts, records)
+    for value in range(size):
+        answer = some.count(group[kept], np.eye(size)[value])
+        assert answer.low[0] <= (values[kept] == value).sum() <= answer.high[0]

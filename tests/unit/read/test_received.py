@@ -321,3 +321,33 @@ def test_rubins_rules():
     assert pooled.freedom[0] == pytest.approx(2 * (1 + 0.5 / (4 / 3)) ** 2)
     with pytest.raises(PolicyError):
         pool([[1.0]], [[1.0]])
+
+
+def test_a_stream_that_is_still_being_written_is_read_as_far_as_it_goes(tmp_path, simulate, stretched):
+    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
+    whole = file.read_text()
+    file.write_text(whole + whole.splitlines()[0][:40])
+    assert reticent.read(file).records == 300
+    file.write_text(whole[:40] + "\n" + whole)
+    with pytest.raises(DataError, match="Line 1"):
+        reticent.read(file)
+    file.write_text(whole)
+    file.with_name("feed.ndjson.codebook.json").unlink()
+    with pytest.raises(DataError, match="codebook is missing"):
+        reticent.read(file)
+
+
+def test_a_condition_that_nobody_fulfils_is_said_and_everybody_is_exact(tmp_path, simulate, stretched):
+    file, _, rows = veil_stream(tmp_path, simulate, stretched, n=300)
+    received = reticent.read(file)
+    assert "Did you mean" not in "".join(received.count("flu", where="sex=f").notes)
+    assert any(
+        "No published record fulfils 'age>=300'" in note for note in received.count("flu", where="age>=300").notes
+    )
+    assert [(row["low"], row["high"]) for row in received.count(by="sex").to_list()] == [
+        (number, number) for number in np.bincount(rows).tolist()
+    ]
+    with pytest.raises(ConnectorError, match="cannot be written"):
+        received.count("flu", by="sex").plot(tmp_path / "nowhere" / "a.svg")
+    with pytest.raises(DataError, match="SQLite and PostgreSQL"):
+        reticent.read("mysql://host/name")

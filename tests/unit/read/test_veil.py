@@ -330,3 +330,23 @@ def test_totals_draw_counts_toward_them_without_bias(simulate, stretched):
     gain = np.mean(width, axis=0) / np.mean(plain_width, axis=0)  # of the larger part, and of the smaller
     assert gain[0] < 0.8
     assert gain[1] < 1
+
+
+def test_truths_that_are_not_offered_are_guessed_within_a_factor_of_three():
+    """Rare values hide in most rows, frequent ones only where they are rare: neither is missed in proportion to the prior."""
+    rng, rows, size, scale = np.random.default_rng(4), 18, 40, 2.0
+    likely = rng.permutation(1 / np.arange(1, size + 1) ** 1.2) * np.exp(rng.normal(0, 1.2, (rows, size)))
+    likely /= likely.sum(axis=1, keepdims=True)
+    number = rng.integers(60, 1_200, rows)
+    past, now = (np.stack([rng.multinomial(n, p) for n, p in zip(number, likely, strict=True)]) for _ in range(2))
+    counts = past + rng.laplace(0, scale, past.shape)
+    counts[counts < 4 * scale] = 0
+    kept = counts.any(axis=0)
+    stretches, now = np.round(counts[:, kept] * 1_000).astype(np.uint64), now[:, kept]
+    missed = np.where(stretches == 0, now, 0)
+    eta, sizes = missed.sum(axis=1) / now.sum(axis=1), now.sum(axis=1).astype(float)
+    labels = tuple(map(str, range(now.shape[1])))
+    veil = Veil(labels, stretches, np.zeros((1, now.shape[1]), int), eta, np.zeros(rows), sizes=sizes)
+    guess, truth = (eta * sizes) @ veil.hidden, missed.sum(axis=0)
+    assert (truth <= 3 * guess + 3).mean() >= 0.95
+    assert guess.sum() == pytest.approx(truth.sum())

@@ -67,6 +67,13 @@ def test_the_nearest_column_is_named():
         ("sex=12345", "12***", (0.001, False, True)),
         ("sex=12*", "12***", (1.0, True, True)),
         ("sex=12*", "12345", (1.0, True, True)),
+        ("sex=01*", "[00137, 01096]", (97 / 960, False, True)),
+        ("sex=01*", "[01137, 01996]", (1.0, True, True)),
+        ("sex=02*", "[00137, 01096]", (0.0, False, False)),
+        ("sex=A1*", "[A01, B20]", (0.5, False, True)),
+        ("sex=A01", "[A02, B20]", (0.0, False, False)),
+        ("sex=true", True, (1.0, True, True)),
+        ("sex!=TRUE", True, (0.0, False, False)),
         ("birth-date>=1980-07", "1980", (184 / 366, False, True)),
         ("birth-date=1980", "1980-Q3", (1.0, True, True)),
         ("birth-date<1980", dt.date(1979, 12, 31), (1.0, True, True)),
@@ -92,6 +99,34 @@ def test_a_node_stands_for_what_is_below_it():
     assert match(parse("sex=school", NAMES), cells, nodes).sure.tolist() == [True, True, True, False]
     # A value that is published nowhere may be hidden below the node.
     assert match(parse("sex=college", NAMES), cells, nodes).perhaps.tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("sign", ["=", "!=", ">=", "<"])
+@pytest.mark.parametrize("cell", ["{40, 70}", "{40, 70} or missing", "4*", "seniors", "[60, 70] or missing"])
+def test_bounds_hold_for_every_truth_of_a_cell_among_numbers(sign, cell):
+    nodes = {"seniors": (("60", "70"), 2)}
+    truths = {"{40, 70}": [40, 70], "4*": list(range(40, 50)), "seniors": [60, 70], "[60, 70]": list(range(60, 71))}
+    answer = match(parse(f"age{sign}60", NAMES), pa.array(["40", "60", "70", "61", "45", cell]), nodes)
+    inside = [
+        eval(f"{x} {'==' if sign == '=' else sign} 60")  # noqa: S307
+        for x in truths[cell.removesuffix(" or missing")]
+    ]
+    assert answer.perhaps[-1] == any(inside)
+    assert answer.sure[-1] == (all(inside) and not cell.endswith("missing"))
+    assert answer.share[-1] == pytest.approx(sum(inside) / len(inside))
+
+
+def test_a_column_that_shows_fractions_is_not_counted_in_whole_numbers():
+    cells = pa.array(["[20, 25)", "22.5"])
+    assert match(parse("age<=24", NAMES), cells).sure.tolist() == [False, True]
+    assert match(parse("age>24", NAMES), cells).perhaps.tolist() == [True, False]
+    assert match(parse("age<=24", NAMES), pa.array(["[20, 25)", "22"])).sure.tolist() == [True, True]
+
+
+@pytest.mark.parametrize("cell", ["2024-03-01T10:30:00", "2024-03-01 10:30:00", dt.datetime(2024, 3, 1, 10, 30)])  # noqa: DTZ001
+def test_a_day_holds_its_moments(cell):
+    for text, expected in {"=2024-03-01": 1, "<=2024-03-01": 1, ">2024-03-01": 0, ">=2024-03-01T12:00": 0}.items():
+        assert match(parse(f"birth-date{text}", NAMES), pa.array([cell])).share.tolist() == [expected]
 
 
 def test_words_take_no_order():

@@ -40,7 +40,7 @@ def counts(values: Codes, question: Question, *, missing: int = 0) -> Counts:
     known, match = np.append(question.target, 0.0)[values], question.match
     at = np.flatnonzero(known)  # of many values each has few records, and the others add nothing
     low, high, estimate = (question.sums(known[at] * part[at], at) for part in (match.sure, match.perhaps, match.share))
-    whole = bool(question.target.all()) and match.exact and question.size == 1
+    whole = bool(question.target.all() and match.sure.all()) and question.size == 1
     extra = 0 if whole else missing
     number = question.sums(match.perhaps.astype(np.float64)).astype(np.int64) + missing
     return Counts(estimate, ((high - low) / 4) ** 2, low, high + extra, number)

@@ -164,8 +164,9 @@ class Groups:
         number = np.bincount(by, minlength=size)
         estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)
         spread = self._spread(each, target, np.clip(estimate, 0, number), number)
-        if self.records is not None:
-            spread = Spread(_OPEN * spread.base, _OPEN * spread.slope)
+        more = self._clumped(region, by, number) * (1.0 if self.records is None else _OPEN)
+        doubt = self._filled(target) * (np.clip(estimate, 0, number) / max(float(target @ self.totals), 1.0)) ** 2
+        spread = Spread(more * spread.base + doubt, more * spread.slope)
         low, high = score(estimate, spread, number, quantile(level))
         return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)
 
@@ -186,4 +187,33 @@ class Groups:
         means = self._means(each)
         off = ((self.totals * (means - target))[self.totals > 0] ** 2).sum()
         part = number / max(whole, 1.0)
-        return Spread(number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0), inside - outside)
+        base = number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0)
+        return Spread(base, inside - outside)
+
+    def _clumped(self, region: Codes, by: Codes, number: Codes) -> Vector:
+        """How much more the records of a region stand together in groups than by chance: persons of several records, kept in one group.
+
+        The variance grows by as much; 1 within what chance explains.
+        """
+        size = np.bincount(self.groups, self.counts * self._full[self.groups])
+        groups = np.flatnonzero(size)
+        share = np.clip(number / max(float(size.sum()), 1.0), 1e-9, 1 - 1e-9)
+        pairs, inside = np.unique(by.astype(np.int64) * len(size) + region, return_counts=True)
+        at, mine = pairs // len(size), size[pairs % len(size)]
+        square = np.bincount(at, inside**2 / mine, minlength=len(number)) - number * share
+        ratio = square / (share * (1 - share)) / max(len(groups), 1)
+        chance = np.sqrt((2 + 1 / (share * size[groups].mean())) / max(len(groups), 1)) if len(groups) else share
+        return np.where((ratio > 1 + 3 * chance) & (number > 0), ratio, 1.0)
+
+    def _filled(self, target: Vector) -> float:
+        """Variance of how many of the target's listed values have a record, over all groups that are not full.
+
+        Chance; and which values are left without one may go by their frequency, so that half of those at stake may be off together.
+        """
+        if self.records is None:
+            return 0.0
+        listed = np.bincount(self.groups, self.counts).astype(np.float64)
+        share = np.bincount(self.groups, self.counts * target[self.values]) / np.maximum(listed, 1)
+        empty = np.maximum(listed - self.records, 0) / np.maximum(listed - 1, 1)
+        stake = float(self._full @ (share * (listed - self.records)))
+        return float(self.records @ (share * (1 - share) * empty)) + (stake / 2) ** 2

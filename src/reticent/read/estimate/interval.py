@@ -49,7 +49,9 @@ def score(estimate: Vector, spread: Spread, most: Codes, z: float) -> tuple[Vect
 
     Unlike the plain interval it does not collapse when few or none were drawn.
     """
-    low, high = (_end(estimate, spread, z, side) for side in (-1, 1))
+    # An estimate far below nothing is an unlucky draw: taken as it is, it would leave no room at all above nothing.
+    room = 1.5 * np.sqrt(np.maximum(spread.base, 0))
+    low, high = _end(estimate, spread, z, -1), _end(np.maximum(estimate, -room), spread, z, 1)
     return np.clip(np.minimum(low, estimate), 0, most), np.clip(np.maximum(high, estimate), 0, most)
 
 

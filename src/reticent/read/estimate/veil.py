@@ -6,8 +6,9 @@ the prior shapes the sets and need not be true. Sums of h are unbiased; h (h - 1
 
 Not covered: values that a row does not offer. Their sets are drawn without regard to the truth, so E[h] = p(A); the
 published share eta of them is subtracted. Who among them has a value of A stays unknown: they are taken to be spread over the
-values that their row does not offer as the prior has these over everybody, but for a value that exceeds its prior elsewhere, which is
-taken to do so here as well; and the interval is widened by as much as that adds.
+values that their row does not offer as these are over everybody, up to the smallest share that the row does offer, since a more frequent one
+would be offered; but for a value that exceeds its prior elsewhere, which is taken to do so here as well; and the interval is widened by
+as much as that adds.
 
 Cost: one inversion per row (`channel`), then l lookups per record.
 
@@ -55,6 +56,7 @@ class Veil:
         eta_variance: per row, variance of the noise in it.
         totals: noisy counts by row and value, where the release carries them.
         excess: by how much values exceed their prior, as `excess` estimates it; not at all if left out.
+        sizes: records of each row; alike if left out.
     """
 
     domain: tuple[str, ...]
@@ -64,6 +66,7 @@ class Veil:
     eta_variance: Vector
     totals: Totals | None = None
     excess: Vector | None = None
+    sizes: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -83,6 +86,16 @@ class Veil:
     def shares(self) -> Vector:
         """The prior: rows x values."""
         return np.asarray(self.stretches / self.stretches.sum(axis=1, keepdims=True, dtype=np.float64))
+
+    @cached_property
+    def hidden(self) -> Vector:
+        """How the truths that a row does not offer are spread over the values that it does not offer, by guess: rows x values."""
+        unseen = self.shares == 0
+        sizes = np.ones(len(self.eta)) if self.sizes is None else self.sizes
+        # A value that few rows offer is more frequent than those rows say: at first all are taken to be missed alike.
+        known = ((1 - self.eta) * sizes) @ self.shares + (self.eta * sizes) @ _spread_over(unseen.astype(np.float64))
+        least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
+        return _spread_over(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
     def target(self, values: list[str]) -> Vector:
         """1 for the values asked for, 0 for the others."""
@@ -191,9 +204,12 @@ def counts(
         step: the published kernel, for later events.
         whole: sums over all first sights of the release, to calibrate first sights by its totals.
     """
-    sums = scores(veil, records, target, step=step)
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
+    if target.all():  # everybody: nothing is hidden
+        every = number.astype(np.float64)
+        return Counts(every, np.zeros(groups), every, every, number)
+    sums = scores(veil, records, target, step=step)
     if whole is None or veil.totals is None or records.later:
         found = _plainly(veil, records, at, target, sums, step, groups)
     else:
@@ -365,15 +381,17 @@ def _products(
     return _total(inverse[left], found, int(inverse.max(initial=-1)) + 1)
 
 
+def _spread_over(weights: Vector) -> Vector:
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+
 def _missed(veil: Veil, target: Vector) -> Vector:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
-    unseen = veil.shares == 0
-    hidden = np.where(unseen, veil.shares.mean(axis=0), 0.0)
+    hidden = veil.hidden
     if (
         veil.excess is not None
     ):  # what is missed in every row is missed as always; what an outbreak adds is the outbreak's
-        usual = float(np.median(veil.eta)) / np.maximum(hidden.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        hidden = usual * hidden + np.where(unseen, veil.excess, 0.0)
+        hidden = float(np.median(veil.eta)) * hidden + np.where(veil.shares == 0, veil.excess, 0.0)
     return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 

@@ -47,6 +47,11 @@ class Generalised:
         return domain(self.table.column(self.sensitive))
 
     @property
+    def bounded(self) -> bool:
+        """Values are exact: bounds hold always."""
+        return True
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Bounds, not intervals; and who is missing."""
         words = "Low and high are bounds that hold in the worst case; the estimate spreads each coarse cell evenly."

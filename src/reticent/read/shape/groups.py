@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.int64]
     Vector = npt.NDArray[np.float64]
+
+
+_FIRST = 3.0
+"""How much more often than published a value may stand among the records that were left out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +52,11 @@ class Grouped:
         return domain(self.listed.column("value"))
 
     @property
+    def bounded(self) -> bool:
+        """Values are hidden: intervals."""
+        return False
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the inversion rests on, where it is not exact."""
         words = []
@@ -56,7 +65,9 @@ class Grouped:
                 "Some groups list values that no record has; each is taken to be filled with the same probability."
             )
         if self.missing:
-            words.append(f"{self.missing:,} records were left out of the release and are not counted.")
+            words.append(
+                f"{self.missing:,} records were left out of the release and are not counted; the upper end has room for them."
+            )
         return tuple(words)
 
     @cached_property
@@ -93,9 +104,15 @@ class Grouped:
     def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
         at = np.flatnonzero(flags)
         region = self._numbers[0][at]
-        return self.groups.counts_by(
+        found = self.groups.counts_by(
             region, question.groups[at], question.target, size=question.size, level=question.level
         )
+        return replace(found, high=found.high + self._left_out(question.target) * found.records / max(len(flags), 1))
+
+    def _left_out(self, target: Vector) -> float:
+        """Records of the target that may have been left out: frequent values go first, so more than their share."""
+        totals = self.groups.totals
+        return self.missing * min(1.0, _FIRST * float(target @ totals) / max(float(totals.sum()), 1.0))
 
     def scores(self, target: Vector) -> Vector:
         """What each record adds to an estimate."""

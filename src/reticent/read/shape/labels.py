@@ -67,8 +67,10 @@ def _sorted(at: Codes, cells: list[tuple[Any, ...]]) -> tuple[Codes, list[tuple[
 
 
 def _key(cell: Any) -> tuple[int, float, str]:
-    """Numbers and intervals by their beginning, then words."""
+    """Numbers and intervals by their beginning, then words, then what is missing."""
     from reticent.read.cells import date_extent, number_extent
 
-    extent = None if cell is None else number_extent(cell) or date_extent(cell)
+    if cell is None:
+        return (2, 0.0, "")
+    extent = number_extent(cell) or date_extent(cell)
     return (1, 0.0, str(cell)) if extent is None else (0, extent.low, str(cell))

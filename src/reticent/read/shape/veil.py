@@ -55,6 +55,11 @@ class Veiled:
         return tuple(str(label) for label in self.document["domain"])
 
     @property
+    def bounded(self) -> bool:
+        """Values are hidden: intervals."""
+        return False
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Which records an answer rests on, where not on all."""
         left = self.table.num_rows - int(self._used.sum())
@@ -74,7 +79,9 @@ class Veiled:
         size = np.bincount(self._rows[first] if first.any() else self._rows, minlength=len(rows))
         noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
-        veil = Veil(self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals)
+        veil = Veil(
+            self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._totals, sizes=size.astype(np.float64)
+        )
         if not eta.any() or not first.any():
             return veil
         whole = replace(veil, excess=excess(veil, self._rows[first], self._sets[first]))
