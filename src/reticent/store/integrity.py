@@ -57,7 +57,7 @@ class Seal:
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
-        parts = [name.encode()]
+        parts: list[bytes | bytearray | memoryview] = [name.encode()]
         for cell in cells:
             if isinstance(cell, _RAW):
                 parts += (b"b%d:" % len(cell), cell)
