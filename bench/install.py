@@ -95,8 +95,12 @@ def _installation(python: Path, wheel: Path, extra: str, home: Path) -> dict[str
     wanted = str(wheel) if extra == "base" else f"{wheel}[{extra}]"
     # uv takes less time than pip for the same packages; its installation is smaller by less than a thousandth.
     uv = shutil.which("uv")
-    words = [uv, "pip", "install", "--compile-bytecode"] if uv else [sys.executable, "-m", "pip", "install"]
-    command = [*words, "--python", inside, *OPTIONS, wanted]
+    command = (
+        [uv, "pip", "install", "--compile-bytecode", "--python", inside]
+        if uv
+        else [sys.executable, "-m", "pip", "--python", inside, "install"]
+    )
+    command += [*OPTIONS, wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         if done.returncode:

@@ -18,7 +18,6 @@ import pyarrow.csv as pacsv
 
 from reticent.audit.cover import covered
 from reticent.audit.published import text_table
-from reticent.audit.risk.uniqueness import zayatz
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 
@@ -67,6 +66,8 @@ def _average(sizes: NDArray[np.int64], threshold: float) -> Finding:
 
 
 def _uniques(sizes: NDArray[np.int64], share: float, population: int) -> Finding:
+    from reticent.audit.risk.uniqueness import zayatz  # brings every measure of risk with it
+
     rows = int(sizes.sum())
     alone = float((sizes == 1).sum()) if population <= rows else zayatz(sizes, rows / population)
     measured = alone / max(1, population)
