@@ -19,6 +19,7 @@ FILES = [
     "tests/integration/test_veil_figures.py",
     "tests/attack/test_veil_units.py",
     "tests/attack/test_veil_persons.py",
+    "tests/integration/test_population.py",
     "tests/integration/test_veil_totals.py",
     "tests/integration/test_veil_warmup.py",
     "tests/unit/engine/veil/prior/test_reader.py",
