@@ -208,7 +208,7 @@ class Groups:
     def _filled(self, target: Vector) -> float:
         """Variance of how many of the target's listed values have a record, over all groups that are not full.
 
-        Chance; and which values are left without one may go by their frequency, so that half of those at stake may be off together.
+        Chance; and which values are left without one may go by their frequency, so that those at stake may be off together.
         """
         if self.records is None:
             return 0.0
@@ -216,4 +216,4 @@ class Groups:
         share = np.bincount(self.groups, self.counts * target[self.values]) / np.maximum(listed, 1)
         empty = np.maximum(listed - self.records, 0) / np.maximum(listed - 1, 1)
         stake = float(self._full @ (share * (listed - self.records)))
-        return float(self.records @ (share * (1 - share) * empty)) + (stake / 2) ** 2
+        return float(self.records @ (share * (1 - share) * empty)) + stake**2
