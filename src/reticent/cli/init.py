@@ -92,7 +92,7 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None
     for note in plan.notes:
         say(f"  {note}")
     names = {role: [g.column for g in guesses if g.role == role] for role in ("identifier", "quasi", "plain")}
-    say(f"{len(names['identifier'])} columns stay inside, {len(names['quasi'])} are made coarser as far as needed.")
+    say(f"Columns that stay inside: {len(names['identifier'])}; made coarser as far as needed: {len(names['quasi'])}.")
     if names["plain"]:
         say(
             f"{len(names['plain'])} are released as they are: whoever knows those of a person can find the record, so write quasi for "

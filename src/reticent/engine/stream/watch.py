@@ -57,7 +57,11 @@ class Watch:
         noise = int(two_sided(seed, 1, self._epsilon)[0])
         self._eta = round(min(max((self._lost + noise) / self._until, 0.0), 1.0), 6)
         if self._eta > MOST_UNSEEN:
-            LOG.warning("the stream drifts: %.1f %% of the values are not offered by the prior", 100 * self._eta)
+            LOG.warning(
+                "the stream drifts: %.1f %% of the values are not among their candidates; the prior lacks them, or persons came back "
+                "with other values than the kernel leads to (without one: with any other)",
+                100 * self._eta,
+            )
         self._looks += 1
         self._lost = self._size = 0
         self._until = min(_FIRST << (self._looks - 1), _MOST)

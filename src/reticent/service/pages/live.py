@@ -95,7 +95,10 @@ def _watch(visit: Visit, name: str) -> None:
         with ui.expansion("What it does not cover").classes("w-full"):
             for words in status["not_covered"]:
                 ui.label(words).classes("r-muted text-sm")
-        alarm = ui.label("The stream has drifted away from its prior: too many values are not among their candidates.")
+        alarm = ui.label(
+            "The stream drifts: too many values are not among their candidates. The prior lacks them, or persons came back with other "
+            "values than the kernel leads to."
+        )
         alarm.classes("text-negative font-medium").props("role=alert")
         with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
             known = {**status, **status["metrics"]}
