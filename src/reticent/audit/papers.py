@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.audit.groups import codes
 from reticent.audit.verdict import Finding, none_of
-from reticent.release.readme import readme
+from reticent.release.readme import citation, readme
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
 if TYPE_CHECKING:
@@ -191,8 +191,7 @@ def _odd(release: Published, policy: Policy) -> list[str]:
         "reading": list(HOW_TO_READ.get(shape, ())),
         "may_be_concluded": list(MAY.get(shape, ())),
         "may_not_be_concluded": list(MAY_NOT),
-        "cite": f"A {manifest.get('kind')} released by the method {manifest.get('method')} of Reticent, "
-        f"policy {str(manifest.get('policy_hash'))[:12]}.",
+        "cite": citation(*(str(manifest.get(key)) for key in ("kind", "method", "policy_hash"))),
     }
     odd = [key for key in codebook if key not in same and key != "columns"]
     odd += [key for key, value in same.items() if key in codebook and codebook[key] != value]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from reticent.policy.codes import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
-from reticent.release.readme import KINDS
+from reticent.release.readme import citation
 from reticent.release.types import type_name
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
@@ -72,8 +72,7 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
         "reading": list(HOW_TO_READ[release.shape]),
         "may_be_concluded": list(MAY[release.shape]),
         "may_not_be_concluded": list(MAY_NOT),
-        "cite": f"A release of {KINDS.get(release.kind, release.kind)} by the method {release.method} of Reticent, "
-        f"policy {release.policy_hash[:12]}.",
+        "cite": citation(release.kind, release.method, release.policy_hash),
     }
 
 

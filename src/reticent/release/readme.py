@@ -11,6 +11,11 @@ _WIDTH = 100
 KINDS = {"table": "a table", "evolving": "an evolving table", "series": "a series", "stream": "a stream"}
 
 
+def citation(kind: str, method: str, policy_hash: str) -> str:
+    """How a release is cited."""
+    return f"A release of {KINDS.get(kind, kind)} by the method {method} of Reticent, policy {policy_hash[:12]}."
+
+
 def readme(codebook: Mapping[str, Any]) -> str:
     """The page."""
     guarantee, records = codebook["guarantee"], codebook["records"]
