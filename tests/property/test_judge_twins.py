@@ -95,5 +95,9 @@ def test_a_label_stands_for_a_cell_as_the_list_of_all_pairs_says(kind: str, data
     labels = data.draw(st.lists(st.sampled_from(shown), min_size=1, unique=True))
     pairs = {tuple(pair) for pair in covered(values, labels, policy, "c").tolist()}
     at = np.array([(v, label) for v in range(len(values)) for label in range(len(labels))], dtype=np.int64)
-    holds = stands_for((values, at[:, 0]), (labels, at[:, 1]), policy, "c")
+    rows = (
+        pa.chunked_array([pa.array(texts, pa.string()).take(pa.array(at[:, i]))])
+        for i, texts in enumerate((values, labels))
+    )
+    holds = stands_for(*rows, policy, "c")
     assert holds.tolist() == [tuple(pair) in pairs for pair in at.tolist()]

@@ -195,7 +195,8 @@ class Store:
             PolicyError: the store's key is pinned to something else: two veils of one truth would reveal it.
         """
         secret = self.get(_HOUSE, _HOUSE, digest)
-        if secret is None or binding:
+        # A key that is pinned already is read without a transaction: the caller may be inside one.
+        if secret is None or (binding and self.get(_HOUSE, _HOUSE, _LOOSE) == digest.encode()):
             with self.transaction() as tx:
                 secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
