@@ -45,13 +45,16 @@ def test_a_deleted_person_leaves_no_unique_value(tmp_path):
     assert table.publish().counts.published == 90
 
 
-def test_a_table_in_memory_forgets_too(tmp_path):
+def test_a_table_in_memory_forgets_too_and_is_not_read_again_for_it(tmp_path, monkeypatch):
     with EvolvingTable(tmp_path / "store.db", EvolvingScene.policy) as table:
         table.insert(marked(people(0, 60)))
+        monkeypatch.setattr(evolving.rows_of, "read", lambda *_: pytest.fail("the whole table is read again"))
         table.delete([f"patient {CANARY}"])
         assert not holding(tmp_path)
         table.insert(people(60, 30))
-        assert CANARY not in str([words.values for words in table.engine.records.words.values()])
+        records = table.engine.records
+        assert CANARY not in str([words.values for words in records.words.values()])
+        assert CANARY not in str([value for name, value in vars(records).items() if name != "words"])
         assert table.publish().counts.published == 90
 
 

@@ -140,7 +140,7 @@ class Evolving(Publication):
             if len(codes):
                 cut_log(self.store)
             if forgotten:
-                self._engine = None  # it knows the words still
+                self._read_words(engine)  # it knows the old ones still
             return change
 
     def _new(self, batch: pa.Table) -> bytes:
@@ -272,16 +272,19 @@ class Evolving(Publication):
             rows = rows_of.read(self.store, self.name)
         else:
             rows = rows_of.find(self.store, self.name, persons=named.persons, names=named.records)
-        for column in engine.records.columns:
-            parts = [table_from(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
-            if parts:
-                engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
+        self._read_words(engine)
         _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
         state = self._stored()
         if state:
             engine.resume(state)
         self._note(engine, state)
         return engine
+
+    def _read_words(self, engine: EvolvingPublisher) -> None:
+        for column in engine.records.columns:
+            parts = [table_from(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
+            if parts:
+                engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
 
 
 def _fill(engine: EvolvingPublisher, stored: list[rows_of.Row], top: int | None) -> None:
