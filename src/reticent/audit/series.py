@@ -203,24 +203,25 @@ def matched(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
 
 def shares(views: list[View], updates: Updates) -> dict[int, float]:
     """Per person the largest share of any candidate in any version (equation (2), by forward and backward sums)."""
-    chains: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    for view in views:
+    chains: dict[int, tuple[tuple[int, int], ...]] = {}
+    for place, view in enumerate(views):
         for person, group in zip(view.person.tolist(), view.group.tolist(), strict=True):
-            chains.setdefault(person, []).append((view.number, view.groups[group]))
-    shapes: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for person, chain in chains.items():
-        shapes.setdefault(tuple((number, len(values)) for number, values in chain), []).append(person)
+            chains[person] = (*chains.get(person, ()), (place, group))
+    shapes: dict[tuple[tuple[int, int], ...], list[tuple[tuple[int, int], ...]]] = {}
+    for chain in dict.fromkeys(chains.values()):  # many persons went the same way
+        shape = tuple((views[place].number, len(views[place].groups[group])) for place, group in chain)
+        shapes.setdefault(shape, []).append(chain)
     powers: dict[int, npt.NDArray[np.float64]] = {1: updates.matrix.toarray()}
-    out: dict[int, float] = {}
-    for shape, persons in shapes.items():
-        layers = [np.array([chains[p][i][1] for p in persons]) for i in range(len(shape))]
+    worst: dict[tuple[tuple[int, int], ...], float] = {}
+    for shape, ways in shapes.items():
+        layers = [np.array([views[way[i][0]].groups[way[i][1]] for way in ways]) for i in range(len(shape))]
         gaps = [b[0] - a[0] for a, b in pairwise(shape)]
         for gap in gaps:
             if gap not in powers:
                 powers[gap] = np.linalg.matrix_power(powers[1], gap)
         marginals = _forward_backward(layers, [powers[gap] for gap in gaps])
-        out |= dict(zip(persons, marginals.tolist(), strict=True))
-    return out
+        worst |= dict(zip(ways, marginals.tolist(), strict=True))
+    return {person: worst[chain] for person, chain in chains.items()}
 
 
 def _forward_backward(
