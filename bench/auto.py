@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from reticent.release import Release
 
 METHODS = {"auto": {}, "local": {}, "mondrian": {}, "mondrian, sets": {"sets": True}, "optimal": {}}
-MOST_NODES = 1 << 18
 DRAWS = 3
 
 

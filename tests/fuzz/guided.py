@@ -17,8 +17,8 @@ with atheris.instrument_imports(include=["reticent"]):
     from reticent.connectors.hl7 import Hl7Lines
     from reticent.errors import InternalError, ReticentError
     from reticent.policy import Policy
-    from reticent.publication.csv_lines import CsvLines
-    from reticent.publication.records import JsonLines, RecordReader
+    from reticent.publication.blocks import CsvLines, JsonLines
+    from reticent.publication.records import RecordReader
 
 import numpy as np
 import yaml

@@ -77,7 +77,8 @@ def test_sent_batches_are_not_sent_again(store):
         with store.transaction() as tx:
             for number in range(5):
                 tx.put_outbox("feed", "stream", b"%d" % number)
-        store.mark_sent("feed", 2)
+        with store.transaction() as tx:
+            tx.mark_sent("feed", 2)
         assert [entry.number for entry in store.unsent("feed")] == [3, 4]
         with store.transaction() as tx:
             tx.forget_sent("feed", 4)

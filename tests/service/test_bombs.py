@@ -17,8 +17,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.service.shelf import parse
 from reticent.service.tokens import Role
 from reticent.service.unpacked import refuse_bombs
-from reticent.service.uploads import read_upload
-from reticent.service.wire import ARROW
+from reticent.service.uploads import ARROW, read_upload
 
 NAMES = feed.generate(1, 1).column_names
 LONG = "x" * 1_000_000

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
-from reticent.connectors.files import read_batches, read_table
+from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
 from reticent.policy.missing import without_markers
 from reticent.policy.settings import FhirSettings
 from reticent.policy.settings.inputs import Hl7Settings, SqlSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from reticent.policy import Policy
 
@@ -104,8 +102,8 @@ def read_input_head(data: str, rows: int) -> pa.Table:
     if is_sql(data):
         return _sql_head(data, rows)
     if is_fhir(data):
-        return pa.Table.from_batches(list(islice(read_fhir_batches(data, READY_FHIR), 1))).slice(0, rows)
-    return _first(read_batches(data), rows)
+        return first_of(read_fhir_batches(data, READY_FHIR), rows)
+    return read_head(data, rows)
 
 
 def _sql_head(data: str, rows: int) -> pa.Table:
@@ -113,7 +111,7 @@ def _sql_head(data: str, rows: int) -> pa.Table:
 
     source = parse(data)
     try:
-        return _first(read_sql_batches(data, SqlSettings(mapping="omop").statement), rows)
+        return first_of(read_sql_batches(data, SqlSettings(mapping="omop").statement), rows)
     except ConnectorError:
         if source.query is not None:
             raise
@@ -132,16 +130,6 @@ def section_for(data: str) -> str | None:
     if is_hl7(data):
         return "hl7: adt"
     return "fhir: encounters" if is_fhir(data) else None
-
-
-def _first(batches: Generator[pa.RecordBatch], rows: int) -> pa.Table:
-    taken: list[pa.RecordBatch] = []
-    with closing(batches):
-        for batch in batches:
-            taken.append(batch)
-            if sum(map(len, taken)) >= rows:
-                break
-    return pa.Table.from_batches(taken).slice(0, rows)
 
 
 def _query(policy: Policy | None) -> str | None:

@@ -40,7 +40,6 @@ __all__ = [
     "generate",
     "kernel",
     "law",
-    "prior",
     "prior_by_sex",
     "strata",
 ]
@@ -113,15 +112,8 @@ def generate(n: int, seed: int = 0, *, outbreak: str | None = None) -> pa.Table:
     return pa.concat_tables(batches(n, seed, outbreak=outbreak)).combine_chunks()
 
 
-def prior(seed: int = 0) -> pa.Table:
-    """How often each diagnosis was seen in the year before, as a table of value and count."""
-    source = _Source(seed, "feed past")
-    counts = sum(np.bincount(_admissions(source, number)[1].diagnosis, minlength=len(VALUES)) for number in _PAST)
-    return pa.table({"value": pa.array(VALUES, pa.string()), "count": counts})
-
-
 def prior_by_sex(seed: int = 0) -> pa.Table:
-    """The same for each sex: a table of sex, value and count."""
+    """How often each diagnosis was seen in the year before, for each sex: a table of sex, value and count."""
     source = _Source(seed, "feed past")
     counts = np.zeros((len(people.SEXES), len(VALUES)), dtype=np.int64)
     for number in _PAST:

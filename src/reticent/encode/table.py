@@ -30,9 +30,9 @@ class Encoded:
         return f"Encoded({len(self)} rows, columns {sorted(self.codes)})"
 
 
-def encode_table(table: pa.Table, columns: Sequence[str], *, known: dict[str, Dictionary] | None = None) -> Encoded:
-    """Encodes some columns of a table; pass the `known` dictionaries to continue an earlier batch."""
-    dictionaries = {name: (known or {}).get(name) or Dictionary() for name in columns}
+def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
+    """Encodes some columns of a table."""
+    dictionaries = {name: Dictionary() for name in columns}
     codes = {}
     for name in columns:
         try:

@@ -24,8 +24,6 @@ _LIVES = 25
 """Years from which on dates are those of births, not of one clinic's records."""
 _MONTHS = 12
 
-Levels = list[float] | list[list[float]]
-
 
 def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     """Even widths where they divide the records well, otherwise cut points with about as many records between each two.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from reticent.publication.csv_lines import CsvLines
-from reticent.publication.records import Bad, JsonLines, RecordReader
+from reticent.errors import DataError
+from reticent.publication.records import Bad, RecordReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,52 @@ class Lines(Protocol):
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
         """The complete records, and how many bytes they take; at the end (`last`) a record needs no end."""
+
+
+class JsonLines:
+    """NDJSON out of blocks of bytes."""
+
+    needs_header = False
+    by_line = True
+
+    def __init__(self, reader: RecordReader) -> None:
+        self._reader = reader
+
+    def begin(self, line: bytes) -> None:
+        """There is no header."""
+
+    def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
+        """The records of the complete lines, and how many bytes they take."""
+        size = len(data) if last else data.rfind(b"\n") + 1
+        return self._reader.ndjson(data[:size]), size
+
+
+class CsvLines:
+    """CSV out of blocks of bytes; `begin` takes the header line first."""
+
+    needs_header = True
+    by_line = True
+
+    def __init__(self, reader: RecordReader) -> None:
+        self._reader = reader
+        self._header: list[str] = []
+        self._delimiter = ","
+
+    def begin(self, line: bytes) -> None:
+        """Takes the header line."""
+        try:
+            text = line.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise DataError("The header line is not UTF-8.", hint="Convert the input to UTF-8.") from None
+        self._delimiter = max(",;\t|", key=text.count)
+        self._header = [name.strip().strip('"') for name in text.split(self._delimiter)]
+        self._reader.policy.check_columns(self._header)
+        if len(set(self._header)) < len(self._header):
+            raise DataError("Two columns have the same name.", hint="Rename one of them.")
+
+    def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
+        """The complete records, and how many bytes they take."""
+        return self._reader.csv(data, self._header, self._delimiter, last=last)
 
 
 Formats = Mapping[str, Callable[[RecordReader], Lines]]

@@ -173,24 +173,6 @@ class RecordReader:
         return Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad], tokens)
 
 
-class JsonLines:
-    """NDJSON out of blocks of bytes."""
-
-    needs_header = False
-    by_line = True
-
-    def __init__(self, reader: RecordReader) -> None:
-        self._reader = reader
-
-    def begin(self, line: bytes) -> None:
-        """There is no header."""
-
-    def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
-        """The records of the complete lines, and how many bytes they take."""
-        size = len(data) if last else data.rfind(b"\n") + 1
-        return self._reader.ndjson(data[:size]), size
-
-
 def _array(cells: _core.wire.Cells, size: int) -> pa.Array:
     """Cells as the core has laid them, without a copy."""
     valid = None if cells.valid is None else pa.py_buffer(cells.valid)

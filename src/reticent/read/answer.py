@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import ConnectorError
+from reticent.frames import pandas_of
 from reticent.notebook import picture
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Answer:
 
     def to_pandas(self) -> Any:
         """The answers as a pandas frame."""
-        return self.table.to_pandas()
+        return pandas_of(self.table)
 
     def to_list(self) -> list[dict[str, Any]]:
         """One dict per group."""

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import PolicyError
+from reticent.frames import pandas_of, polars_of
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
@@ -170,7 +171,7 @@ class Received:
             interval: level of the confidence intervals.
         """
         name, windows, labels = self._windows(every, time)
-        question = self._question(self._target(values), self._match(_listed(where)), windows, len(labels), interval)
+        question = Question(self._target(values), self._match(_listed(where)), windows, len(labels), interval)
         counts = self.shape.counts(question)
         size = np.maximum(np.bincount(windows, minlength=len(labels)), 1)
         level = changes(counts.estimate / size, np.maximum(counts.variance, 1) / size**2)
@@ -209,11 +210,11 @@ class Received:
 
     def to_pandas(self) -> Any:
         """The records as a pandas frame."""
-        return _library("pandas") and self.shape.table.to_pandas()
+        return pandas_of(self.shape.table)
 
     def to_polars(self) -> Any:
         """The records as a polars frame."""
-        return _library("polars").from_arrow(self.shape.table)
+        return polars_of(self.shape.table)
 
     def to_parquet(self, file: str | Path) -> Path:
         """Writes one Parquet file with the records, and all that `read` needs besides in its metadata."""
@@ -264,7 +265,7 @@ class Received:
     ) -> pa.Table:
         """The lines of one piece of an answer."""
         cells = piece.cells
-        question = self._question(target, piece.match, piece.groups, len(cells), interval)
+        question = Question(target, piece.match, piece.groups, len(cells), interval)
         counts = self.shape.counts(question)
         if smooth:
             counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
@@ -307,9 +308,6 @@ class Received:
         fine = sorted({*cells, *sets} - coarse)
         line = any(number_extent(cell) or date_extent(cell) or prefix(cell) for cell in fine)
         return () if not coarse or line or not fine else tuple(fine)
-
-    def _question(self, target: Vector, match: Match, groups: Any, size: int, interval: float) -> Question:
-        return Question(target, match, groups, size, interval)
 
     def _targets(self, values: Words | None, by: list[str]) -> list[tuple[str | None, Vector]]:
         """What to count: the values together, or each by itself where `by` names the sensitive column."""
@@ -445,12 +443,3 @@ def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:
     columns: dict[str, Any] = {name: pa.array(list(cells)) for name, cells in names.items()}
     figures = {"estimate": np.clip(counts.estimate, counts.low, counts.high), "low": counts.low, "high": counts.high}
     return pa.table(columns | {name: pa.array(np.asarray(part, dtype=np.float64)) for name, part in figures.items()})
-
-
-def _library(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ConnectorError(f"This needs {name}.", hint=f"pip install {name}") from None

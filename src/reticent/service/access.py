@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,37 @@ from starlette.responses import Response
 
 from reticent.service.actor import act_as
 from reticent.service.problems import ServiceError
-from reticent.service.rate import Rate
 from reticent.service.settings import Settings, is_loopback
 from reticent.service.tokens import Role, Token, Tokens
 
 COOKIE = "reticent_session"
+_CALLERS = 10_000
+"""Callers whose allowances are remembered."""
 _DEMO = Token("demo", "demonstration", Role.CUSTODIAN, "", 0.0)
+
+
+class Rate:
+    """A bucket of allowances per caller that fills as time passes: `rate` calls per second, and bursts of two seconds' worth."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._burst = max(2 * rate, 1.0)
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, caller: str) -> bool:
+        """Whether the caller may go on; counts the call if so."""
+        left = self._now(caller)
+        if left < 1:
+            return False
+        self._left[caller] = (left - 1, time.monotonic())
+        self._left.move_to_end(caller)
+        if len(self._left) > _CALLERS:
+            self._left.popitem(last=False)
+        return True
+
+    def _now(self, caller: str) -> float:
+        left, at = self._left.get(caller, (self._burst, time.monotonic()))
+        return min(self._burst, left + (time.monotonic() - at) * self._rate)
 
 
 @dataclass(frozen=True)

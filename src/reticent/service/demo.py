@@ -23,7 +23,7 @@ from reticent.service.routes.evolving import change_table
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
 from reticent.service.shelf import parse
-from reticent.service.wire import NDJSON
+from reticent.service.uploads import NDJSON
 
 if TYPE_CHECKING:
     from reticent.service.hub import Hub

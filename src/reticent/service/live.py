@@ -24,7 +24,7 @@ from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
 from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
-from reticent.service.wire import ARROW
+from reticent.service.uploads import ARROW
 from reticent.store import Rewriting
 
 if TYPE_CHECKING:
@@ -105,11 +105,6 @@ class LiveStream:
         self._part = -1
         self._rewriting: Rewriting | None = None
         self._codebook: bytes | None = None
-
-    @staticmethod
-    def probe(policy: Policy) -> None:
-        """Refuses a policy under which no stream can run."""
-        StreamPublication(policy)
 
     @property
     def publication(self) -> StreamPublication:

@@ -1,4 +1,4 @@
-"""Tables that clients send: read, never executed, never unpacked."""
+"""Records and tables that clients send: their content types; tables are read, never executed, never unpacked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
 from reticent.service.problems import ServiceError
 from reticent.service.unpacked import refuse_bombs
-from reticent.service.wire import ARROW, NDJSON
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from starlette.requests import Request
 
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {
     "text/csv": "CSV",
     "application/vnd.apache.parquet": "Parquet",
@@ -26,9 +28,14 @@ KINDS = {
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
 
 
-def check_kind(kind: str) -> None:
+def media_type(request: Request) -> str:
+    """The content type that a request names, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def check_kind(request: Request) -> None:
     """Refuses a content type that tables do not come in."""
-    if kind not in KINDS:
+    if media_type(request) not in KINDS:
         raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
 
 

@@ -149,7 +149,7 @@ class Store:
         Raises:
             StateError: the publisher is known under another policy.
         """
-        with self._writing() as connection:
+        with database.writing(self.engine) as connection:
             fresh = {
                 "owner": "",
                 "position": None,
@@ -164,7 +164,7 @@ class Store:
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
             write = database.insert(connection, schema.publishers)
             connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
-        if self._publisher(publisher)["policy_hash"] != policy_hash:
+        if self.row(publisher)["policy_hash"] != policy_hash:
             raise StateError(
                 f"{publisher!r} was begun under another policy.",
                 hint="Go on with the policy it was begun under; another policy is another publication, under another name.",
@@ -177,11 +177,11 @@ class Store:
 
     def policy_hash(self, publisher: str) -> str:
         """The hash of the policy the publisher was begun under."""
-        return str(self._publisher(publisher)["policy_hash"])
+        return str(self.row(publisher)["policy_hash"])
 
     def key(self, publisher: str) -> bytes:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
-        return bytes(self._publisher(publisher)["secret"])
+        return bytes(self.row(publisher)["secret"])
 
     def house(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
         """The key that all veiled publications of a house share; made once, and never rotated.
@@ -231,10 +231,10 @@ class Store:
         Raises:
             StateError: another one is, or the publisher is unknown.
         """
-        self._publisher(publisher)
+        self.row(publisher)
         with lock.held(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
-            with self._writing() as connection:
+            with database.writing(self.engine) as connection:
                 table = schema.publishers
                 connection.execute(sa.update(table).where(table.c.publisher == publisher).values(owner=owner))
             self._owners[publisher] = owner
@@ -246,7 +246,7 @@ class Store:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Change the store: when the block ends, all of it is on disk; when it raises, none of it is."""
-        with self._writing() as connection:
+        with database.writing(self.engine) as connection:
             transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
             transaction.flush()
@@ -260,7 +260,7 @@ class Store:
 
     def position(self, publisher: str) -> str | None:
         """Where the input stood after the last commit; None at the beginning."""
-        position = self._publisher(publisher)["position"]
+        position = self.row(publisher)["position"]
         return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
@@ -295,11 +295,6 @@ class Store:
     def outbox(self, publisher: str, *, after: int = -1) -> Iterator[OutboxEntry]:
         """All kept batches with a number above `after`, in order."""
         yield from self._entries(publisher, after)
-
-    def mark_sent(self, publisher: str, number: int) -> None:
-        """Note in a transaction of its own that the sinks have every batch up to and including `number`."""
-        with self.transaction() as transaction:
-            transaction.mark_sent(publisher, number)
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
@@ -354,10 +349,6 @@ class Store:
         """The key of the one ledger: the same person has the same hash in every publication of this store."""
         return self.seal.lasting.digest("population", []) * 2
 
-    def row(self, publisher: str) -> Mapping[Any, Any]:
-        """All that is counted of a publisher."""
-        return self._publisher(publisher)
-
     # Inside
 
     def _entries(self, publisher: str, last: int) -> Iterator[OutboxEntry]:
@@ -394,7 +385,8 @@ class Store:
         table = schema.publishers
         return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
 
-    def _publisher(self, publisher: str) -> Mapping[Any, Any]:
+    def row(self, publisher: str) -> Mapping[Any, Any]:
+        """All that is counted of a publisher."""
         row = self._find(publisher)
         if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
@@ -403,9 +395,4 @@ class Store:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         with database.errors(self.engine), self.engine.connect() as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with database.writing(self.engine) as connection:
             yield connection

@@ -5,9 +5,9 @@ from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import attribute_loss, geometric_mean
 from reticent.utility.metrics import Metrics, measure
 from reticent.utility.ncp import information_loss, interval_loss, node_loss, usefulness
-from reticent.utility.query import overlap_count, relative_error
 from reticent.utility.recoding import Recoding
 from reticent.utility.stream import sau, sau_limit, stream_information_loss
+from reticent.utility.workload import relative_error
 
 __all__ = [
     "Metrics",
@@ -22,7 +22,6 @@ __all__ = [
     "interval_loss",
     "measure",
     "node_loss",
-    "overlap_count",
     "relative_error",
     "sau",
     "sau_limit",

@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def stream_information_loss(
-    candidates: NDArray[np.int64], tuples: NDArray[np.int64], quasi: int, cells: float = 0.0
-) -> float:
+def stream_information_loss(candidates: NDArray[np.int64], tuples: NDArray[np.int64], quasi: int) -> float:
     """Equations (6) and (7), averaged over the tuples.
 
     Args:
         candidates: distinct candidate values per group.
         tuples: tuples per group.
-        quasi: number of quasi-identifiers.
-        cells: mean over the tuples of the summed loss of their quasi-identifiers; 0 where these are left as they are.
+        quasi: number of quasi-identifiers, which are left as they are.
 
     >>> round(stream_information_loss(np.array([2]), np.array([1]), quasi=2), 6)
     0.166667
@@ -35,7 +32,7 @@ def stream_information_loss(
     if total == 0:
         return 0.0
     sensitive = float((((candidates - 1) / np.maximum(candidates, 1)) * tuples).sum() / total)
-    return (cells + sensitive) / (quasi + 1)
+    return sensitive / (quasi + 1)
 
 
 def sau(slots: int, tuples: int) -> float:

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from reticent.utility.query import relative_error
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -76,3 +74,11 @@ def _range(order: NDArray[np.int64], generator: np.random.Generator) -> NDArray[
     asked = np.zeros(len(order))
     asked[order[start : start + size]] = 1.0
     return asked
+
+
+def relative_error(
+    truth: NDArray[np.float64], estimate: NDArray[np.float64], floor: float = 1.0
+) -> NDArray[np.float64]:
+    """|estimate - truth| / truth per query, the divisor being at least ``floor``."""
+    actual = np.asarray(truth, dtype=np.float64)
+    return np.abs(np.asarray(estimate, dtype=np.float64) - actual) / np.maximum(actual, floor)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reticent.connectors.files import atomic_file, check_finite, read_batches, read_table, write_table
+from reticent.connectors.files import atomic_file, read_batches, read_table, write_table
 from reticent.errors import ConnectorError, DataError, ReticentError
 
 BAD = {
@@ -83,7 +83,7 @@ def test_absent_columns_get_a_suggestion(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("age,sex\n1,2\n")
     with pytest.raises(DataError, match=r"no column 'agee'\. Did you mean 'age'"):
-        read_table(path, columns=["agee"])
+        next(read_batches(path, columns=["agee"]))
 
 
 def test_wrong_bytes_far_into_a_file_name_the_line(tmp_path):
@@ -133,10 +133,6 @@ def test_nan_and_infinity_are_refused(tmp_path, kind, strange):
     write_table(pa.table({"w": [1.0, strange, None, strange]}), path)
     with pytest.raises(DataError, match="column 'w' has 2 cells that are NaN or infinite"):
         read_table(path)
-    assert read_table(path, finite=False).num_rows == 4
-    with pytest.raises(DataError):
-        check_finite(pa.table({"w": [strange]}))
-    check_finite(pa.table({"w": [strange], "v": [1.0]}), ["v"])
 
 
 def test_nested_and_repeated_columns_of_typed_files(tmp_path):
@@ -165,24 +161,20 @@ CANARY = "Zyxwv8731Qq"
 WHOLE = f"{CANARY},{CANARY}"
 
 
-# Rows that parse but do not convert are rare among random ones, so each kind of failure is also given by name.
-@example([WHOLE], b"a,b\n", "utf-8", {"a": pa.int64()})
-@example([WHOLE, CANARY], b"a,b\n", "utf-8", None)
-@example([f'{CANARY},"{CANARY}'], b"a,b\n", "utf-8", None)
-@example([f'{CANARY}"}}'], b'{"a":"', "utf-8", {"a": pa.float64()})
-@example([f'{CANARY}"}}', f"{CANARY}"], b'{"a":"', "utf-8", None)
+@example([WHOLE, CANARY], b"a,b\n", "utf-8")
+@example([f'{CANARY},"{CANARY}'], b"a,b\n", "utf-8")
+@example([f'{CANARY}"}}', f"{CANARY}"], b'{"a":"', "utf-8")
 @given(
     st.lists(st.just(WHOLE))
     | st.lists(st.sampled_from([CANARY, f'"{CANARY}', f'{CANARY}"', "\0", "\ufffd", "", "1", f"{CANARY},{CANARY}"])),
     st.sampled_from([b"a,b\n", b"a;b\n", b'{"a":"', b'{"a": 1}\n{"a": ', b"PAR1", b"ARROW1", b"a,a\n", b"\xff\xfe"]),
     st.sampled_from(["utf-8", "utf-16-le", "cp1252"]),
-    st.sampled_from([None, {"a": pa.int64()}, {"a": pa.timestamp("s"), "b": pa.float64()}]),
 )
-def test_no_cell_in_any_error(cells, start, encoding, types):
+def test_no_cell_in_any_error(cells, start, encoding):
     content = start + "\n".join(cells).encode(encoding, "replace")
-    for read in (read_table, lambda *a, **k: list(read_batches(*a, **k))):
+    for read in (read_table, lambda source: list(read_batches(source))):
         try:
-            read(io.BytesIO(content), types=types)
+            read(io.BytesIO(content))
         except ReticentError as error:
             shown = "".join(traceback.format_exception(error)) + repr(error) + str(error)
             assert CANARY not in shown

@@ -46,7 +46,7 @@ def test_a_workbook_keeps_numbers_dates_and_gaps(tmp_path):
     assert [str(field.type) for field in table.schema] == ["int64", "double", "string", "date32[day]"]
     assert pa.Table.from_batches(list(read_batches(path, batch_rows=2))).equals(table)
     assert read_table(io.BytesIO(path.read_bytes())).equals(table)
-    assert read_table(path, columns=["sex"]).column_names == ["sex"]
+    assert next(read_batches(path, columns=["sex"])).schema.names == ["sex"]
 
 
 def test_one_sheet_of_several_is_named(tmp_path):

@@ -15,8 +15,8 @@ from reticent.cli import main
 from reticent.connectors.stream import FileSource, Stream
 from reticent.errors import ConnectorError, StateError
 from reticent.policy import Policy
-from reticent.publication.csv_lines import CsvLines
-from reticent.publication.records import JsonLines, RecordReader
+from reticent.publication.blocks import CsvLines, JsonLines
+from reticent.publication.records import RecordReader
 from reticent.store import Store
 
 RULES = {

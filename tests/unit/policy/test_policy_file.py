@@ -1,6 +1,7 @@
 """A policy file: what it means, and what is said when it is wrong."""
 
 import json
+import math
 
 import pytest
 import yaml
@@ -274,6 +275,20 @@ def test_aliases_are_refused_before_they_unfold(tmp_path):
 def test_absurd_numbers_are_refused(word, number):
     with pytest.raises(PolicyError, match="at most"):
         Policy.from_dict({"version": 1, "columns": {"ill": "sensitive"}, "privacy": {word: number}})
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        *({"k": k} for k in (0, -1, 2.5, True)),
+        *({"l": l} for l in (0, {"entropy": 0.5}, {"entropy": math.nan}, {"recursive": [0, 3]}, {"recursive": [2, 0]})),
+        *({"l": {"frequency": math.inf}}, {"t": 1.5}, {"t": {"ordered": -0.1}}),
+    ],
+    ids=str,
+)
+def test_impossible_numbers_are_refused(privacy):
+    with pytest.raises(PolicyError):
+        Policy.from_dict({"version": 1, "columns": {"ill": "sensitive"}, "privacy": privacy})
 
 
 @pytest.mark.parametrize("section", ["evolving", "series", "stream"])

@@ -13,7 +13,7 @@ import pytest
 import wire_twin
 
 from reticent.policy import Policy
-from reticent.publication.csv_lines import CsvLines
+from reticent.publication.blocks import CsvLines
 from reticent.publication.records import RecordReader
 
 RULES = odd_records.RULES

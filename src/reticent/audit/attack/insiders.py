@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.bound import conceded_to
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import link, truths
 from reticent.audit.attack.sights import Veiled, latest, normal
 
@@ -73,17 +73,14 @@ class _Reading:
 def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
     half = by_share[SHARES[2]]
     listed = ", ".join(f"{reading.right.mean():.1%} ({share:.0%})" for share, reading in by_share.items())
-    return Outcome(
-        attack="insiders",
-        question=QUESTION,
-        tried=len(half.top),
+    return Outcome.from_posterior(
+        "insiders",
+        QUESTION,
+        half.top,
+        evidence.key,
         right=float(half.right.sum()),
         counted=True,
         claim=half.concession,
-        highest=float(half.top.max()),
-        sure=int((half.top > CERTAIN).sum()),
-        bins=binned(half.top),
-        worst=worst_of(half.top, evidence.key),
         notes=(f"Right, by the share of the others known: {listed}.",),
         figures={"known": {f"{share:.0%}": _figures(reading) for share, reading in by_share.items()}},
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.chains import Chains
-from reticent.audit.attack.outcome import Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
 from reticent.audit.attack.prior import prior_counts
 from reticent.audit.attack.publications import conceded_by_all
@@ -110,17 +110,14 @@ def _outcome(
     hits = highest if truth is None else truth == (guess + judge + noise).argmax(axis=1)
     notes = [] if inference.exact else ["Sampled: posteriors of single records carry sampling error."]
     notes.append(f"Attacked: the first {len(seen):,} records of the stream.")
-    return Outcome(
-        attack="join-or-open",
-        question=QUESTION,
-        tried=len(seen),
+    return Outcome.from_posterior(
+        "join-or-open",
+        QUESTION,
+        highest,
+        evidence.key,
         right=float(hits.sum()),
         counted=truth is not None,
         claim=claim,
-        highest=float(highest.max(initial=0)),
-        sure=int((highest > 0.999).sum()),
-        bins=binned(highest),
-        worst=worst_of(highest, evidence.key),
         bounded=inference.exact and truth is None,
         notes=tuple(notes),
         figures={"expected_accuracy": float(highest.mean()), "exact": inference.exact},

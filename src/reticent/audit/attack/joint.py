@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link, truths
 from reticent.audit.attack.sights import Veiled, normal, sights
 
@@ -51,17 +51,14 @@ def joint(evidence: Evidence) -> Outcome | None:
     noise = evidence.rng.random(posterior.shape) * 1e-9
     top = posterior.max(axis=1)
     houses = {one.house for one in shown if isinstance(one, Veiled)}
-    return Outcome(
-        attack="joint",
-        question=QUESTION,
-        tried=len(persons),
+    return Outcome.from_posterior(
+        "joint",
+        QUESTION,
+        top,
+        evidence.key,
         right=float(((posterior + noise).argmax(axis=1) == truth).sum()),
         counted=True,
         claim=_claim(shown, houses, places, persons),
-        highest=float(top.max()),
-        sure=int((top > CERTAIN).sum()),
-        bins=binned(top),
-        worst=worst_of(top, evidence.key),
         notes=(
             f"{len(persons):,} persons are recognised in two or more of {len(shown)} publications.",
             *_warning(houses),

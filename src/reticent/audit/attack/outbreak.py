@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.bound import kappa_bound
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import link, truths
 from reticent.audit.attack.prior import prior_counts
 from reticent.audit.attack.sights import Veiled, latest
@@ -81,17 +81,14 @@ def outbreak(evidence: Evidence) -> Outcome | None:
     if not len(persons):
         return None
     posterior = _posterior(seen, alone[persons], rise)
-    return Outcome(
-        attack="outbreak",
-        question=QUESTION,
-        tried=len(persons),
+    return Outcome.from_posterior(
+        "outbreak",
+        QUESTION,
+        posterior,
+        evidence.key,
         right=float(rise.cases[persons].sum()),
         counted=True,
         claim=_claim(seen, alone[persons], rise),
-        highest=float(posterior.max()),
-        sure=int((posterior > CERTAIN).sum()),
-        bins=binned(posterior),
-        worst=worst_of(posterior, evidence.key),
         notes=(_sentence(rise, seen, suspects),),
         figures={
             "before": rise.before,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Z = 1.959963984540054  # two-sided 95%
 SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
 CERTAIN = 0.999  # of a value; what is left is rounding and sampling
+_WORST = 10
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
@@ -141,9 +142,9 @@ def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:
     return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
 
 
-def worst_of(posterior: NDArray[np.float64], key: bytes, many: int = 10) -> tuple[Person, ...]:
+def worst_of(posterior: NDArray[np.float64], key: bytes) -> tuple[Person, ...]:
     """The persons the attacker is surest of; positions in the array are their row numbers."""
-    order = np.argsort(-posterior, kind="stable")[:many]
+    order = np.argsort(-posterior, kind="stable")[:_WORST]
     names = pseudonyms(order, key)
     return tuple(Person(name, float(posterior[place])) for name, place in zip(names, order, strict=True))
 

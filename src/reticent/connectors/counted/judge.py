@@ -3,7 +3,7 @@
 Guarantee: what the findings say, about the rows as they are counted and nothing else.
 Not covered: as for `reticent.audit.verify`.
 Cost: one pass over the published rows where they are; the published combinations in memory.
-Reference: the models' own papers, see `reticent.policy.models`.
+Reference: the models' own papers, see docs/models.md.
 Differences from the judge of one machine: rows are counted elsewhere; the checks are the auditor's.
 """
 

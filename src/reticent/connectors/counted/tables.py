@@ -28,6 +28,7 @@ from reticent.audit.published import Published, text_table
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, checked
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
+from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
@@ -39,7 +40,6 @@ from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
 from reticent.policy.guess import person_columns
 from reticent.release import Counts, Guarantee
-from reticent.utility.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +146,7 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
         recoded=_recoded(encoded, outcome, parts, owned),
         guarantee=_told_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
         counts=_counts(times, outcome.suppressed),
-        metrics=_metrics(encoded, outcome, times),
+        metrics=generalised.measured(encoded, outcome).to_dict(),
         explain=_story(encoded, outcome, times),
         method=method,
         outcome=outcome,
@@ -276,14 +276,6 @@ def _lost(
 def _counts(times: npt.NDArray[np.uint32], lost: npt.NDArray[np.bool_]) -> Counts:
     rows, gone = int(times.sum(dtype=np.int64)), int(times[lost].sum(dtype=np.int64))
     return Counts(rows, rows - gone, 0, gone)
-
-
-def _metrics(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, float]:
-    rows = np.arange(len(times))
-    recodings = {name: outcome.attributes[name].recoding(rows) for name in encoded.quasi}
-    weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
-    counts = times.astype(np.int64)
-    return measure(recodings, suppressed=outcome.suppressed, counts=counts, weights=weights).to_dict()
 
 
 def _story(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:

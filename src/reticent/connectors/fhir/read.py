@@ -24,7 +24,7 @@ from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from reticent.connectors.fhir.paths import Getter
     from reticent.policy.settings.inputs import FhirSettings
@@ -69,7 +69,7 @@ def read_fhir(source: str | Path, mapping: FhirSettings) -> pa.Table:
 
 def read_fhir_batches(
     source: str | Path, mapping: FhirSettings, *, batch_rows: int = 65536, parts: int | None = None
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """One row per encounter and diagnosis, as text columns named by the mapping.
 
     Args:

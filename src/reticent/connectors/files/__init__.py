@@ -6,21 +6,17 @@ column and counts, never a cell.
 """
 
 from reticent.connectors.files.atomic import atomic_file, atomic_path, write_text
-from reticent.connectors.files.finite import check_finite
-from reticent.connectors.files.read import read_batches, read_head, read_table
-from reticent.connectors.files.sniff import Format, sniff
+from reticent.connectors.files.read import first_of, read_batches, read_head, read_table
 from reticent.connectors.files.write import open_table, to_ndjson, write_batches, write_table
 
 __all__ = [
-    "Format",
     "atomic_file",
     "atomic_path",
-    "check_finite",
+    "first_of",
     "open_table",
     "read_batches",
     "read_head",
     "read_table",
-    "sniff",
     "to_ndjson",
     "write_batches",
     "write_table",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows, typed
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError
 
@@ -35,7 +35,7 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
             break
         rows += piece.num_rows
         for start in range(0, piece.num_rows, options.batch_rows):
-            yield typed(source.name, piece.slice(start, options.batch_rows), options)
+            yield piece.slice(start, options.batch_rows)
     if not rows:
         raise no_rows(source.name)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.connectors.files.cells import column_of
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows, typed
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import ConnectorError, DataError
 
@@ -35,8 +35,8 @@ def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:
     if not rows:
         raise no_rows(source.name)
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    arrays = {name: column_of(source.name, name, _nulls(columns[name])) for name in options.of(source.name, names)}
-    return typed(source.name, pa.table(arrays), options)
+    wanted = options.of(source.name, names)
+    return pa.table({name: column_of(source.name, name, _nulls(columns[name])) for name in wanted})
 
 
 def _nulls(cells: Sequence[Any]) -> list[Any]:

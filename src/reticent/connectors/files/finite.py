@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def check_finite(table: pa.Table | pa.RecordBatch, columns: Sequence[str] | None = None, *, name: str = "data") -> None:
+def check_finite(table: pa.Table | pa.RecordBatch, *, name: str = "data") -> None:
     """Raise `DataError` when a floating-point column holds NaN or an infinity; null is fine.
 
     >>> check_finite(pa.table({"weight": [61.5, None]}))
     """
     for field in table.schema:
-        if not pa.types.is_floating(field.type) or (columns is not None and field.name not in columns):
+        if not pa.types.is_floating(field.type):
             continue
         strange = pc.sum(pc.invert(pc.is_finite(table[field.name]))).as_py()
         if strange:

@@ -55,7 +55,7 @@ def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table
         raise no_rows(source.name)
     names = list(dict.fromkeys(name for piece in pieces for name in piece))
     check_names(source.name, names)
-    return pa.table({name: _stack(source.name, pieces, name, options) for name in options.of(source.name, names)})
+    return pa.table({name: _stack(source.name, pieces, name) for name in options.of(source.name, names)})
 
 
 def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
 def _schema(name: str, columns: dict[str, pa.Array], options: ReadOptions) -> pa.Schema:
     check_names(name, list(columns))
     names = options.of(name, list(columns))
-    return pa.schema([(key, options.types.get(key, _known(columns[key].type))) for key in names])
+    return pa.schema([(key, _known(columns[key].type)) for key in names])
 
 
 def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -186,9 +186,9 @@ def _known(data_type: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_null(data_type) else data_type
 
 
-def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str, options: ReadOptions) -> pa.ChunkedArray:
+def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str) -> pa.ChunkedArray:
     data_type = _common([piece[key].type for piece in pieces if key in piece])
-    field = pa.field(key, options.types.get(key, _known(data_type)))
+    field = pa.field(key, _known(data_type))
     arrays = [
         _cast(name, piece[key], field) if key in piece else pa.nulls(_rows(piece), field.type) for piece in pieces
     ]

@@ -10,11 +10,11 @@ import pyarrow as pa
 from reticent.connectors.files import columnar, csv_read, excel_read, ndjson_read, stats_read
 from reticent.connectors.files.finite import check_finite
 from reticent.connectors.files.read_options import ReadOptions
-from reticent.connectors.files.sniff import Format, sniff_head
+from reticent.connectors.files.sniff import sniff
 from reticent.connectors.files.source import SourceLike, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Sequence
 
 _READERS: dict[str, Any] = {
     "csv": csv_read,
@@ -26,63 +26,45 @@ _READERS: dict[str, Any] = {
 }
 
 
-def read_table(
-    source: SourceLike,
-    *,
-    file_format: Format | None = None,
-    columns: Sequence[str] | None = None,
-    types: Mapping[str, pa.DataType] | None = None,
-    finite: bool = True,
-) -> pa.Table:
+def read_table(source: SourceLike) -> pa.Table:
     """Read a whole table from a path, ``-`` (standard input) or a binary stream.
 
-    Args:
-        source: where the table is.
-        file_format: its format, when the guess from its content must be overruled.
-        columns: the columns to read; all when None.
-        types: Arrow types that overrule the format's own (text for CSV).
-        finite: refuse NaN and infinities in floating-point columns.
-
     Raises:
-        DataError: the source is missing, empty, damaged, or not a table.
+        DataError: the source is missing, empty, damaged, or not a table, or holds NaN or infinities.
     """
-    options = ReadOptions(None if columns is None else tuple(columns), types or {}, finite=finite)
     with opened(source) as there:
-        file_format = file_format or sniff_head(there)
-        table = _READERS[file_format.name].table(there, file_format, options)
-        if finite:
-            check_finite(table, name=there.name)
+        file_format = sniff(there)
+        table = _READERS[file_format.name].table(there, file_format, ReadOptions())
+        check_finite(table, name=there.name)
         return table
 
 
 def read_batches(
-    source: SourceLike,
-    *,
-    file_format: Format | None = None,
-    columns: Sequence[str] | None = None,
-    types: Mapping[str, pa.DataType] | None = None,
-    batch_rows: int = 65536,
-    finite: bool = True,
+    source: SourceLike, *, columns: Sequence[str] | None = None, batch_rows: int = 65536
 ) -> Generator[pa.RecordBatch]:
-    """Read a table in batches of at most `batch_rows` rows, holding only a few of them in memory.
+    """Read some columns of a table, or all, in batches of at most `batch_rows` rows, holding only a few of them in memory.
 
-    The arguments and errors are those of `read_table`; an error may come after some batches were given.
+    The errors are those of `read_table`; one may come after some batches were given.
     """
-    options = ReadOptions(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
+    options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
     with opened(source) as there:
-        file_format = file_format or sniff_head(there)
+        file_format = sniff(there)
         pieces = _READERS[file_format.name].batches(there, file_format, options)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
-                if finite:
-                    check_finite(batch, name=there.name)
+                check_finite(batch, name=there.name)
                 yield batch
 
 
 def read_head(source: SourceLike, rows: int) -> pa.Table:
     """Read at most the first `rows` rows, and little more of the file than that."""
+    return first_of(read_batches(source), rows)
+
+
+def first_of(batches: Generator[pa.RecordBatch], rows: int) -> pa.Table:
+    """At most the first `rows` rows of what comes in batches."""
     taken: list[pa.RecordBatch] = []
-    with contextlib.closing(read_batches(source)) as batches:
+    with contextlib.closing(batches):
         for batch in batches:
             taken.append(batch)
             if sum(map(len, taken)) >= rows:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
-
-import pyarrow as pa
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-Data = TypeVar("Data", pa.Table, pa.RecordBatch)
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The columns to keep (None: all), types that overrule the format's, rows per batch, whether to refuse NaN."""
+    """The columns to keep (None: all), and rows per batch."""
 
     columns: tuple[str, ...] | None = None
-    types: Mapping[str, pa.DataType] = field(default_factory=dict)
     batch_rows: int = 65536
-    finite: bool = True
 
     def of(self, name: str, names: Sequence[str]) -> tuple[str, ...]:
         """The wanted columns of a file that has `names`, after checking that they are there."""
@@ -52,17 +46,3 @@ def check_names(name: str, names: Sequence[str]) -> None:
 def no_rows(name: str) -> DataError:
     """The error for a table without rows."""
     return DataError(f"{name} has no rows.", hint="There is nothing to release; check the export that wrote it.")
-
-
-def typed(name: str, data: Data, options: ReadOptions) -> Data:
-    """The columns with the types the caller wants instead of the file's own."""
-    for place, column in enumerate(data.schema):
-        target = options.types.get(column.name, column.type)
-        if target != column.type:
-            try:
-                data = data.set_column(place, column.name, data.column(place).cast(target))
-            except pa.ArrowException:
-                raise DataError(
-                    f"{name}: column {column.name!r} cannot be read as {target}.", hint=f"It is {column.type} there."
-                ) from None
-    return data

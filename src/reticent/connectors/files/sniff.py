@@ -19,7 +19,7 @@ from typing import Literal
 
 from reticent.connectors.files.archive import ZIP
 from reticent.connectors.files.magic import hint_for, kind_of, ole_kind
-from reticent.connectors.files.source import OLE, Opened, SourceLike, opened
+from reticent.connectors.files.source import OLE, Opened
 from reticent.connectors.files.stats_read import program_of
 from reticent.errors import DataError
 
@@ -65,13 +65,7 @@ class Format:
     bom: int = 0
 
 
-def sniff(source: SourceLike, *, encoding: str | None = None) -> Format:
-    """Guess the format of a source; `encoding` overrules the guess."""
-    with opened(source) as there:
-        return sniff_head(there, encoding=encoding)
-
-
-def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
+def sniff(source: Opened) -> Format:
     """Guess the format from the bytes already read."""
     head = source.head
     if head.startswith(b"PAR1"):
@@ -84,9 +78,9 @@ def sniff_head(source: Opened, *, encoding: str | None = None) -> Format:
         return Format("excel")
     if kind is not None:
         raise DataError(f"{source.name} is {kind}, not a table.", hint=hint_for(kind))
-    bom, guessed = _encoding(source.name, head) if encoding is None else (_bom_of(head, encoding), encoding)
-    text = decode_head(source.name, head[bom:], guessed)
-    file_format = Format("csv", encoding=guessed, bom=bom)
+    bom, encoding = _encoding(source.name, head)
+    text = decode_head(source.name, head[bom:], encoding)
+    file_format = Format("csv", encoding=encoding, bom=bom)
     if text.lstrip().startswith("{") or _suffix(source) == "ndjson":
         return replace(file_format, name="ndjson")
     delimiter = _delimiter(text)
@@ -103,8 +97,6 @@ def decode_head(name: str, head: bytes, encoding: str) -> str:
     """Decode the sample, which may end in the middle of a character."""
     try:
         return codecs.getincrementaldecoder(encoding)("strict").decode(head, final=False)
-    except LookupError:
-        raise DataError(f"{encoding} is not a known encoding.", hint="Try utf-8, cp1252 or utf-16.") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].decode(encoding, "replace").count("\n") + 1
         raise wrong_encoding(name, line, encoding) from None
@@ -112,28 +104,12 @@ def decode_head(name: str, head: bytes, encoding: str) -> str:
 
 def wrong_encoding(name: str, line: int, encoding: str) -> DataError:
     """The error for bytes that are not text in the encoding."""
-    return DataError(
-        f"{name}, line {line}: not valid {encoding} text.",
-        hint="Save the file as UTF-8, or say which encoding it has.",
-    )
+    return DataError(f"{name}, line {line}: not valid {encoding} text.", hint="Save the file as UTF-8.")
 
 
 def _suffix(source: Opened) -> FormatName | None:
     suffixes = [part for part in PurePath(source.name.lower()).suffixes if part != ".gz"]
     return SUFFIXES.get(suffixes[-1]) if suffixes else None
-
-
-def _bom_of(head: bytes, encoding: str) -> int:
-    name = codecs.lookup(encoding).name if _known(encoding) else encoding
-    return next((len(mark) for mark, of in _BOMS if head.startswith(mark) and of.startswith(name)), 0)
-
-
-def _known(encoding: str) -> bool:
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        return False
-    return True
 
 
 def _encoding(name: str, head: bytes) -> tuple[int, str]:

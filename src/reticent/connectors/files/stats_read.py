@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.connectors.files.cells import column_of
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows, typed
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import ConnectorError, DataError
 
@@ -50,10 +50,8 @@ def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:
     check_names(source.name, list(columns))
     if not columns or not len(next(iter(columns.values()))):
         raise no_rows(source.name)
-    arrays = {
-        name: column_of(source.name, name, _nulls(columns[name])) for name in options.of(source.name, list(columns))
-    }
-    return typed(source.name, pa.table(arrays), options)
+    wanted = options.of(source.name, list(columns))
+    return pa.table({name: column_of(source.name, name, _nulls(columns[name])) for name in wanted})
 
 
 def _columns(source: Opened, reader: str, program: str) -> dict[str, Any]:

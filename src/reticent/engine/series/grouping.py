@@ -18,7 +18,7 @@ HELD = (
     "no design for the value",
     "came back after missing a release",
 )
-OUTSIDE, NO_PLACE, RISKY, NO_DESIGN, RETURNED = 1, 2, 3, 4, 5
+RISKY = 3
 LENDERS = 4096
 """Records looked at, at most, for one whose quasi-identifiers a lone person's group takes in."""
 

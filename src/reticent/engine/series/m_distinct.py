@@ -31,7 +31,7 @@ import numpy as np
 
 from reticent import _core
 from reticent.engine.series.grouping import Grouping
-from reticent.engine.series.publisher import SeriesPublisher
+from reticent.engine.series.publisher import GroupPublisher
 from reticent.errors import GuaranteeError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ HEADROOM = 4
 """Times the least group size for the limit: measured on progressing illnesses, it lets five releases pass almost without holding anybody back."""
 
 
-class MDistinct(SeriesPublisher):
+class MDistinct(GroupPublisher):
     """The next release of a fully dynamic table."""
 
     method = "m-distinct"

@@ -1,23 +1,23 @@
-"""What all series engines share: collect the records of the next release, group them, keep to the risk limit, remember."""
+"""What engines of a series in groups share: group the records of the next release, keep to the risk limit, remember."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Members, Publisher, check_batch
+from reticent.engine.base import Members
+from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
 from reticent.engine.series.risk_limit import People, within_limit
 from reticent.engine.series.tables import release_tables
-from reticent.engine.snapshot import pack, unpack
-from reticent.engine.spellings import spelled
-from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.engine.snapshot import pack
+from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.ledger import person_hashes
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 AGAINST = "a reader who knows all releases, every quasi-identifier of everybody and the update knowledge, and takes each person by itself"
 
 
-class SeriesPublisher(Publisher):
-    """Publishes the same persons again: `push` takes the table as it is now, `cut` publishes it as the next release."""
+class GroupPublisher(SeriesPublisher):
+    """Publishes persons in groups, whose values later releases cannot rule out."""
 
-    kind = "series"
     still: ClassVar[bool] = False
     not_covered: ClassVar[tuple[str, ...]] = not_covered(
         "a reader who reasons over several persons jointly",
@@ -49,16 +48,8 @@ class SeriesPublisher(Publisher):
         _check(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        self._pending: list[pa.Table] = []
-        self._counts = Counts()
         self._figures: dict[str, float] = {}
         updates_of(policy, policy.sensitive[0], still=self.still)
-
-    @property
-    def counts(self) -> Counts:
-        """Rows pushed and not yet cut count as held."""
-        rows = sum(batch.num_rows for batch in self._pending)
-        return self._counts + Counts(rows_in=rows, held=rows)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -78,24 +69,6 @@ class SeriesPublisher(Publisher):
     def releases(self) -> int:
         """How many releases were published."""
         return self.history.releases
-
-    def push(self, batch: pa.Table) -> list[Release]:
-        """Takes in part of the table as it is now; nothing is published before `cut`."""
-        self._pending.append(check_batch(batch, self.policy))
-        return []
-
-    def cut(self) -> list[Release]:
-        """Publishes what was pushed as the next release, or raises and publishes nothing."""
-        if not sum(batch.num_rows for batch in self._pending):
-            raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
-        table = pa.concat_tables(self._pending, promote_options="permissive").combine_chunks()
-        release = self._publish(spelled(table, self.policy).combine_chunks())
-        self._pending = []
-        return [release]
-
-    def close(self) -> list[Release]:
-        """Publishes what was pushed since the last cut, if anything."""
-        return self.cut() if self._pending else []
 
     def _publish(self, table: pa.Table) -> Release:
         people, updates = self._read(table)
@@ -124,18 +97,11 @@ class SeriesPublisher(Publisher):
             explain=explain,
             seeded=self.rng.seeded,
         )
-        self.history, self._domain = after, updates.values
-        self._counts, self._figures = self._counts + counts, dict(release.metrics)
+        self.history, self._domain, self._figures = after, updates.values, dict(release.metrics)
         return release
 
     def _read(self, table: pa.Table) -> tuple[People, Updates]:
-        names = table.column(str(self.policy.person))
-        if names.null_count or pc.count_distinct(names).as_py() < table.num_rows:
-            raise DataError(
-                f"Column '{self.policy.person}': every record of a release needs a person of its own.",
-                hint="Keep one record per person and release, and fill missing identifiers.",
-            )
-        column = self.policy.sensitive[0]
+        names, column = table.column(str(self.policy.person)), self.policy.sensitive[0]
         shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
         words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
         updates = updates_of(self.policy, column, (*self._domain, *words), still=self.still)
@@ -178,33 +144,14 @@ class SeriesPublisher(Publisher):
 
     def snapshot(self) -> bytes:
         """History, domain, what is pending, and the key."""
-        tables = self.history.to_tables() | self._extra_tables()
-        if self._pending:
-            tables["pending"] = pa.concat_tables(self._pending, promote_options="permissive")
-        tables["domain"] = pa.table({"domain": pa.array(self._domain, type=pa.string())})
-        state = {"counts": list(vars(self._counts).values()), "metrics": self._figures, **self._extra_state()}
-        return pack(self.policy, self.rng, state, tables)
+        state, pending = self._state()
+        domain = pa.table({"domain": pa.array(self._domain, type=pa.string())})
+        tables = self.history.to_tables() | pending | {"domain": domain}
+        return pack(self.policy, self.rng, state | {"metrics": self._figures}, tables)
 
-    def _extra_state(self) -> dict[str, Any]:
-        return {}
-
-    def _extra_tables(self) -> dict[str, pa.Table]:
-        return {}
-
-    def _take_extra(self, state: dict[str, Any], tables: dict[str, pa.Table]) -> None:
-        """What an engine keeps beyond the history."""
-
-    @classmethod
-    def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on after the last release."""
-        rng, header, tables, _ = unpack(policy, state)
-        publisher = cls(policy, rng=rng)
-        publisher.history = History.from_tables(tables)
-        publisher._domain = tuple(tables["domain"].column("domain").to_pylist())
-        publisher._pending = [tables["pending"]] if "pending" in tables else []
-        publisher._counts, publisher._figures = Counts(*header["counts"]), header["metrics"]
-        publisher._take_extra(header, tables)
-        return publisher
+    def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], _: dict[str, bytes]) -> None:
+        self.history, self._figures = History.from_tables(tables), saved["metrics"]
+        self._domain = tuple(tables["domain"].column("domain").to_pylist())
 
 
 def _check(policy: Policy) -> None:
@@ -213,8 +160,6 @@ def _check(policy: Policy) -> None:
             f"A series needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
             hint="Give one column the role sensitive.",
         )
-    if policy.person is None:
-        raise PolicyError("A series needs to know who is who.", hint="Write person: and the identifier column.")
     if "group" in policy.released:
         raise PolicyError(
             "A released column is called 'group', as the number of a group is.", hint="Rename the column."

@@ -45,11 +45,6 @@ class Risk:
     disclosed: npt.NDArray[np.int32]
     versions: npt.NDArray[np.int32]
 
-    @property
-    def republication(self) -> float:
-        """The re-publication risk (Definition 9): the largest risk of all."""
-        return float(self.own.max(initial=0.0))
-
 
 def risk_of(history: History, updates: Updates, heads: npt.NDArray[np.int32] | None = None) -> Risk:
     """The risk of the persons with these last versions, or of everybody."""

@@ -14,7 +14,7 @@ Differences from the paper: suppressed records are left out instead of published
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,13 @@ from reticent import _core
 from reticent.encode import Dictionary
 from reticent.encode.native import native
 from reticent.engine.base import check_batch
-from reticent.engine.snapshot import pack, unpack
+from reticent.engine.snapshot import pack
 from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import Placed, StreamPublisher
 from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader
 from reticent.engine.stream.values import Values
-from reticent.errors import DAMAGED, DataError, PolicyError, StateError
+from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered
@@ -69,7 +69,7 @@ class Castle(StreamPublisher):
         self._words: dict[str, Dictionary] = {}
         self._ladders: dict[str, Ladder] = {}
         self._held: pa.Table | None = None
-        self._next = self._rows = self._published = self._suppressed = 0
+        self._published = self._suppressed = 0
 
     @property
     def counts(self) -> Counts:
@@ -87,8 +87,7 @@ class Castle(StreamPublisher):
         """Takes records in; gives back those whose cluster is ready or whose time is up."""
         batch = check_batch(batch, self.policy)
         self._open(batch)
-        if seqs is None:
-            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
+        seqs = self._positions(batch, seqs)
         records = self._reader.read(batch, seqs)
         leaves, numbers = self._leaves(batch), self._numbers(batch)
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
@@ -277,29 +276,18 @@ class Castle(StreamPublisher):
         blobs = {"core": self._core.snapshot()} if self._numeric is not None else {}
         return pack(self.policy, self.rng, state, tables, blobs)
 
-    @classmethod
-    def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on from a snapshot; refuses one of another policy or method."""
-        rng, saved, tables, blobs = unpack(policy, state)
-        if saved.get("method") != cls.method:
-            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
-        publisher = cls(policy, rng=rng, shard=saved["shard"])
-        publisher._next = saved["next"]
-        publisher._rows, publisher._published, publisher._suppressed = saved["counts"]
-        publisher._held = tables.get("held")
+    def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
+        self._rows, self._published, self._suppressed = saved["counts"]
+        self._held = tables.get("held")
         for label in saved["labels"]:
-            publisher._values.code(label)
+            self._values.code(label)
         if saved["numeric"] is not None:
-            publisher._build(tuple(saved["numeric"]))
-            for attribute, name in enumerate(publisher._categories):
-                publisher._words[name] = Dictionary(tables[f"words {name}"].column("value"))
-                if len(publisher._words[name]):
-                    publisher._climb(attribute, name)
-            try:
-                publisher._core.restore(blobs["core"])
-            except ValueError as error:
-                raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
-        return publisher
+            self._build(tuple(saved["numeric"]))
+            for attribute, name in enumerate(self._categories):
+                self._words[name] = Dictionary(tables[f"words {name}"].column("value"))
+                if len(self._words[name]):
+                    self._climb(attribute, name)
+            self._core.restore(blobs["core"])
 
 
 def _requirement(policy: Policy) -> tuple[int, int]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
 from reticent.engine import publisher_class
 from reticent.engine.base import Publisher
+from reticent.engine.snapshot import unpack
+from reticent.errors import DAMAGED, StateError
+from reticent.release import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from reticent.engine.stream.design import Label
     from reticent.engine.stream.fields import Leveled
     from reticent.policy import Policy
-    from reticent.release import Guarantee
+    from reticent.release import Guarantee, Release
 
 
 class Groups(NamedTuple):
@@ -112,6 +116,7 @@ class StreamPublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)
         self.shard = shard
+        self._next = self._rows = 0
 
     @property
     @abstractmethod
@@ -144,6 +149,62 @@ class StreamPublisher(Publisher):
     @abstractmethod
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Takes in again what journals tell, one behind the other: the same choices, hence the same groups."""
+
+    def _positions(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> npt.NDArray[np.uint64]:
+        """Those of a batch in the input: the next ones, unless they are told."""
+        return np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64) if seqs is None else seqs
+
+    @classmethod
+    def restore(cls, policy: Policy, state: bytes) -> Self:
+        """Goes on from a snapshot; refuses one of another policy or method."""
+        rng, saved, tables, blobs = unpack(policy, state)
+        if saved.get("method") != cls.method:
+            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+        publisher = cls(policy, rng=rng, shard=saved["shard"])
+        publisher._next = saved["next"]
+        try:
+            publisher._resume(saved, tables, blobs)
+        except ValueError as error:
+            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
+        return publisher
+
+    @abstractmethod
+    def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
+        """Takes what a snapshot holds; a ValueError says that it is damaged."""
+
+
+class AtOnce(StreamPublisher):
+    """An engine that releases each record in the call that brings it; after an error it is of no use any more."""
+
+    _broken = False
+
+    @property
+    def counts(self) -> Counts:
+        """Everything that came in has been published."""
+        return Counts(self._rows, self._rows, 0, 0)
+
+    def end(self) -> Placed:
+        """Nothing is held, so nothing is left."""
+        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
+
+    def close(self) -> list[Release]:
+        """Nothing is held, so nothing is left."""
+        return []
+
+    @contextlib.contextmanager
+    def _step(self, seqs: npt.NDArray[np.uint64]) -> Iterator[None]:
+        """Takes in the records at these positions."""
+        self._refuse_broken()
+        self._broken = True
+        yield
+        self._broken = False
+        self._rows += len(seqs)
+        if len(seqs):
+            self._next = int(seqs[-1]) + 1
+
+    def _refuse_broken(self) -> None:
+        if self._broken:
+            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
 
 
 def stream_class(method: str) -> type[StreamPublisher]:

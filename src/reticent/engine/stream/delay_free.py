@@ -20,24 +20,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reticent import _core
 from reticent.engine.base import check_batch
-from reticent.engine.snapshot import pack, unpack
+from reticent.engine.snapshot import pack
 from reticent.engine.spellings import Spellings
-from reticent.engine.stream.contract import Groups, Placed, StreamPublisher
+from reticent.engine.stream.contract import AtOnce, Groups, Placed
 from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
 from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
-from reticent.errors import DAMAGED, GuaranteeError, StateError
+from reticent.errors import GuaranteeError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import not_covered
+from reticent.utility.stream import sau_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ _FIRST_LOOK = 1_000
 _LAST_LOOK = 1_000_000
 
 
-class DelayFree(StreamPublisher):
+class DelayFree(AtOnce):
     """The paper's method."""
 
     method = "delay-free"
@@ -74,8 +75,6 @@ class DelayFree(StreamPublisher):
         self._names = [*policy.quasi, *policy.plain]
         self._told = self._met = len(self.values)
         self._hash = policy.hash
-        self._next = self._rows = 0
-        self._broken = False
         self._evidence = sum(self.prior.counts.values()) if self.prior.source == "past" else 0
         self._look_at = max(self._evidence, _FIRST_LOOK)
         self._start()
@@ -98,7 +97,7 @@ class DelayFree(StreamPublisher):
     # Placing
 
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
-        """Places records for good; after an error the publisher is of no use any more."""
+        """Places records for good."""
         records = self._read(batch, seqs)
         groups = self._settle(records)
         # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
@@ -110,21 +109,11 @@ class DelayFree(StreamPublisher):
     def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
         if not self._reader.knows(batch.schema):
             batch = check_batch(batch, self.policy)
-        if seqs is None:
-            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        return self._reader.read(batch, seqs)
+        return self._reader.read(batch, self._positions(batch, seqs))
 
     def _settle(self, records: Records) -> Groups:
-        if self._broken:
-            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
-        self._broken = True
-        groups = self._place(records)
-        self._broken = False
-        size = len(records)
-        self._rows += size
-        if size:
-            self._next = int(records.seqs[-1]) + 1
-        return groups
+        with self._step(records.seqs):
+            return self._place(records)
 
     def _place(self, records: Records) -> Groups:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
@@ -189,21 +178,12 @@ class DelayFree(StreamPublisher):
             self._told = len(self.values)
             yield Placed(records.seqs, self._settle(records), labels=self.values.labels, journal=b"")
 
-    def end(self) -> Placed:
-        """Nothing is held, so nothing is left."""
-        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
-
     # What it says of itself
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """What every release of this stream claims."""
         return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST, NOT_COVERED)
-
-    @property
-    def counts(self) -> Counts:
-        """Everything that came in has been published."""
-        return Counts(self._rows, self._rows, 0, 0)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -232,10 +212,6 @@ class DelayFree(StreamPublisher):
         placed = Placed(records.seqs, self._settle(records))  # whoever pushes keeps no journal
         return [self._release(batch, placed)] if len(placed.seqs) else []
 
-    def close(self) -> list[Release]:
-        """Nothing is held, so nothing is left."""
-        return []
-
     def _release(self, batch: pa.Table, placed: Placed) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
         size, totals, groups = len(placed.seqs), self._core.totals(), placed.groups
@@ -262,28 +238,17 @@ class DelayFree(StreamPublisher):
 
     def snapshot(self) -> bytes:
         """The whole private state: secret key, values, open groups."""
-        if self._broken:
-            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        self._refuse_broken()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
         state |= {"labels": self.values.labels, "look_at": self._look_at, "counts": self._counts}
         return pack(self.policy, self.rng, state, blobs={"core": self._core.snapshot()})
 
-    @classmethod
-    def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on from a snapshot; refuses one of another policy or method."""
-        rng, saved, _, blobs = unpack(policy, state)
-        if saved.get("method") != cls.method:
-            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
-        publisher = cls(policy, rng=rng, shard=saved["shard"])
+    def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         for label in saved["labels"]:
-            publisher.values.code(label)
-        publisher._told = publisher._met = len(publisher.values)
-        publisher._next, publisher._rows, publisher._look_at = saved["next"], saved["rows"], saved["look_at"]
-        try:
-            publisher._load(saved["counts"], blobs["core"])
-        except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
-        return publisher
+            self.values.code(label)
+        self._told = self._met = len(self.values)
+        self._rows, self._look_at = saved["rows"], saved["look_at"]
+        self._load(saved["counts"], blobs["core"])
 
     def _load(self, counts: list[int], core: bytes) -> None:
         self._grow(len(self.values))
@@ -294,8 +259,3 @@ class DelayFree(StreamPublisher):
             fixed = weights(self.policy.stream.pool, counts, self.l)
             self._core.reweigh(np.concatenate([fixed, np.zeros(self._size - len(counts), dtype=np.uint64)]))
         self._core.restore(core)
-
-
-def sau_limit(l: int, top: float) -> float:
-    """No release with l candidates of equal share can have less counterfeits: 1 - 1/(l * p_max)."""
-    return max(0.0, 1 - 1 / (l * top)) if top else 0.0

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
 from reticent.engine.base import check_batch
-from reticent.engine.snapshot import pack, unpack
-from reticent.engine.stream.contract import Placed, StreamPublisher, Veiled
+from reticent.engine.snapshot import pack
+from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.fields import Fields, Leveled
 from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
@@ -34,7 +34,7 @@ from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
-from reticent.errors import PolicyError, StateError
+from reticent.errors import PolicyError
 from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Records:
             yield cls(seqs, persons, rows.astype(np.uint32), values, *rest)
 
 
-class Veil(StreamPublisher):
+class Veil(AtOnce):
     """The default method for streams."""
 
     method = "veil"
@@ -102,18 +102,11 @@ class Veil(StreamPublisher):
         self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash
-        self._next = self._rows = 0
-        self._broken = False
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """What every record claims."""
         return guarantee(self.house)
-
-    @property
-    def counts(self) -> Counts:
-        """Everything that came in has been published."""
-        return Counts(self._rows, self._rows, 0, 0)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -135,24 +128,16 @@ class Veil(StreamPublisher):
     def _take(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> tuple[_Records, Veiled]:
         if not self._fields.knows(batch.schema):
             batch = check_batch(batch, self.policy)
-        if seqs is None:
-            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
         coded = self._fields.read(batch)
-        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
+        records = _Records(self._positions(batch, seqs), coded.persons, coded.rows, coded.values, coded.units)
         return records, self._settle(records, coded.published)
 
     def _settle(self, records: _Records, published: Mapping[str, Leveled]) -> Veiled:
-        if self._broken:
-            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
-        self._broken = True
         persons = records.persons
         units = persons if records.units is None else records.units
-        seen = self._people.take(persons, units, records.rows, records.values)
-        self._watch.take(seen.offered)
-        self._broken = False
-        self._rows += len(persons)
-        if len(persons):
-            self._next = int(records.seqs[-1]) + 1
+        with self._step(records.seqs):
+            seen = self._people.take(persons, units, records.rows, records.values)
+            self._watch.take(seen.offered)
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
         return Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
 
@@ -162,20 +147,12 @@ class Veil(StreamPublisher):
             veiled = self._settle(records, {})
             yield Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=b"")
 
-    def end(self) -> Placed:
-        """Nothing is held, so nothing is left."""
-        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
-
     # The contract of all engines
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
         records, veiled = self._take(batch, None)  # whoever pushes keeps no journal
         return [self._release(batch, veiled)] if len(records.seqs) else []
-
-    def close(self) -> list[Release]:
-        """Nothing is held, so nothing is left."""
-        return []
 
     def _release(self, batch: pa.Table, veiled: Veiled) -> Release:
         size = len(veiled.rows)
@@ -202,20 +179,12 @@ class Veil(StreamPublisher):
 
     def snapshot(self) -> bytes:
         """The whole private state: the keys, and what is remembered of every person."""
-        if self._broken:
-            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+        self._refuse_broken()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
         state |= {"watch": self._watch.state()}
         return pack(self.policy, self.rng, state, blobs={"people": self._people.to_bytes()})
 
-    @classmethod
-    def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on from a snapshot; refuses one of another policy or method."""
-        rng, saved, _, blobs = unpack(policy, state)
-        if saved.get("method") != cls.method:
-            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
-        publisher = cls(policy, rng=rng, shard=saved["shard"])
-        publisher._next, publisher._rows = saved["next"], saved["rows"]
-        publisher._watch.load(saved["watch"])
-        publisher._people.load(blobs["people"])
-        return publisher
+    def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
+        self._rows = saved["rows"]
+        self._watch.load(saved["watch"])
+        self._people.load(blobs["people"])

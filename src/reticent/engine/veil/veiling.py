@@ -104,13 +104,12 @@ class Veiling:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
-    def release(self, veiled: Veiled, *, number: int, held: int = 0, left_out: int = 0) -> Release:
+    def release(self, veiled: Veiled, *, number: int, left_out: int = 0) -> Release:
         """A veiled batch as a release; refuses one whose values the prior does not know.
 
         Args:
             veiled: the batch.
             number: of the publication, from 1.
-            held: records that wait.
             left_out: records that the policy does not release.
         """
         house, seen, size = self.house, veiled.seen, len(veiled)
@@ -127,7 +126,7 @@ class Veiling:
             method="veil",
             tables={"data": data_table(house, veiled.published, seen, order, names)},
             guarantee=guarantee(house),
-            counts=Counts(size + held + left_out, size, held, left_out),
+            counts=Counts(size + left_out, size, 0, left_out),
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
             documents={"veil": document},

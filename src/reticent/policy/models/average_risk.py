@@ -13,9 +13,8 @@ Differences from the paper: none; where persons have several records, engines co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
-
-from reticent.policy.models.base import Number, exact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +30,8 @@ class AverageRisk:
     (True, False)
     """
 
-    threshold: Number
+    threshold: float
 
     def holds(self, sizes: NDArray[np.int64]) -> bool:
         """Whether classes of these sizes meet it; the mean over records of 1 / size is classes / records."""
-        return len(sizes) <= exact(self.threshold, "average_risk") * int(sizes.sum())
+        return len(sizes) <= Fraction(repr(self.threshold)) * int(sizes.sum())  # 0.2 is a fifth, as it was written

@@ -39,8 +39,7 @@ from reticent.service.pages.layout import (
 )
 from reticent.service.pages.safe import chart
 from reticent.service.routes.common import aside, digest_of
-from reticent.service.uploads import read_upload
-from reticent.service.wire import NDJSON
+from reticent.service.uploads import NDJSON, read_upload
 
 _FIGURES = {
     "rows_in": "records so far",

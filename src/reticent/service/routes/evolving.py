@@ -29,7 +29,6 @@ from reticent.service.routes.common import (
     require,
 )
 from reticent.service.uploads import KINDS, check_kind, read_upload
-from reticent.service.wire import media_type
 from reticent.store import Transaction
 
 router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)
@@ -104,7 +103,7 @@ async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> 
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
     table = hub.evolving_table(name)
     require(key)
-    check_kind(media_type(request.headers.get("content-type")))
+    check_kind(request)
     body = await request.body()
     if not body:
         raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")

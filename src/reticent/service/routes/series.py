@@ -25,7 +25,6 @@ from reticent.service.routes.common import (
 )
 from reticent.service.routes.tables import keep
 from reticent.service.uploads import KINDS, check_kind
-from reticent.service.wire import media_type
 
 router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
@@ -78,7 +77,7 @@ def _status(name: str, series: Series) -> SeriesStatus:
 async def next_release(name: Name, request: Request, hub: TheHub, key: Key = None) -> Job:
     """Publishes a table, all records as they are now, as the next release, as a job."""
     hub.a_series(name)
-    check_kind(media_type(request.headers.get("content-type")))
+    check_kind(request)
     body = await request.body()
     return Job(**await aside(lambda: begin(hub, name, body, key)))
 

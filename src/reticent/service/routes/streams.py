@@ -35,7 +35,7 @@ from reticent.service.routes.common import (
     feed_of,
     require,
 )
-from reticent.service.wire import ARROW, NDJSON, media_type
+from reticent.service.uploads import ARROW, NDJSON, media_type
 from reticent.store import OutboxEntry, schema
 
 LOG = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     """
     stream = hub.stream(name)
     require(key)
-    kind = media_type(request.headers.get("content-type"))
+    kind = media_type(request)
     if kind not in (NDJSON, ARROW):
         raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)

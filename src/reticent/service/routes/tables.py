@@ -14,7 +14,6 @@ from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
 from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
 from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
-from reticent.service.wire import media_type
 from reticent.store.scrub import cut_log
 
 MOST_COLUMNS = 2_000
@@ -63,7 +62,7 @@ async def upload(
     name: Annotated[str, Query(max_length=100, pattern=r"^[\w .()-]*$")] = "table",
 ) -> TableInfo:
     """Takes a table in: CSV, Parquet, Arrow or NDJSON."""
-    check_kind(media_type(request.headers.get("content-type")))
+    check_kind(request)
     body = await request.body()
     return TableInfo(**await aside(lambda: keep(hub, body, name)))
 
