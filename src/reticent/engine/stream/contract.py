@@ -10,6 +10,7 @@ import numpy as np
 
 from reticent.engine import publisher_class
 from reticent.engine.base import Publisher
+from reticent.release import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,8 +59,7 @@ class Groups(NamedTuple):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Veiled:
+class Veiled(NamedTuple):
     """Records that are released each for itself.
 
     Attributes:
@@ -77,6 +77,9 @@ class Veiled:
     candidates: npt.NDArray[np.uint16]
     names: npt.NDArray[np.uint64] | None
     persons: npt.NDArray[np.uint64]
+
+    def __repr__(self) -> str:
+        return f"Veiled({len(self.rows)} records)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,6 +115,13 @@ class StreamPublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)
         self.shard = shard
+        self._last_counts = Counts()
+
+    def counts_of(self, size: int) -> Counts:
+        """Those of a batch that is published as a whole; most batches are as large as the one before."""
+        if self._last_counts.rows_in != size:
+            self._last_counts = Counts(size, size, 0, 0)
+        return self._last_counts
 
     @property
     @abstractmethod

@@ -229,23 +229,22 @@ class DelayFree(StreamPublisher):
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
         records = self._read(batch, None)
-        placed = Placed(records.seqs, self._settle(records))  # whoever pushes keeps no journal
-        return [self._release(batch, placed)] if len(placed.seqs) else []
+        groups = self._settle(records)  # whoever pushes keeps no journal
+        return [self._release(batch, records.seqs, groups)] if len(records) else []
 
     def close(self) -> list[Release]:
         """Nothing is held, so nothing is left."""
         return []
 
-    def _release(self, batch: pa.Table, placed: Placed) -> Release:
+    def _release(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], groups: Groups) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
-        size, totals, groups = len(placed.seqs), self._core.totals(), placed.groups
-        assert groups is not None  # noqa: S101 - this engine always has groups
+        totals = self._core.totals()
 
         def tables() -> dict[str, pa.Table]:
             columns = batch.select(self._names)
             return {
                 "group": group_table(groups, self.values.array),
-                "tuple": tuple_table(columns, placed.seqs, groups),
+                "tuple": tuple_table(columns, seqs, groups),
             }
 
         return Release(
@@ -254,7 +253,7 @@ class DelayFree(StreamPublisher):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=Counts(size, size, 0, 0),
+            counts=self.counts_of(len(seqs)),
             policy_hash=self._hash,
             metrics=OnDemand(lambda: self._figures(totals)),
             seeded=self.rng.seeded,

@@ -15,9 +15,8 @@ Differences from the paper: ours; `delay-free` is the paper's method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from reticent import _core
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.stream.contract import Placed, StreamPublisher, Veiled
-from reticent.engine.stream.fields import Fields, Leveled
+from reticent.engine.stream.fields import Coded, Fields, Leveled
 from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.watch import Watch
@@ -51,8 +50,7 @@ _COLUMNS_BEFORE = (np.uint64, np.uint32, np.int32)
 _OUTSIDE = 65_535
 
 
-@dataclass(frozen=True, repr=False)
-class _Records:
+class _Records(NamedTuple):
     """A batch on codes: enough to place it, or to place it again after a crash."""
 
     seqs: npt.NDArray[np.uint64]
@@ -60,6 +58,9 @@ class _Records:
     rows: npt.NDArray[np.uint32]
     values: npt.NDArray[np.int32]
     units: npt.NDArray[np.uint64] | None = None
+
+    def __repr__(self) -> str:
+        return f"_Records({len(self.seqs)})"
 
     def to_bytes(self) -> bytes:
         """A journal entry."""
@@ -74,6 +75,11 @@ class _Records:
         for _, seqs, (persons, rows, codes, *rest) in entries(journal, (*_COLUMNS, *more), (*_COLUMNS_BEFORE, *more)):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             yield cls(seqs, persons, rows.astype(np.uint32), values, *rest)
+
+
+def _after(seqs: npt.NDArray[np.uint64], otherwise: int) -> int:
+    """The position behind the last one."""
+    return int(seqs[-1]) + 1 if len(seqs) else otherwise
 
 
 class Veil(StreamPublisher):
@@ -129,19 +135,20 @@ class Veil(StreamPublisher):
 
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
         """Veils records for good."""
-        records, veiled = self._take(batch, seqs)
-        return Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
+        coded = self._read(batch)
+        if seqs is None:
+            seqs = np.arange(self._next, self._next + len(coded.persons), dtype=np.uint64)
+        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
+        veiled = self._settle(records, coded.published, _after(seqs, self._next))
+        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
 
-    def _take(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> tuple[_Records, Veiled]:
+    def _read(self, batch: pa.Table) -> Coded:
         if not self._fields.knows(batch.schema):
             batch = check_batch(batch, self.policy)
-        if seqs is None:
-            seqs = np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64)
-        coded = self._fields.read(batch)
-        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
-        return records, self._settle(records, coded.published)
+        return self._fields.read(batch)
 
-    def _settle(self, records: _Records, published: Mapping[str, Leveled]) -> Veiled:
+    def _settle(self, records: _Records | Coded, published: Mapping[str, Leveled], after: int) -> Veiled:
+        """Veils a batch; the next one begins at position `after`."""
         if self._broken:
             raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
         self._broken = True
@@ -151,15 +158,14 @@ class Veil(StreamPublisher):
         self._watch.take(seen.offered)
         self._broken = False
         self._rows += len(persons)
-        if len(persons):
-            self._next = int(records.seqs[-1]) + 1
+        self._next = after
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
         return Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
         for records in _Records.all_from(journal, units=self._unit is not None):
-            veiled = self._settle(records, {})
+            veiled = self._settle(records, {}, _after(records.seqs, self._next))
             yield Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=b"")
 
     def end(self) -> Placed:
@@ -170,8 +176,10 @@ class Veil(StreamPublisher):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        records, veiled = self._take(batch, None)  # whoever pushes keeps no journal
-        return [self._release(batch, veiled)] if len(records.seqs) else []
+        coded = self._read(batch)
+        size = len(coded.persons)
+        veiled = self._settle(coded, coded.published, self._next + size)  # whoever pushes keeps no journal
+        return [self._release(batch, veiled)] if size else []
 
     def close(self) -> list[Release]:
         """Nothing is held, so nothing is left."""
@@ -193,7 +201,7 @@ class Veil(StreamPublisher):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=Counts(size, size, 0, 0),
+            counts=self.counts_of(size),
             policy_hash=self._hash,
             metrics={"persons": persons, **watched},
             documents=self.documents,
