@@ -15,6 +15,13 @@ use _core::table::model::Model;
 use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
 use _core::table::watch::Watch;
+use _core::veil::ONE;
+use _core::veil::first::Veil;
+use _core::veil::kernel::{Kernel, Kind as Event};
+use _core::veil::line::stretches;
+use _core::veil::orders::random;
+use _core::veil::people::{Batch, People};
+use _core::veil::shares::Shares;
 
 const RUNS: usize = 5;
 
@@ -123,7 +130,52 @@ fn tables() {
     time("optimal: collapse and search", n as usize, || (), optimum);
 }
 
+fn house(values: usize, rows: usize, l: usize) -> Veil {
+    let counts = |row: usize| -> Vec<u64> {
+        (0..values)
+            .map(|value| 1 + ((row * values + value) as u64 * 7919) % 999)
+            .collect()
+    };
+    let rows: Vec<Vec<u64>> = (0..rows)
+        .map(|row| stretches(&counts(row), l).expect("counts"))
+        .collect();
+    let parents = (0..values as u32).map(|value| value / 8).collect();
+    let kernel = Shares::new(vec![ONE * 6 / 10; values], ONE / 2, parents, &rows);
+    let orders = random(values, 64, [4; 32]);
+    Veil::new([3; 32], l, rows, orders, Kernel::Shares(kernel))
+}
+
+fn veil() {
+    let n = 200_000;
+    let sip = Sip::new(&[1; 32]);
+    let hash = |i: usize| sip.words([i as u64, 0, 0]);
+    let persons: Vec<u64> = (0..n).map(hash).collect();
+    for (values, rows) in [(139, 64), (1673, 21)] {
+        let house = house(values, rows, 10);
+        let pick = |i: usize, top: usize| (hash(n + i) >> 16) as usize % top;
+        let (row, value): (Vec<u32>, Vec<i32>) = (0..n)
+            .map(|i| (pick(i, rows) as u32, pick(n + i, values) as i32))
+            .unzip();
+        let batch = || Batch {
+            persons: &persons,
+            units: &persons,
+            rows: &row,
+            values: &value,
+            kind: Event::Visit,
+            now: None,
+        };
+        let take = |mut people: People| {
+            people.take(&house, &batch()).expect("records");
+            people
+        };
+        let name = |what| format!("veil: {what}, {values} values");
+        time(&name("first sights"), n, || People::new(10), take);
+        time(&name("visits"), n, || take(People::new(10)), take);
+    }
+}
+
 fn main() {
+    veil();
     stream();
     evolving();
     tables();

@@ -1,6 +1,7 @@
 //! `reticent._core` and its submodules, and what their faces share.
 
-use numpy::{Element, IntoPyArray, PyArray1};
+use numpy::ndarray::{Array2, ArrayView2};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -18,6 +19,19 @@ pub fn array<T: Element + Copy>(py: Python<'_>, column: Vec<T>) -> Py<PyArray1<T
     match column.len() {
         0..COPIED => PyArray1::from_slice(py, &column).unbind(),
         _ => column.into_pyarray(py).unbind(),
+    }
+}
+
+/// The same for rows of a certain width, one behind the other.
+pub fn table<T: Element + Copy>(py: Python<'_>, cells: Vec<T>, width: usize) -> Py<PyArray2<T>> {
+    let shape = (cells.len() / width, width);
+    let table = ArrayView2::from_shape(shape, &cells).expect("whole rows");
+    match cells.len() {
+        0..COPIED => PyArray2::from_array(py, &table).unbind(),
+        _ => Array2::from_shape_vec(shape, cells)
+            .expect("whole rows")
+            .into_pyarray(py)
+            .unbind(),
     }
 }
 

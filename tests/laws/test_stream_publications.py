@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing, suppress
-from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -279,7 +278,7 @@ def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
     settle = Veil._settle
     if forge is torn and size == 1:
         pytest.skip("there is no neighbour")
-    monkeypatch.setattr(Veil, "_settle", lambda *given: replace(given_veiled := settle(*given), **forge(given_veiled)))
+    monkeypatch.setattr(Veil, "_settle", lambda *given: (veiled := settle(*given))._replace(**forge(veiled)))
     publication = StreamPublication(case.rules(), rng=Rng.from_seed(1))
     parts = [publication.reader.table(case.table(1, N).slice(at, size)) for at in range(0, N, size)]
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):

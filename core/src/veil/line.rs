@@ -31,8 +31,11 @@ const CODE: u32 = 16;
 pub struct Line {
     /// End of the stretch at each position of the order, and the value: one cache line answers both.
     ends: Box<[u64]>,
-    /// Position at which each slot begins: a search in slot j looks from first[j] to first[j + 1].
-    first: Box<[u32]>,
+    /// Position at which each part of a slot begins: the same part of all slots side by side, since one place asks for all.
+    first: Box<[u16]>,
+    l: usize,
+    /// Bits of a place behind those that say its part.
+    fine: u32,
 }
 
 impl Line {
@@ -45,10 +48,24 @@ impl Line {
                 end << CODE | u64::from(value)
             })
             .collect();
-        let begin = |j: usize| ends.partition_point(|&end| end >> CODE <= j as u64 * ONE);
-        let last = ends.len() - 1;
-        let first = (0..=l).map(|j| begin(j).min(last) as u32).collect();
-        Line { ends, first }
+        // About as many parts as half a slot has values: few steps from the begin of a part, and few bytes for it.
+        let parts = (order.len() / l).next_power_of_two();
+        let fine = ONE.ilog2() - parts.ilog2();
+        let mut first = vec![0; parts * l].into_boxed_slice();
+        let mut position = 0;
+        for (j, part) in (0..l).flat_map(|j| (0..parts).map(move |part| (j, part))) {
+            let point = j as u64 * ONE + ((part as u64) << fine);
+            while ends[position] >> CODE <= point {
+                position += 1;
+            }
+            first[part * l + j] = position as u16;
+        }
+        Line {
+            ends,
+            first,
+            l,
+            fine,
+        }
     }
 
     /// Where the stretch at a position begins.
@@ -57,13 +74,29 @@ impl Line {
         before.map_or(0, |before| self.ends[before] >> CODE)
     }
 
-    /// The value that stands at `place` (0 .. ONE) of slot j.
+    /// Writes the values that stand at `place` (0 .. ONE) of every slot.
     #[inline]
-    pub fn value(&self, j: usize, place: u64) -> u16 {
-        let point = j as u64 * ONE + place;
-        let (from, to) = (self.first[j] as usize, self.first[j + 1] as usize);
-        let reach = &self.ends[from..=to];
-        reach[reach.partition_point(|&end| end >> CODE <= point)] as u16
+    pub fn values(&self, place: u64, slots: &mut [u16]) {
+        let part = (place >> self.fine) as usize;
+        let first = &self.first[part * self.l..(part + 1) * self.l];
+        let mut point = place;
+        for (slot, &from) in slots.iter_mut().zip(first) {
+            *slot = self.value(usize::from(from), point);
+            point += ONE;
+        }
+    }
+
+    /// The value at a point that lies at a position or behind it.
+    #[inline]
+    fn value(&self, mut position: usize, point: u64) -> u16 {
+        // Two steps that are no branch, and rarely more: to guess how many there are costs more than to take them.
+        for _ in 0..2 {
+            position += usize::from(self.ends[position] >> CODE <= point);
+        }
+        while self.ends[position] >> CODE <= point {
+            position += 1;
+        }
+        self.ends[position] as u16
     }
 }
 
@@ -86,9 +119,10 @@ mod tests {
         let units = stretches(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let order = [1, 4, 3, 0, 2, 5];
         let line = Line::new(&units, &order, 3);
-        for j in 0..3 {
-            for place in (0..ONE).step_by(ONE as usize / 997).chain([ONE - 1]) {
-                let value = line.value(j, place);
+        for place in (0..ONE).step_by(ONE as usize / 997).chain([ONE - 1]) {
+            let mut slots = [0; 3];
+            line.values(place, &mut slots);
+            for (j, value) in slots.into_iter().enumerate() {
                 let position = order.iter().position(|&other| other == value).unwrap();
                 let offset = j as u64 * ONE + place - line.start(position);
                 assert!(offset < units[usize::from(value)]);
@@ -101,7 +135,10 @@ mod tests {
         let units = stretches(&[1; 300], 254).unwrap();
         let order: Vec<u16> = (0..300).rev().collect();
         let line = Line::new(&units, &order, 254);
-        assert_eq!(line.value(0, 0), 299);
-        assert_eq!(line.value(253, ONE - 1), 0);
+        let mut slots = [0; 254];
+        line.values(0, &mut slots);
+        assert_eq!(slots[0], 299);
+        line.values(ONE - 1, &mut slots);
+        assert_eq!(slots[253], 0);
     }
 }

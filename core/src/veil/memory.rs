@@ -43,13 +43,18 @@ impl Memory {
     }
 
     pub fn write(&self, bytes: &mut [u8]) {
-        bytes[..2].copy_from_slice(&self.row.to_le_bytes());
-        bytes[2..6].copy_from_slice(&self.event.to_le_bytes());
-        bytes[6] = self.truth.unwrap_or(LOST);
-        bytes[7] = FORMAT;
-        for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(&self.slots) {
-            pair.copy_from_slice(&value.to_le_bytes());
-        }
+        write(bytes, self.row, self.event, self.truth, &self.slots);
+    }
+}
+
+/// The same from its parts.
+pub fn write(bytes: &mut [u8], row: u16, event: u32, truth: Option<u8>, slots: &[u16]) {
+    bytes[..2].copy_from_slice(&row.to_le_bytes());
+    bytes[2..6].copy_from_slice(&event.to_le_bytes());
+    bytes[6] = truth.unwrap_or(LOST);
+    bytes[7] = FORMAT;
+    for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(slots) {
+        pair.copy_from_slice(&value.to_le_bytes());
     }
 }
 

@@ -19,6 +19,7 @@ pub mod prf;
 pub mod py;
 pub mod shares;
 pub mod slots;
+pub mod turns;
 
 /// Units of one slot.
 pub const ONE: u64 = 1 << 40;

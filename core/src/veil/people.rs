@@ -7,8 +7,9 @@
 use super::canonical;
 use super::first::Veil;
 use super::kernel::Kind;
-use super::memory::Memory;
+use super::memory::{self, Memory};
 use super::places::Places;
+use super::turns::Sight;
 
 /// Events that one step may lead over: more is a time stamp in the place of a number.
 pub const MOST_STEPS: u32 = 10_000;
@@ -27,6 +28,13 @@ pub struct Batch<'a> {
     pub now: Option<u32>,
 }
 
+impl Batch<'_> {
+    fn sight(&self, veil: &Veil, record: u32) -> Sight {
+        let i = record as usize;
+        veil.sight(i, self.units[i], self.rows[i], self.values[i])
+    }
+}
+
 /// What a batch publishes, and, private, whether each truth is offered.
 pub struct Seen {
     pub candidates: Vec<u16>,
@@ -36,15 +44,28 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn new(size: usize, l: usize) -> Self {
+    /// As if all were first sights.
+    fn new(batch: &Batch, l: usize) -> Self {
+        let size = batch.persons.len();
         Seen {
             candidates: vec![0; size * l],
-            rows: vec![0; size],
+            rows: batch.rows.to_vec(),
             events: vec![0; size],
             offered: vec![false; size],
         }
     }
 
+    /// A first sight, and what is remembered of it.
+    fn begin(&mut self, veil: &Veil, sight: &Sight, memory: &mut [u8]) {
+        let i = sight.record as usize;
+        let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
+        let truth = veil.slots(sight, 0, candidates);
+        memory::write(memory, sight.row as u16, 0, truth, candidates);
+        canonical::sort(candidates);
+        self.offered[i] = truth.is_some();
+    }
+
+    /// A later event.
     fn set(&mut self, i: usize, memory: &Memory) {
         let l = memory.slots.len();
         let candidates = &mut self.candidates[i * l..(i + 1) * l];
@@ -87,17 +108,16 @@ impl People {
     pub fn take(&mut self, veil: &Veil, batch: &Batch) -> Result<Seen, &'static str> {
         self.check(batch)?;
         let (places, firsts) = self.places(batch);
-        let mut seen = Seen::new(batch.persons.len(), veil.l);
+        let mut seen = Seen::new(batch, veil.l);
+        veil.each_in_turn(firsts.iter().map(|&i| batch.sight(veil, i)), |sight| {
+            let place = places[sight.record as usize] as usize;
+            seen.begin(veil, sight, self.bytes(place));
+        });
         let mut memory = Memory::default();
-        for (i, order) in self.in_turn(veil, batch, &firsts) {
-            let of = (batch.rows[i] as usize, batch.values[i]);
-            veil.begin(order, batch.units[i], of, &mut memory);
-            self.keep(places[i], batch.now, &memory);
-            seen.set(i, &memory);
-        }
         let mut firsts = firsts.into_iter().peekable();
         for (i, &place) in places.iter().enumerate() {
-            if firsts.next_if_eq(&i).is_none() {
+            if firsts.next_if_eq(&(i as u32)).is_none() {
+                let place = place as usize;
                 self.recall(veil, place, &mut memory)?;
                 let event = memory.event + batch.now.map_or(1, |now| now - self.clocks[place]);
                 let (unit, value) = (batch.units[i], batch.values[i]);
@@ -129,30 +149,20 @@ impl People {
     }
 
     /// The place of every record's person, and the records that are somebody's first.
-    fn places(&mut self, batch: &Batch) -> (Vec<usize>, Vec<usize>) {
+    fn places(&mut self, batch: &Batch) -> (Vec<u32>, Vec<u32>) {
         let mut firsts = Vec::new();
         let mut places = Vec::with_capacity(batch.persons.len());
-        for (i, &person) in batch.persons.iter().enumerate() {
+        for (i, &person) in (0..).zip(batch.persons) {
             let known = self.places.len();
             let place = self.places.place(person);
             if place == known {
                 firsts.push(i);
             }
-            places.push(place);
+            places.push(place as u32);
         }
         self.memories.resize(self.len() * self.size, 0);
-        self.clocks.resize(self.len(), 0);
+        self.clocks.resize(self.len(), batch.now.unwrap_or(0));
         (places, firsts)
-    }
-
-    /// First sights and their orders, those of one line together.
-    fn in_turn(&self, veil: &Veil, batch: &Batch, firsts: &[usize]) -> Vec<(usize, usize)> {
-        let units: Vec<u64> = firsts.iter().map(|&i| batch.units[i]).collect();
-        let rows: Vec<u32> = firsts.iter().map(|&i| batch.rows[i]).collect();
-        let turns = veil.by_line(&units, &rows).into_iter();
-        turns
-            .map(|turn| (firsts[turn.record as usize], turn.order as usize))
-            .collect()
     }
 
     fn bytes(&mut self, place: usize) -> &mut [u8] {

@@ -1,16 +1,17 @@
 //! The veil as Python sees it: arrays in, named arrays out, the interpreter's lock released.
 
-use numpy::ndarray::{Array1, Array2, ArrayView2};
+use numpy::ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::ONE;
 use super::canonical;
-use super::first::{Turn, Veil as Core};
+use super::first::Veil as Core;
 use super::kernel::{self, Kind};
-use super::memory::Memory;
+use super::memory::{self, Memory};
 use super::people::MOST_STEPS;
+use super::turns::Sight;
 
 mod moves;
 mod people;
@@ -72,6 +73,11 @@ struct Sights {
     offered: Py<PyArray1<bool>>,
 }
 
+/// One row of an array of our own.
+fn own<'a, T>(row: &'a mut ArrayViewMut1<'_, T>) -> &'a mut [T] {
+    row.as_slice_mut().expect("rows lie in one piece")
+}
+
 struct Columns {
     candidates: Array2<u16>,
     rows: Array1<u32>,
@@ -91,16 +97,26 @@ impl Columns {
         }
     }
 
+    fn begin(&mut self, veil: &Core, sight: &Sight) {
+        let i = sight.record as usize;
+        let (mut candidates, mut memory) = (self.candidates.row_mut(i), self.memories.row_mut(i));
+        let (candidates, memory) = (own(&mut candidates), own(&mut memory));
+        let truth = veil.slots(sight, 0, candidates);
+        memory::write(memory, sight.row as u16, 0, truth, candidates);
+        canonical::sort(candidates);
+        self.rows[i] = sight.row;
+        self.offered[i] = truth.is_some();
+    }
+
     fn set(&mut self, i: usize, memory: &Memory) {
         let mut row = self.candidates.row_mut(i);
-        let candidates = row.as_slice_mut().expect("one row of an array of our own");
+        let candidates = own(&mut row);
         candidates.copy_from_slice(&memory.slots);
         canonical::sort(candidates);
         self.rows[i] = memory.row.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.truth.is_some();
-        let mut row = self.memories.row_mut(i);
-        memory.write(row.as_slice_mut().expect("one row of an array of our own"));
+        memory.write(own(&mut self.memories.row_mut(i)));
     }
 
     fn share(self, py: Python<'_>) -> Sights {
@@ -134,6 +150,12 @@ impl Veil {
         demand(rows.len() == n, "columns of different lengths")?;
         let inside = rows.iter().all(|&row| (row as usize) < self.0.rows.len());
         demand(inside, "a row that the prior does not have")
+    }
+
+    /// Has the first sights of a batch taken.
+    fn in_turn(&self, units: &[u64], rows: &[u32], values: &[i32], take: impl FnMut(&Sight)) {
+        let sight = |i: usize| self.0.sight(i, units[i], rows[i], values[i]);
+        self.0.each_in_turn((0..units.len()).map(sight), take);
     }
 
     /// Two records of a person at one event would share their decoys and so show the truth.
@@ -227,16 +249,13 @@ impl Veil {
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
             let cells = out.as_slice_mut().expect("an array of our own");
-            for Turn { record, order } in self.0.by_line(persons, rows) {
-                let i = record as usize;
-                let slots = &mut cells[i * self.0.l..(i + 1) * self.0.l];
-                let (event, of) = (
-                    events.map_or(0, |events| events[i]),
-                    (rows[i] as usize, values[i]),
-                );
-                self.0
-                    .candidates(order as usize, persons[i], of, event, slots);
-            }
+            self.in_turn(persons, rows, values, |sight| {
+                let i = sight.record as usize;
+                let candidates = &mut cells[i * self.0.l..(i + 1) * self.0.l];
+                let event = events.map_or(0, |events| events[i]);
+                self.0.slots(sight, event, candidates);
+                canonical::sort(candidates);
+            });
         });
         Ok(out.into_pyarray(py))
     }
@@ -272,13 +291,7 @@ impl Veil {
         Self::check_alone(persons)?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
-            let mut memory = Memory::default();
-            for Turn { record, order } in self.0.by_line(persons, rows) {
-                let i = record as usize;
-                let of = (rows[i] as usize, values[i]);
-                self.0.begin(order as usize, persons[i], of, &mut memory);
-                columns.set(i, &memory);
-            }
+            self.in_turn(persons, rows, values, |sight| columns.begin(&self.0, sight));
             columns
         });
         Ok(columns.share(py))

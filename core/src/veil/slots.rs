@@ -9,14 +9,6 @@ use super::kernel::Kind;
 use super::memory::Memory;
 
 impl Veil {
-    /// Fixes the row and the slots of a person who has a certain order.
-    pub fn begin(&self, order: usize, person: u64, of: (usize, i32), memory: &mut Memory) {
-        memory.slots.resize(self.l, 0);
-        memory.row = of.0 as u16;
-        memory.event = 0;
-        memory.truth = self.slots_in(order, person, of, 0, &mut memory.slots);
-    }
-
     /// Moves the slots on to `event`; the events between, at which the person was not seen, are simulated.
     ///
     /// A value that the kernel cannot reach loses the person for good: the true slot takes the keyed steps that it would
@@ -61,6 +53,16 @@ mod tests {
     use super::super::shares::Shares;
     use super::*;
 
+    fn begin(veil: &Veil, person: u64, value: i32) -> Memory {
+        let (sight, mut slots) = (veil.sight(0, person, 0, value), vec![0; 3]);
+        let truth = veil.slots(&sight, 0, &mut slots);
+        Memory {
+            truth,
+            slots,
+            ..Memory::default()
+        }
+    }
+
     const COUNTS: [u64; 6] = [9, 1, 0, 4, 2, 3];
 
     fn veil(kernel: impl Fn(&[Vec<u64>]) -> Kernel) -> Veil {
@@ -78,9 +80,7 @@ mod tests {
     fn decoys_do_not_look_at_the_truth() {
         let veil = veil(shares);
         for person in 0..500 {
-            let (mut a, mut b) = (Memory::default(), Memory::default());
-            veil.begin(0, person, (0, 0), &mut a);
-            veil.begin(0, person, (0, 0), &mut b);
+            let (mut a, mut b) = (begin(&veil, person, 0), begin(&veil, person, 0));
             veil.step(person, 0, Kind::Visit, 1, &mut a);
             veil.step(person, 3, Kind::Visit, 1, &mut b);
             let truth = usize::from(a.truth.unwrap());
@@ -93,8 +93,7 @@ mod tests {
     fn an_impossible_step_loses_the_person_for_good() {
         let veil = veil(shares);
         for (first, then) in [(0, 2), (0, -1), (1, 1), (4, 0)] {
-            let mut memory = Memory::default();
-            veil.begin(0, 8, (0, first), &mut memory);
+            let mut memory = begin(&veil, 8, first);
             assert!(memory.truth.is_some());
             veil.step(8, then, Kind::Visit, 1, &mut memory);
             assert_eq!(memory.truth, None);
@@ -107,8 +106,7 @@ mod tests {
     fn a_correction_moves_every_slot_that_can_move() {
         let veil = veil(shares);
         for person in 0..500 {
-            let mut memory = Memory::default();
-            veil.begin(0, person, (0, 0), &mut memory);
+            let mut memory = begin(&veil, person, 0);
             let before = memory.slots.clone();
             veil.step(person, 3, Kind::Correction, 1, &mut memory);
             let moved = |slot: usize| before[slot] != memory.slots[slot];
@@ -123,8 +121,7 @@ mod tests {
             Kernel::Matrix(Matrix::new((0..=6).collect(), targets.clone(), &[1; 6]))
         };
         let veil = veil(ring);
-        let mut memory = Memory::default();
-        veil.begin(0, 5, (0, 0), &mut memory);
+        let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();
         veil.step(5, 3, Kind::Visit, 3, &mut memory);
         assert!(memory.truth.is_some());
@@ -136,8 +133,7 @@ mod tests {
     #[test]
     fn without_a_kernel_the_first_set_remains() {
         let veil = veil(|_| Kernel::Still);
-        let mut memory = Memory::default();
-        veil.begin(0, 5, (0, 0), &mut memory);
+        let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();
         veil.step(5, 0, Kind::Visit, 1, &mut memory);
         assert!(memory.truth.is_some());

@@ -130,6 +130,7 @@ class Stream:
         self._name, self._seed = name, seed
         self._stopping = False
         self._source: Source | None = None
+        self._recognising: Recognising | None = None
         self._receipts: Receipts | None = None
         self._final, self._waiting = False, 0
         self._start = time.perf_counter()
@@ -242,9 +243,10 @@ class Stream:
         known = source.regular or (replayed and self.position.offset > 0)
         if source.regular:
             refuse_replaced(source, self.position.offset, self.position.mark)
-        if isinstance(source, Recognising):
+        self._recognising = source if isinstance(source, Recognising) else None
+        if self._recognising is not None:
             self._receipts = Receipts(self._store, self._name)
-            source.recognise(self._receipts)
+            self._recognising.recognise(self._receipts)
         sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
         self._resend(sink)
         if known:
@@ -318,7 +320,7 @@ class Stream:
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(step.lines) if size else 0
-        receipts = self._source.receipts() if isinstance(self._source, Recognising) else ()
+        receipts = () if self._recognising is None else self._recognising.receipts()
         return replace(step, position=self.position.text(), receipts=receipts, people=batch.table)
 
     def _last(self) -> _Step:

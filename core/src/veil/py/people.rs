@@ -1,12 +1,12 @@
 //! The persons of a house as Python sees them.
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::super::people;
 use super::{Codes, Veil, demand, kind_of};
-use crate::py::{array, refuse};
+use crate::py::{array, refuse, table};
 use crate::stream::sip::Sip;
 
 /// What a batch publishes, and, private, whether each truth is offered.
@@ -78,9 +78,8 @@ impl People {
         demand(batch.units.len() == size, "columns of different lengths")?;
         let people = &mut self.people;
         let seen = py.detach(|| people.take(&veil.0, &batch)).map_err(refuse)?;
-        let candidates = PyArray1::from_vec(py, seen.candidates);
         Ok(Seen {
-            candidates: candidates.reshape([size, veil.0.l])?.unbind(),
+            candidates: table(py, seen.candidates, veil.0.l),
             rows: array(py, seen.rows),
             events: array(py, seen.events),
             offered: array(py, seen.offered),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
@@ -62,8 +61,7 @@ class Groups(NamedTuple):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Veiled:
+class Veiled(NamedTuple):
     """Records that are released each for itself.
 
     Attributes:
@@ -81,6 +79,9 @@ class Veiled:
     candidates: npt.NDArray[np.uint16]
     names: npt.NDArray[np.uint64] | None
     persons: npt.NDArray[np.uint64]
+
+    def __repr__(self) -> str:
+        return f"Veiled({len(self.rows)} records)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,6 +178,7 @@ class AtOnce(StreamPublisher):
     """An engine that releases each record in the call that brings it; after an error it is of no use any more."""
 
     _broken = False
+    _last_counts = Counts()
 
     @property
     def counts(self) -> Counts:
@@ -191,16 +193,28 @@ class AtOnce(StreamPublisher):
         """Nothing is held, so nothing is left."""
         return []
 
-    @contextlib.contextmanager
-    def _step(self, seqs: npt.NDArray[np.uint64]) -> Iterator[None]:
-        """Takes in the records at these positions."""
+    def counts_of(self, size: int) -> Counts:
+        """Those of a batch that is published as a whole; most batches are as large as the one before."""
+        if self._last_counts.rows_in != size:
+            self._last_counts = Counts(size, size, 0, 0)
+        return self._last_counts
+
+    def _after(self, seqs: npt.NDArray[np.uint64]) -> int:
+        """The position behind the last one of a batch."""
+        return int(seqs[-1]) + 1 if len(seqs) else self._next
+
+    # Not one context: making it takes longer than the step of a single record.
+
+    def _begin(self) -> None:
+        """A step begins; whatever ends it but `_done` ends the stream."""
         self._refuse_broken()
         self._broken = True
-        yield
+
+    def _done(self, size: int, after: int) -> None:
+        """So many records are taken in, and the next one stands at `after`."""
         self._broken = False
-        self._rows += len(seqs)
-        if len(seqs):
-            self._next = int(seqs[-1]) + 1
+        self._rows += size
+        self._next = after
 
     def _refuse_broken(self) -> None:
         if self._broken:

@@ -36,7 +36,7 @@ from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
 from reticent.errors import GuaranteeError
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, Release
 from reticent.release.wording import not_covered
 from reticent.utility.stream import sau_limit
 
@@ -112,8 +112,10 @@ class DelayFree(AtOnce):
         return self._reader.read(batch, self._positions(batch, seqs))
 
     def _settle(self, records: Records) -> Groups:
-        with self._step(records.seqs):
-            return self._place(records)
+        self._begin()
+        groups = self._place(records)
+        self._done(len(records), self._after(records.seqs))
+        return groups
 
     def _place(self, records: Records) -> Groups:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
@@ -209,19 +211,18 @@ class DelayFree(AtOnce):
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
         records = self._read(batch, None)
-        placed = Placed(records.seqs, self._settle(records))  # whoever pushes keeps no journal
-        return [self._release(batch, placed)] if len(placed.seqs) else []
+        groups = self._settle(records)  # whoever pushes keeps no journal
+        return [self._release(batch, records.seqs, groups)] if len(records) else []
 
-    def _release(self, batch: pa.Table, placed: Placed) -> Release:
+    def _release(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], groups: Groups) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
-        size, totals, groups = len(placed.seqs), self._core.totals(), placed.groups
-        assert groups is not None  # noqa: S101 - this engine always has groups
+        totals = self._core.totals()
 
         def tables() -> dict[str, pa.Table]:
             columns = batch.select(self._names)
             return {
                 "group": group_table(groups, self.values.array),
-                "tuple": tuple_table(columns, placed.seqs, groups),
+                "tuple": tuple_table(columns, seqs, groups),
             }
 
         return Release(
@@ -230,7 +231,7 @@ class DelayFree(AtOnce):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=Counts(size, size, 0, 0),
+            counts=self.counts_of(len(seqs)),
             policy_hash=self._hash,
             metrics=OnDemand(lambda: self._figures(totals)),
             seeded=self.rng.seeded,

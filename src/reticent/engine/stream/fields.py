@@ -5,13 +5,12 @@ What was climbed once is remembered, up to a bound: a column of ever new values 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from reticent import _core
+from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import Pieces
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT
@@ -53,9 +52,13 @@ class Labels:
 
     def learn(self, values: Sequence[str | None]) -> list[int]:
         """The codes of raw values."""
-        codes = [self._codes.setdefault(climbed, len(self._codes)) for climbed in self._climb(values)]
-        self.nodes += [nodes for _, nodes in islice(self._codes, len(self.nodes), None)]
-        return codes
+        return [self._code(climbed) for climbed in self._climb(values)]
+
+    def _code(self, climbed: Climbed) -> int:
+        code = self._codes.setdefault(climbed, len(self._codes))
+        if code == len(self.nodes):
+            self.nodes.append(climbed[1])
+        return code
 
     def _climb(self, values: Sequence[str | None]) -> list[Climbed]:
         try:
@@ -66,20 +69,21 @@ class Labels:
             return [(ROOT, frozenset([ROOT]))]  # it is published as `*`, and no reason to stop a stream
 
 
-@dataclass(frozen=True, repr=False)
-class Leveled:
+class Leveled(NamedTuple):
     """A published column: the code of every record, and its labels."""
 
     codes: npt.NDArray[np.int32]
     labels: Labels
+
+    def __repr__(self) -> str:
+        return f"Leveled({self.labels.name!r}, {len(self.codes)} records)"
 
     def array(self) -> pa.Array:
         """As it is published."""
         return self.labels.array.take(pa.array(self.codes))
 
 
-@dataclass(frozen=True, repr=False)
-class Coded:
+class Coded(NamedTuple):
     """A batch on codes, and the columns that are released otherwise than they came."""
 
     persons: npt.NDArray[np.uint64]
@@ -87,6 +91,9 @@ class Coded:
     rows: npt.NDArray[np.uint32]
     values: npt.NDArray[np.int32]
     published: Mapping[str, Leveled]
+
+    def __repr__(self) -> str:
+        return f"Coded({len(self.rows)} records)"
 
 
 class Fields:
@@ -98,14 +105,17 @@ class Fields:
         self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
         self._fields = [*dict.fromkeys([*self._leveled, *house.levels.by])]
         self._by = [self._fields.index(name) for name in house.levels.by]
-        read = [*self._fields, house.sensitive]
-        self._pieces = Pieces([*dict.fromkeys([*read, self._person, *([unit] if unit else [])])])
-        self._core = _core.stream.Coder(key, len(read), self._by)
+        self._read = [*self._fields, house.sensitive]
+        self._pieces = Pieces([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
+        self._at: dict[str, int] | None = None
+        self._columns: tuple[int, list[int], int | None] = 0, [], None
+        self._core = _core.stream.Coder(key, len(self._read), self._by)
         self._forget()
 
     def _forget(self) -> None:
         self._core.forget()
         self._labels = [Labels(name, self._house.levels) for name in self._fields]
+        self._published = [(place, labels) for place, labels in enumerate(self._labels) if labels.name in self._leveled]
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
@@ -116,10 +126,12 @@ class Fields:
         if self._core.remembered() > _MOST:
             self._forget()
         piece, at = self._pieces.of(batch)
-        capsules, unit = piece.__arrow_c_array__(), at[self._unit] if self._unit else None
-        fields = [at[name] for name in (*self._fields, self._house.sensitive)]
+        if at is not self._at:
+            fields, unit = [at[name] for name in self._read], at[self._unit] if self._unit else None
+            self._at, self._columns = at, (at[self._person], fields, unit)
+        capsules, columns = piece.__arrow_c_array__(), self._columns
         for _ in range(_LESSONS):
-            read = self._core.read(capsules, at[self._person], fields, unit)
+            read = self._core.read(capsules, *columns)
             if read.persons is not None:
                 return self._coded(read)
             self._refuse_missing(read.missing)
@@ -130,13 +142,9 @@ class Fields:
         assert read.persons is not None  # noqa: S101 - whole, or not read
         assert read.rows is not None  # noqa: S101
         assert read.codes is not None  # noqa: S101
-        *fields, values = read.codes
-        published = {
-            labels.name: Leveled(codes, labels)
-            for codes, labels in zip(fields, self._labels, strict=True)
-            if labels.name in self._leveled
-        }
-        return Coded(read.persons, read.units, read.rows, values, published)
+        codes, columns = read.codes, self._published
+        published = OnDemand(lambda: {labels.name: Leveled(codes[place], labels) for place, labels in columns})
+        return Coded(read.persons, read.units, read.rows, codes[-1], published)
 
     def _teach(self, read: _core.stream.Coded) -> None:
         for field, values in read.values:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TEXT = pa.string()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Records:
     """One batch on codes; enough to place it, or to place it again after a crash."""
 
@@ -128,6 +128,8 @@ class RecordReader:
         self.quasi, self._person, self._sensitive = quasi, person, sensitive
         needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person) if name is not None)]
         self._pieces = Pieces(needed)
+        self._at: dict[str, int] | None = None
+        self._columns: tuple[list[int], int | None, int] = [], None, 0
         self._hasher = _core.stream.Hasher(key)
         self._values, self._taught = values, 0
 
@@ -142,8 +144,10 @@ class RecordReader:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
         rows, at = self._pieces.of(batch)
-        quasi, person = [at[name] for name in self.quasi], at[self._person] if self._person else None
-        hashes = self._hasher.read(rows.__arrow_c_array__(), quasi, person, at[self._sensitive])
+        if at is not self._at:
+            quasi, person = [at[name] for name in self.quasi], at[self._person] if self._person else None
+            self._at, self._columns = at, (quasi, person, at[self._sensitive])
+        hashes = self._hasher.read(rows.__arrow_c_array__(), *self._columns)
         if hashes.missing:
             raise DataError(
                 f"{hashes.missing:,} records have no '{self._person}'.",

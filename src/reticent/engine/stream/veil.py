@@ -15,9 +15,8 @@ Differences from the paper: ours; `delay-free` is the paper's method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from reticent import _core
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
-from reticent.engine.stream.fields import Fields, Leveled
+from reticent.engine.stream.fields import Coded, Fields, Leveled
 from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.watch import Watch
@@ -35,7 +34,7 @@ from reticent.engine.veil.people import People
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError
-from reticent.release import Counts, Release
+from reticent.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,8 +50,7 @@ _COLUMNS_BEFORE = (np.uint64, np.uint32, np.int32)
 _OUTSIDE = 65_535
 
 
-@dataclass(frozen=True, repr=False)
-class _Records:
+class _Records(NamedTuple):
     """A batch on codes: enough to place it, or to place it again after a crash."""
 
     seqs: npt.NDArray[np.uint64]
@@ -60,6 +58,9 @@ class _Records:
     rows: npt.NDArray[np.uint32]
     values: npt.NDArray[np.int32]
     units: npt.NDArray[np.uint64] | None = None
+
+    def __repr__(self) -> str:
+        return f"_Records({len(self.seqs)})"
 
     def to_bytes(self) -> bytes:
         """A journal entry."""
@@ -122,37 +123,42 @@ class Veil(AtOnce):
 
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
         """Veils records for good."""
-        records, veiled = self._take(batch, seqs)
-        return Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
+        coded = self._read(batch)
+        seqs = self._positions(batch, seqs)
+        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
+        veiled = self._settle(records, coded.published, self._after(seqs))
+        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
 
-    def _take(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> tuple[_Records, Veiled]:
+    def _read(self, batch: pa.Table) -> Coded:
         if not self._fields.knows(batch.schema):
             batch = check_batch(batch, self.policy)
-        coded = self._fields.read(batch)
-        records = _Records(self._positions(batch, seqs), coded.persons, coded.rows, coded.values, coded.units)
-        return records, self._settle(records, coded.published)
+        return self._fields.read(batch)
 
-    def _settle(self, records: _Records, published: Mapping[str, Leveled]) -> Veiled:
+    def _settle(self, records: _Records | Coded, published: Mapping[str, Leveled], after: int) -> Veiled:
+        """Veils a batch; the next one begins at position `after`."""
+        self._begin()
         persons = records.persons
         units = persons if records.units is None else records.units
-        with self._step(records.seqs):
-            seen = self._people.take(persons, units, records.rows, records.values)
-            self._watch.take(seen.offered)
+        seen = self._people.take(persons, units, records.rows, records.values)
+        self._watch.take(seen.offered)
+        self._done(len(persons), after)
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
         return Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
         for records in _Records.all_from(journal, units=self._unit is not None):
-            veiled = self._settle(records, {})
+            veiled = self._settle(records, {}, self._after(records.seqs))
             yield Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=b"")
 
     # The contract of all engines
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        records, veiled = self._take(batch, None)  # whoever pushes keeps no journal
-        return [self._release(batch, veiled)] if len(records.seqs) else []
+        coded = self._read(batch)
+        size = len(coded.persons)
+        veiled = self._settle(coded, coded.published, self._next + size)  # whoever pushes keeps no journal
+        return [self._release(batch, veiled)] if size else []
 
     def _release(self, batch: pa.Table, veiled: Veiled) -> Release:
         size = len(veiled.rows)
@@ -170,7 +176,7 @@ class Veil(AtOnce):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=Counts(size, size, 0, 0),
+            counts=self.counts_of(size),
             policy_hash=self._hash,
             metrics={"persons": persons, **watched},
             documents=self.documents,

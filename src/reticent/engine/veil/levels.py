@@ -60,7 +60,7 @@ class Levels:
         labels = [values, *self._climbers[name].labels(values), [ROOT] * len(values)]
         level = self._level(name, len(labels) - 1)
         above = zip(*labels[level:], strict=True)
-        return [(path[0], frozenset(label or "" for label in path) | {ROOT}) for path in above]
+        return [(path[0], frozenset([label or "" for label in path])) for path in above]
 
     def _hierarchy(self, name: str) -> HierarchySpec | None:
         column = self._policy.columns[name]

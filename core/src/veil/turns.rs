@@ -1,0 +1,117 @@
+//! First sights in turn: those of one line together, so that a line is fetched from memory once for several of them.
+//!
+//! Not those of a whole batch: what is written about a record lies where the record stands, and to write all over a large
+//! batch costs as much as to read lines from all over the house. A part of a batch is small enough for the one and large
+//! enough for the other.
+
+use super::first::Veil;
+
+/// Bytes of lines that are as near in any turn.
+const CACHE: usize = 1 << 20;
+/// Bytes of lines that one record may have to fetch.
+const SHARE: usize = 1 << 7;
+/// What is written about so many records is near in any turn.
+const NEAR: usize = 1 << 13;
+
+/// The first sight of a person.
+#[derive(Clone, Copy, Default)]
+pub struct Sight {
+    /// What the veil is keyed by.
+    pub unit: u64,
+    pub row: u32,
+    pub value: i32,
+    /// Where the record stands in its batch.
+    pub record: u32,
+    /// The unit's.
+    pub order: u32,
+}
+
+impl Veil {
+    pub fn sight(&self, record: usize, unit: u64, row: u32, value: i32) -> Sight {
+        Sight {
+            unit,
+            row,
+            value,
+            record: record as u32,
+            order: self.prf.order(unit, self.orders.len()) as u32,
+        }
+    }
+
+    /// Has every sight taken, in the best turn.
+    pub fn each_in_turn(
+        &self,
+        mut sights: impl Iterator<Item = Sight>,
+        mut take: impl FnMut(&Sight),
+    ) {
+        let lines = self.rows.len() * self.orders.len();
+        let bytes = lines * self.values * size_of::<u64>();
+        if bytes <= CACHE {
+            return sights.for_each(|sight| take(&sight));
+        }
+        let size = (bytes / SHARE).max(NEAR);
+        let (mut part, mut sorted) = (Vec::new(), Vec::new());
+        let mut places = Vec::new();
+        loop {
+            part.clear();
+            part.extend(sights.by_ref().take(size));
+            if part.len() < (lines / 4).max(1) {
+                return part.iter().for_each(take);
+            }
+            places.clear();
+            places.resize(lines + 1, 0);
+            sorted.resize(part.len(), Sight::default());
+            self.sort(&part, &mut places, &mut sorted);
+            sorted.iter().for_each(&mut take);
+        }
+    }
+
+    /// By line, counted.
+    fn sort(&self, part: &[Sight], places: &mut [usize], sorted: &mut [Sight]) {
+        let line = |sight: &Sight| sight.row as usize * self.orders.len() + sight.order as usize;
+        part.iter().for_each(|sight| places[line(sight) + 1] += 1);
+        (1..places.len()).for_each(|at| places[at] += places[at - 1]);
+        for sight in part {
+            let place = &mut places[line(sight)];
+            sorted[*place] = *sight;
+            *place += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::Kernel;
+    use super::super::line::stretches;
+    use super::super::orders::random;
+    use super::*;
+
+    /// Values, rows, orders: a house whose lines lie in the cache, and two whose lines do not.
+    const HOUSES: [(usize, usize, usize); 3] = [(6, 2, 64), (1100, 4, 64), (60_000, 1, 3)];
+
+    #[test]
+    fn everybody_has_a_turn_and_lines_come_together() {
+        for (values, rows, orders) in HOUSES {
+            let lines = vec![stretches(&vec![1; values], 3).unwrap(); rows];
+            let orders = random(values, orders, [4; 32]);
+            let veil = Veil::new([3; 32], 3, lines, orders, Kernel::Still);
+            for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {
+                let sight = |i: usize| veil.sight(i, i as u64 * 7, (i % rows) as u32, 0);
+                let mut turns: Vec<Sight> = Vec::new();
+                veil.each_in_turn((0..size).map(sight), |sight| turns.push(*sight));
+                let line = |sight: &Sight| (sight.row, sight.order);
+                let changes = turns
+                    .windows(2)
+                    .filter(|two| line(&two[0]) != line(&two[1]));
+                let together = changes.count() < 256 * (1 + size / 5000);
+                assert!(together || values == 6);
+                turns.sort_unstable_by_key(|sight| sight.record);
+                assert!((0..size).eq(turns.iter().map(|sight| sight.record as usize)));
+                assert!(
+                    turns
+                        .iter()
+                        .all(|sight| sight.unit == u64::from(sight.record) * 7)
+                );
+            }
+        }
+    }
+}
