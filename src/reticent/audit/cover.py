@@ -51,10 +51,8 @@ def covered(
 
     "... or missing" after any of these stands for an empty cell as well.
     """
-    bare = [label and label.removesuffix(_OR_MISSING) for label in labels]
     width = max(1, len(labels))
-    ranges = _ranges(values, bare) @ np.array([width, 1])
-    keys = np.union1d(_listed(values, labels, policy, column), ranges)
+    keys = np.union1d(listed(values, labels, policy, column), spans(values, labels).keys(width))
     return np.stack([keys // width, keys % width], axis=1)
 
 
@@ -147,33 +145,45 @@ def _in_ranges(rows: _Rows) -> NDArray[np.bool_]:
     return np.asarray(holds)
 
 
-def _listed(
+def listed(
     values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
 ) -> NDArray[np.int64]:
-    """All pairs but those of ranges, each as the value's place times the number of labels and the label's."""
-    bare = [label and label.removesuffix(_OR_MISSING) for label in labels]
-    beside = [place for place, label in enumerate(labels) if label != bare[place]]
-    pairs = _single(values, bare, policy, column)
-    pairs |= {(row, place) for row, value in enumerate(values) if value is None for place in beside}
-    return np.array([row * max(1, len(labels)) + place for row, place in pairs], dtype=np.int64)
+    """All pairs but those of ranges, each as the value's place times the number of labels and the label's; some may be told twice.
+
+    Labels that are values, nodes, sets or `*`; two labels may read alike once their endings are gone.
+    """
+    texts, width = pa.array(values, pa.string()), max(1, len(labels))
+    bare, beside = _endings(pa.array(labels, pa.string()))
+    above = _above(texts, policy, column)
+    own, shown, (root,), *names = shared(texts, bare, pa.array([ROOT]), *(names for _, names in above))
+    known = [own, np.full(len(own), root), *(name[nodes] for (nodes, _), name in zip(above, names, strict=True))]
+    empty = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False))
+    sets = [row * width + place for row, place in _sets(values, bare.to_pylist())]
+    return np.concatenate(
+        [
+            *(_equal(here, shown, width) for here in known),
+            (empty[:, None] * width + np.flatnonzero(beside)).ravel(),
+            np.array(sets, dtype=np.int64),
+        ]
+    )
 
 
-def _single(
-    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
-) -> set[tuple[int, int]]:
-    """Labels that are values, nodes, sets or `*`; two labels may read alike once their endings are gone."""
-    number: dict[str | None, list[int]] = {}
-    for place, label in enumerate(labels):
-        number.setdefault(label, []).append(place)
-    pairs = {(row, place) for row, value in enumerate(values) for place in number.get(value, ())}
-    pairs |= {(row, place) for row, node in _nodes(values, policy, column) for place in number.get(node, ())}
-    pairs |= {(row, place) for place in number.get(ROOT, ()) for row in range(len(values))}
-    return pairs | _sets(values, labels)
+def _equal(values: NDArray[np.int64], labels: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """The pairs that have the same number."""
+    order = np.argsort(labels, kind="stable")
+    first, last = (np.searchsorted(labels[order], values, side=side) for side in ("left", "right"))
+    row, at = stretched(last - first)
+    return np.asarray(row * width + order[first[row] + at])
 
 
-def _nodes(values: Sequence[str | None], policy: Policy, column: str) -> list[tuple[int, str | None]]:
-    above = [(nodes, names.to_pylist()) for nodes, names in _above(pa.array(values, pa.string()), policy, column)]
-    return [(row, names[node]) for nodes, names in above for row, node in enumerate(nodes)]
+def stretched(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """So many of each: whose each is, and the how manieth of those.
+
+    >>> [part.tolist() for part in stretched(np.array([2, 0, 1]))]
+    [[0, 0, 2], [0, 1, 0]]
+    """
+    whose = np.repeat(np.arange(len(counts)), counts)
+    return whose, np.arange(len(whose)) - (np.cumsum(counts) - counts)[whose]
 
 
 def _above(values: pa.Array, policy: Policy, column: str) -> list[tuple[NDArray[Any], pa.Array]]:
@@ -215,28 +225,57 @@ def _last(end: str) -> str:
     return end + _AFTER if _DAY.fullmatch(end) else end
 
 
-def _ranges(values: Sequence[str | None], labels: Sequence[str | None]) -> NDArray[np.int64]:
-    """Ranges of numbers by size, of anything else (dates, codes) by their text: a stretch of the sorted values each."""
+@dataclass(frozen=True, repr=False)
+class Spans:
+    """The labels that are ranges: each a stretch of the values by size (numbers), or by their text (dates, codes).
+
+    Attributes:
+        orders: the values by size, those that are numbers; the values by text, those that are not missing.
+        order, low, high: per range, which of the orders it is a stretch of, where it begins and where it ends.
+        label: the label of each.
+    """
+
+    orders: tuple[NDArray[np.int64], NDArray[np.int64]]
+    label: NDArray[np.int64]
+    order: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    def keys(self, width: int) -> NDArray[np.int64]:
+        """All values in them, each as the value's place times the number of labels and the label's."""
+        whose, at = stretched(self.high - self.low)
+        parts = []
+        for order, values in enumerate(self.orders):
+            mine = self.order[whose] == order
+            parts.append(values[(self.low[whose] + at)[mine]] * width + self.label[whose[mine]])
+        return np.concatenate(parts)
+
+    def of(self, order: int) -> Spans:
+        """Those of one order."""
+        mine = self.order == order
+        return Spans(self.orders, self.label[mine], self.order[mine], self.low[mine], self.high[mine])
+
+
+def spans(values: Sequence[str | None], labels: Sequence[str | None]) -> Spans:
+    """The ranges among the labels."""
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
     by_size = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
     by_text = np.array(
-        sorted((r for r, v in enumerate(values) if v is not None), key=lambda r: str(values[r])), dtype=int
+        sorted((r for r, v in enumerate(values) if v is not None), key=lambda r: str(values[r])), dtype=np.int64
     )
     sizes, texts = numbers[by_size], [str(values[row]) for row in by_text.tolist()]
-    parts = [np.empty((0, 2), dtype=np.int64)]
+    rows = [np.empty((0, 4), dtype=np.int64)]
     for place, label in enumerate(labels):
-        ends = _ends(label)
+        ends = _ends(label and label.removesuffix(_OR_MISSING))
         if ends is None:
             continue
         if isinstance(ends[0], str):
-            order, low = by_text, bisect.bisect_left(texts, ends[0])
-            high = bisect.bisect_right(texts, _last(str(ends[1])))
+            low, high = bisect.bisect_left(texts, ends[0]), bisect.bisect_right(texts, _last(str(ends[1])))
         else:
-            order, low = by_size, int(np.searchsorted(sizes, ends[0]))
+            low = int(np.searchsorted(sizes, ends[0]))
             high = int(np.searchsorted(sizes, ends[1], side="right" if ends[2] else "left"))
-        rows = order[low:high]
-        parts.append(np.stack([rows, np.full(len(rows), place)], axis=1))
-    return np.concatenate(parts)
+        rows.append(np.array([[place, isinstance(ends[0], str), low, max(low, high)]]))
+    return Spans((by_size, by_text), *np.concatenate(rows).T)
 
 
 def _sets(values: Sequence[str | None], labels: Sequence[str | None]) -> set[tuple[int, int]]:

@@ -11,174 +11,130 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.cover import covered
-from reticent.audit.groups import codes, numbered
-from reticent.audit.relation import Relation
+from reticent.audit.cover import stretched
+from reticent.audit.groups import codes
+from reticent.audit.meeting import Field, Meeting, meet
+from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-_CELLS = 1 << 26
+    Codes = NDArray[np.int64]
+
 _EDGES = 1 << 23
-Seat = tuple[int, tuple[str | None, ...]]
 
 
-def find_places(
-    release: Published, policy: Policy, table: pa.Table, counted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64] | None, int]:
+def find_places(release: Published, policy: Policy, table: pa.Table, counted: Codes) -> tuple[Codes | None, int]:
     """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice.
 
     None where the rows of the input are too much alike to be told apart.
     """
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
-    quasi = [n for n in policy.quasi if n in rows.column_names and policy.columns[n].identifier is None]
+    there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].identifier is None]
+    fields = [_covered(source, rows, policy, name) for name in policy.quasi if name in there]
+    fields += [_as_it_is(source, rows, name) for name in policy.plain if name in there]
     if release.shape == "anatomy":
-        stalls, offers = _anatomy(release, rows, quasi, policy)
-        places = _fits(source, rows, quasi, stalls, policy)
-        texts: list[tuple[str | None, ...]] = [(value,) for value in source[policy.sensitive[0]].to_pylist()]
-        return _take_anatomy(source, rows, stalls[0], places, (offers, texts), counted, policy)
-    stalls = numbered(rows, quasi)
-    words = [name for name in (*policy.sensitive, *policy.plain) if name in rows.column_names]
-    words = [name for name in words if policy.columns[name].identifier is None]
-    open_: dict[Seat, list[int]] = {}
-    for place, key in enumerate(zip(stalls[0].tolist(), _tuples(rows, words), strict=True)):
-        open_.setdefault(key, []).append(place)
-    places = _fits(source, rows, quasi, stalls, policy)
-    return _take(_tuples(source, words), places, open_, rows.num_rows, counted)
+        taken, doubt = _take_anatomy(release, source, rows, fields, policy)
+    else:
+        fields += [_as_it_is(source, rows, name) for name in policy.sensitive if name in there]
+        taken, doubt = _take(meet(fields, source.num_rows, rows.num_rows))
+    return None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt
 
 
-def fits(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, name: str) -> Relation:
-    """Whether label j may stand for value i: by the hierarchy, a range, or a published set of values."""
-    return Relation.of(covered(values, labels, policy, name), len(values), len(labels))
+def _covered(source: pa.Table, rows: pa.Table, policy: Policy, name: str) -> Field:
+    (value, values), (label, labels) = codes(source[name]), codes(rows[name])
+    return Field(value, label, Stretches.covering(values, labels, policy, name))
 
 
-def _tuples(table: pa.Table, names: list[str]) -> list[tuple[str | None, ...]]:
-    return list(zip(*(table[name].to_pylist() for name in names), strict=True)) or [()] * table.num_rows
+def _as_it_is(source: pa.Table, rows: pa.Table, name: str) -> Field:
+    (value, values), (label, labels) = codes(source[name]), codes(rows[name])
+    return Field(value, label, Stretches.same(values, labels))
 
 
-def _anatomy(
-    release: Published, qit: pa.Table, quasi: list[str], policy: Policy
-) -> tuple[tuple[NDArray[np.int64], int], dict[tuple[str, str], int]]:
-    names = [*quasi, *(name for name in policy.plain if name in qit.column_names), "group"]
-    st = release.tables["st"]
-    cells = zip(st["group"].to_pylist(), st["value"].to_pylist(), st["count"].to_pylist(), strict=True)
-    return numbered(qit, names), {(group, value or ""): int(count) for group, value, count in cells}
+def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> Field:
+    """A group may stand for the values it offers; nothing and an empty text are one."""
+    (value, values), (label, labels) = codes(source), codes(groups)
+    number = {group: code for code, group in enumerate(labels)}
+    own: dict[str, list[int]] = {}
+    for code, text in enumerate(values):
+        own.setdefault(text or "", []).append(code)
+    pairs = {
+        (code, number[group])
+        for group, text in zip(st["group"].to_pylist(), st["value"].to_pylist(), strict=True)
+        if group in number
+        for code in own.get(text or "", ())
+    }
+    known, shown = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+    return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
-def _fits(
-    source: pa.Table, rows: pa.Table, quasi: list[str], stalls: tuple[NDArray[np.int64], int], policy: Policy
-) -> list[NDArray[np.int64]]:
-    """Per combination of quasi-identifiers in the input, the classes that may hold it; then by row of the input."""
-    stall, size = stalls
-    first = np.zeros(size, dtype=np.int64)
-    first[stall[::-1]] = np.arange(len(stall))[::-1]
-    kinds, count = numbered(source, quasi)
-    head = np.zeros(count, dtype=np.int64)
-    head[kinds[::-1]] = np.arange(len(kinds))[::-1]
-    parts = []
-    for name in quasi:
-        (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-        parts.append((value[head], fits(values, labels, policy, name), label[first]))
-    step = max(1, _CELLS // max(1, size))
-    places: list[NDArray[np.int64]] = []
-    for start in range(0, count, step):
-        fit = np.ones((min(step, count - start), size), dtype=np.bool_)
-        for value, allowed, label in parts:
-            fit &= allowed.block(value[start : start + step])[:, label]
-        places += [np.flatnonzero(row) for row in fit]
-    width = np.zeros(size, dtype=np.int64)
-    for place in places:
-        width[place] += 1
-    places = [place[np.argsort(width[place], kind="stable")] for place in places]
-    return [places[kind] for kind in kinds]
-
-
-def _take(
-    texts: list[tuple[str | None, ...]],
-    fits: list[NDArray[np.int64]],
-    open_: dict[Seat, list[int]],
-    size: int,
-    counted: NDArray[np.int64],
-) -> tuple[NDArray[np.int64] | None, int]:
-    choices = [[s for s in fits[row].tolist() if (s, texts[row]) in open_] for row in range(len(texts))]
-    seats = np.full(size, -1, dtype=np.int64)
-    wishes: dict[Seat, int] = {}
-    for row, stalls in enumerate(choices):
-        for stall in stalls:
-            key = (stall, texts[row])
-            wishes[key] = wishes.get(key, 0) + 1
-    room = {key: len(places) for key, places in open_.items()}
-    doubt = sum(
-        len(stalls) > 1 or any(wishes[s, texts[row]] > room[s, texts[row]] for s in stalls)
-        for row, stalls in enumerate(choices)
-    )
-    left = {key: list(places) for key, places in open_.items()}
-    for row in sorted(range(len(choices)), key=lambda row: len(choices[row])):
-        for stall in choices[row]:
-            if left[stall, texts[row]]:
-                seats[left[stall, texts[row]].pop()] = counted[row]
-                break
-    if (seats >= 0).all():
-        return seats, doubt
+def _take(meeting: Meeting) -> tuple[Codes | None, int]:
+    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    crowded = np.bincount(place, weights=rows[kind], minlength=len(room)) > room
+    choices = np.bincount(kind, minlength=len(rows))
+    doubt = (choices > 1) | (np.bincount(kind, weights=crowded[place], minlength=len(rows)) > 0)
+    taken = _chosen(meeting)
     # Who chose first may have taken the only place of another: nobody is a stranger before all ways were tried.
-    return _moved(choices, texts, open_, size, counted), doubt
+    return _matched(meeting) if (taken < 0).any() else taken, int(rows[doubt].sum())
 
 
-def _moved(
-    choices: list[list[int]],
-    texts: list[tuple[str | None, ...]],
-    open_: dict[Seat, list[int]],
-    size: int,
-    counted: NDArray[np.int64],
-) -> NDArray[np.int64] | None:
+def _chosen(meeting: Meeting) -> Codes:
+    """Rows with the fewest places choose first, the narrowest place."""
+    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    width, choices = np.bincount(place, minlength=len(room)), np.bincount(kind, minlength=len(rows))
+    order = np.lexsort((width[place], kind, choices[kind]))
+    here, there = np.argsort(meeting.row, kind="stable"), np.argsort(meeting.place, kind="stable")
+    at, until = (np.cumsum(rows) - rows).tolist(), np.cumsum(rows).tolist()
+    free, full = (np.cumsum(room) - room).tolist(), np.cumsum(room).tolist()
+    taken = np.full(len(there), -1, dtype=np.int64)
+    for one, seat in zip(kind[order].tolist(), place[order].tolist(), strict=True):
+        many = min(until[one] - at[one], full[seat] - free[seat])
+        if many:
+            taken[there[free[seat] : free[seat] + many]] = here[at[one] : at[one] + many]
+            at[one] += many
+            free[seat] += many
+    return taken
+
+
+def _matched(meeting: Meeting) -> Codes | None:
     """A largest assignment of rows to places; None where there are too many ways to look at."""
-    if sum(len(open_[s, texts[row]]) for row, stalls in enumerate(choices) for s in stalls) > _EDGES:
+    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    ways = rows[kind] * room[place]
+    if int(ways.sum()) > _EDGES:
         return None
-    from scipy.sparse import csr_array  # of the extra `audit`, as below
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    pairs = [(place, row) for row, stalls in enumerate(choices) for s in stalls for place in open_[s, texts[row]]]
-    right, left = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(size, len(choices)))
-    taken = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
-    return np.where(taken >= 0, counted[np.maximum(taken, 0)], -1)
-
-
-def _take_anatomy(
-    source: pa.Table,
-    rows: pa.Table,
-    stall: NDArray[np.int64],
-    fits: list[NDArray[np.int64]],
-    values: tuple[dict[tuple[str, str], int], list[tuple[str | None, ...]]],
-    counted: NDArray[np.int64],
-    policy: Policy,
-) -> tuple[NDArray[np.int64] | None, int]:
     from scipy.sparse import csr_array  # of the extra `audit`: large matchings, asked for with the original only
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    offers, texts = values
-    plain = [n for n in policy.plain if n in rows.column_names and policy.columns[n].identifier is None]
-    shown, own = _tuples(rows, plain), _tuples(source, plain)
-    groups = rows["group"].to_pylist()
-    open_: dict[int, list[int]] = {}
-    for place, number in enumerate(stall.tolist()):
-        open_.setdefault(number, []).append(place)
-    left, right, doubt = [], [], 0
-    for row, stalls in enumerate(fits):
-        alike = [s for s in stalls.tolist() if shown[open_[s][0]] == own[row]]
-        seats = [place for s in alike if (groups[open_[s][0]], texts[row][0] or "") in offers for place in open_[s]]
-        left += [row] * len(seats)
-        right += seats
-        doubt += len(alike) > 1 or len(seats) > 1
-        if len(left) > _EDGES:
-            return None, len(fits)
-    # A seat that nobody can be given is no row of the input; who sits where among equals stays open.
-    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(rows.num_rows, len(fits)))
-    taken = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
-    return np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt
+    pair, at = stretched(ways)
+    here, there = np.argsort(meeting.row, kind="stable"), np.argsort(meeting.place, kind="stable")
+    left = here[(np.cumsum(rows) - rows)[kind[pair]] + at // room[place[pair]]]
+    right = there[(np.cumsum(room) - room)[place[pair]] + at % room[place[pair]]]
+    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(len(there), len(here)))
+    return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
+
+
+def _take_anatomy(
+    release: Published, source: pa.Table, rows: pa.Table, fields: list[Field], policy: Policy
+) -> tuple[Codes | None, int]:
+    """Who sits where among equals stays open; a seat that nobody can be given is no row of the input."""
+    offered = _offered(release.tables["st"], source[policy.sensitive[0]], rows["group"])
+    alike = meet(fields, source.num_rows, rows.num_rows)
+    groups = _different(alike.place, offered.labels)
+    (kind, place) = alike.pairs
+    several = np.bincount(kind, weights=groups[place], minlength=len(alike.rows))[alike.row] > 1
+    meeting = meet([*fields, offered], source.num_rows, rows.num_rows)
+    taken, (kind, place) = _matched(meeting), meeting.pairs
+    if taken is None:
+        return None, source.num_rows
+    seats = np.bincount(kind, weights=meeting.places[place], minlength=len(meeting.rows))[meeting.row]
+    return taken, int((several | (seats > 1)).sum())
+
+
+def _different(kind: Codes, label: Codes) -> Codes:
+    """How many different labels each kind has."""
+    width = int(label.max(initial=0)) + 1
+    return np.bincount(np.unique(kind * width + label) // width)

@@ -1,4 +1,4 @@
-"""Matchings and relations without a library: against exhaustive search and plain sets."""
+"""Matchings and stretches without a library: against exhaustive search and plain sets."""
 
 from itertools import permutations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.audit.matching import matching
-from reticent.audit.relation import Relation
+from reticent.audit.stretches import Stretches
 
 
 @given(st.lists(st.sets(st.integers(0, 4), max_size=5), max_size=5))
@@ -21,9 +21,15 @@ def test_a_matching_is_as_large_as_can_be(wishes):
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 3))))
-def test_a_relation_holds_its_pairs_and_no_others(pairs):
-    relation = Relation.of(np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2), 6, 4)
-    wanted = np.array([[(row, column) in pairs for column in range(4)] for row in range(6)])
-    rows, columns = (part.reshape(-1) for part in np.indices((6, 4)))
-    assert relation.holds(rows, columns).reshape(6, 4).tolist() == wanted.tolist()
-    assert relation.block(np.array([3, 0, 5])).tolist() == wanted[[3, 0, 5]].tolist()
+def test_stretches_hold_their_pairs_once_and_no_others(pairs):
+    value, label = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    rank = np.array([3, 1, 0, 2, 5, 4])
+    stretches = Stretches.listed(value, label, rank, 4)
+    held = [
+        (row, column)
+        for column in range(4)
+        for stretch in range(stretches.first[column], stretches.first[column + 1])
+        for row in range(stretches.low[stretch], stretches.high[stretch])
+    ]
+    assert sorted(held) == sorted((rank[row], column) for row, column in pairs)
+    assert round(stretches.chance(np.arange(6), np.arange(4)) * 24) == len(pairs)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.bound import conceded_to
-from reticent.audit.attack.knowledge import learn, marks
+from reticent.audit.attack.knowledge import learn
+from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
 from reticent.audit.attack.persons import link, truths
 from reticent.audit.attack.sights import latest

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack.bound import conceded_to
-from reticent.audit.attack.knowledge import certain, learn, marks
+from reticent.audit.attack.knowledge import certain, learn
+from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
 from reticent.audit.attack.persons import halves, link, truths
 from reticent.audit.attack.sights import Veiled, latest, normal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from scipy.sparse import csr_array, eye_array
 
 from reticent.audit.cover import cover
 from reticent.audit.groups import codes
+from reticent.audit.meeting import Field, meet
+from reticent.audit.stretches import Stretches
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
@@ -24,10 +26,18 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
     Codes = NDArray[np.int64]
-    Cover = tuple[Codes, Codes, csr_array]  # codes of the values, of the labels, and which label may stand for which
 
 MISSING = "(missing)"
 _WORK = 4_000_000  # comparisons of labels at once
+
+
+class Cover(NamedTuple):
+    """Codes of the values and of the labels, which label may stand for which value, and the values by their text."""
+
+    value: Codes
+    label: Codes
+    fits: csr_array
+    rank: Codes
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +136,7 @@ def link(
     if not names:
         return None
     covers = {name: _cover(table[name], seen.fields[name], policy, name) for name in names}
-    if all(one.sum(axis=1).max() <= 1 for _, _, one in covers.values()):
+    if all(one.fits.sum(axis=1).max() <= 1 for one in covers.values()):
         return _joined(covers, size)
     return _compared(covers, size, len(seen), many)
 
@@ -139,7 +149,8 @@ def _cover(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, nam
     itself = _same(names, shown).astype(np.bool_)
     # A label that is the value itself stands before nodes of that name.
     own = np.asarray(itself.sum(axis=1)).ravel() > 0
-    return value, label, csr_array(covers.multiply(~own[:, None]) + itself).astype(np.float64)
+    rank = np.argsort(np.argsort(np.array([name or "" for name in names]), kind="stable"), kind="stable")
+    return Cover(value, label, csr_array(covers.multiply(~own[:, None]) + itself).astype(np.float64), rank)
 
 
 def _same(values: tuple[str | None, ...], labels: tuple[str | None, ...]) -> csr_array:
@@ -152,7 +163,7 @@ def _same(values: tuple[str | None, ...], labels: tuple[str | None, ...]) -> csr
 def _joined(covers: dict[str, Cover], size: int) -> Link:
     """Every value has one label: persons and records meet by their labels."""
     key, strangers = np.zeros(0, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    for value, label, covering in covers.values():
+    for value, label, covering, _ in covers.values():
         home = np.where(np.diff(covering.indptr) > 0, np.asarray(covering.argmax(axis=1)).ravel(), -1)[value]
         strangers |= home < 0
         both = np.concatenate([home, label])
@@ -163,16 +174,23 @@ def _joined(covers: dict[str, Cover], size: int) -> Link:
 
 
 def _compared(covers: dict[str, Cover], size: int, records: int, many: int) -> Link:
-    """Labels of several levels: every combination of values is compared with every combination of labels."""
-    mine = _combined([(value, covering.shape[0]) for value, _, covering in covers.values()], size)
-    theirs = _combined([(label, covering.shape[1]) for _, label, covering in covers.values()], records)
+    """Labels of several levels: combinations of values meet the combinations of labels that may stand for them."""
+    mine = _combined([(cover.value, cover.fits.shape[0]) for cover in covers.values()], size)
+    theirs = _combined([(cover.label, cover.fits.shape[1]) for cover in covers.values()], records)
     first = [np.unique(side, return_index=True)[1] for side in (mine, theirs)]
     most = int(min(many, max(200, _WORK * 25 // max(1, len(first[1])))))
-    rows = first[0][:most]
-    allowed = np.ones((len(rows), len(first[1])), dtype=np.bool_)
-    for value, label, covering in covers.values():
-        allowed &= covering.astype(np.bool_)[value[rows]].toarray()[:, label[first[1]]]
-    return Link(np.where(mine < most, mine, -1), theirs, csr_array(allowed.astype(np.float64)))
+    rows, shape = first[0][:most], (min(most, len(first[0])), len(first[1]))
+    fields = []
+    for value, label, fits, rank in covers.values():
+        known, shown = (np.asarray(part, dtype=np.int64) for part in fits.nonzero())
+        fields.append(Field(value[rows], label[first[1]], Stretches.listed(known, shown, rank, fits.shape[1])))
+    meeting = meet(fields, *shape)
+    # Combinations are different: each is a kind of its own.
+    mine_at, theirs_at = (
+        np.argsort(kind)[part] for kind, part in zip((meeting.row, meeting.place), meeting.pairs, strict=True)
+    )
+    allowed = csr_array((np.ones(len(mine_at)), (mine_at, theirs_at)), shape)
+    return Link(np.where(mine < most, mine, -1), theirs, allowed)
 
 
 def _combined(columns: list[tuple[Codes, int]], size: int) -> Codes:

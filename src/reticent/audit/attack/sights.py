@@ -155,17 +155,17 @@ class Grouped:
         The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
         Seats that nobody has taken, and members who are not among the records, are members of their group's average belief.
         """
-        names, at = np.unique(self.group[records], return_inverse=True)
-        counts = self.counts(names)
-        free = np.maximum(counts.sum(axis=1) - np.bincount(at, minlength=len(names)), 0)[:, None]
-        members = csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(names), len(at)))
-        average = members @ belief / np.maximum(members.sum(axis=1), 1)[:, None]
-        scale = (counts > 0).astype(np.float64)
-        for _ in range(_ROUNDS):
-            mine, seats = normal(belief * scale[at]), normal(average * scale)
-            total = members @ mine + free * seats
-            scale *= np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
-        return normal(belief * scale[at])
+        after = np.zeros_like(belief)
+        offers, order = self.offers, np.argsort(self.group[records], kind="stable")
+        groups, starts = np.unique(self.group[records][order], return_index=True)
+        ends = np.append(starts[1:], len(order))
+        bounds = np.searchsorted(offers.group, np.stack([groups, groups + 1]))
+        for start, end, low, high in zip(starts, ends, *bounds, strict=True):
+            counts = offers.count[low:high]
+            # Nobody has what is not offered.
+            cells = np.ix_(order[start:end], offers.value[low:high][counts > 0])
+            after[cells] = _fitted(belief[cells], counts[counts > 0])
+        return after
 
     def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
         """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
@@ -176,6 +176,16 @@ class Grouped:
         members = members[np.argsort(self.group[members], kind="stable")]
         first = np.searchsorted(self.group[members], self.group[members])
         return np.sort(members[np.arange(len(members)) - first < LARGE])
+
+
+def _fitted(belief: Vector, counts: Codes) -> Vector:
+    """Beliefs of the members of one group, fitted to the counts of its values."""
+    free = max(int(counts.sum()) - len(belief), 0)
+    average, scale = belief.mean(axis=0), np.ones(len(counts))
+    for _ in range(_ROUNDS):
+        total = normal(belief * scale).sum(axis=0) + free * normal(average * scale)
+        scale *= np.divide(counts, total, out=np.zeros_like(scale), where=total > 0)
+    return normal(belief * scale)
 
 
 Sights = Veiled | Grouped

@@ -1,0 +1,119 @@
+"""Marks: the nodes, on every level of every published field, that a person lies in.
+
+A field's levels nest, so that its marks come in few patterns; a person has one pattern per field. What is learnt about nodes is
+summed over a pattern once and not once per person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from scipy.sparse import block_diag, csr_array
+
+from reticent.audit.groups import codes
+from reticent.errors import DataError
+from reticent.policy.hierarchy import ladder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from reticent.policy import Policy
+
+    Vector = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
+_BINS = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Marks:
+    """Persons x nodes.
+
+    Attributes:
+        patterns: persons x blocks, the pattern of each person in each block of levels.
+        nodes: patterns x nodes, a one for every node of a pattern.
+    """
+
+    patterns: Codes
+    nodes: csr_array
+
+    def __getitem__(self, persons: Codes | NDArray[np.bool_]) -> Marks:
+        return Marks(self.patterns[persons], self.nodes)
+
+    def homes(self) -> csr_array:
+        """Persons x patterns."""
+        size, blocks = self.patterns.shape
+        ends = np.arange(0, size * blocks + 1, blocks)
+        return csr_array((np.ones(size * blocks), self.patterns.ravel(), ends), (size, self.nodes.shape[0]))
+
+    def __matmul__(self, weights: Vector) -> Vector:
+        return np.asarray(self.homes() @ (self.nodes @ weights))
+
+
+def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> Marks:
+    """Of every person.
+
+    Args:
+        table: the persons, as text.
+        names: the published columns.
+        policy: hierarchies and published levels.
+        raw: whether the reader knows the fields finer than they are published.
+    """
+    blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
+    for name in names:
+        code, values = codes(table[name])
+        levels = _levels(values, policy, name, 0 if raw else policy.columns[name].level)
+        known = [nodes for nodes in levels if 1 < int(nodes.max(initial=-1)) + 1 <= NODES]
+        blocks += [(pattern[code], nodes) for nodes, pattern in _patterns(known)]
+    sizes = [len(nodes) for _, nodes in blocks]
+    firsts = np.cumsum([0, *sizes[:-1]])
+    patterns = np.stack([code + first for (code, _), first in zip(blocks, firsts, strict=True)], axis=1)
+    return Marks(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
+
+
+def _patterns(levels: list[Codes]) -> list[tuple[Codes, Codes]]:
+    """Blocks of levels: the different patterns, each with its node on every level, and the pattern of each value."""
+    if not levels:
+        return []
+    nodes, pattern = np.unique(np.stack(levels, axis=1), axis=0, return_inverse=True)
+    if len(nodes) > 2 * NODES and len(levels) > 1:  # levels that do not nest have too many combinations
+        return [block for level in levels for block in _patterns([level])]
+    return [(nodes, pattern.reshape(-1))]
+
+
+def _ones(nodes: Codes) -> csr_array:
+    """Patterns x nodes of all levels, side by side."""
+    widths = nodes.max(axis=0) + 1
+    at = nodes + np.cumsum([0, *widths[:-1]])
+    return csr_array((np.ones(at.size), at.ravel(), np.arange(0, at.size + 1, at.shape[1])), (len(at), widths.sum()))
+
+
+def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: int) -> list[Codes]:
+    """Per level the node of every value."""
+    spec = policy.columns[name].hierarchy if name in policy.columns else None
+    levels = [np.arange(len(values))]
+    if spec is not None:
+        try:
+            rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
+            levels = [np.unique(nodes, return_inverse=True)[1].reshape(-1) for nodes in rungs.tables]
+        except DataError:  # a stranger to the hierarchy: the values themselves must do
+            return levels
+    elif len(values) > NODES:
+        levels.append(_binned(values))
+    return levels[level:]
+
+
+def _binned(values: tuple[str | None, ...]) -> Codes:
+    """Many numbers without a hierarchy: twentieths of them."""
+    try:
+        numbers = np.array([float(value) if value is not None else -np.inf for value in values])
+    except ValueError:
+        return np.zeros(len(values), dtype=np.int64)
+    rank = np.argsort(np.argsort(numbers, kind="stable"), kind="stable")
+    return np.asarray(rank * _BINS // max(len(rank), 1))

@@ -1,0 +1,132 @@
+"""Rows of an input meet the published rows that may stand for them, without comparing each with each.
+
+Both sides are trees, a column at each depth: rows that are the same in the first columns are one node. Only children of nodes that fit
+are compared, and the children of a row's node that a label may stand for lie side by side.
+
+Cost: the pairs that fit in the first columns, the choosiest of which come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reticent.audit.cover import stretched
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reticent.audit.stretches import Stretches
+
+    Codes = NDArray[np.int64]
+
+_AT_ONCE = 1 << 18
+"""Pairs that are followed into the next column together."""
+
+
+@dataclass(frozen=True, repr=False)
+class Field:
+    """A column of both sides: codes of values and of labels by row, and which labels may stand for which values."""
+
+    values: Codes
+    labels: Codes
+    fits: Stretches
+
+
+@dataclass(frozen=True, repr=False)
+class Meeting:
+    """Kinds of rows of the input, kinds of published rows, and which of them fit.
+
+    Attributes:
+        row, place: the kind of each row, and of each published row.
+        rows, places: how many there are of each kind.
+        pairs: the kinds that fit, a row of the input's above and a published row's below.
+    """
+
+    row: Codes
+    place: Codes
+    pairs: Codes
+
+    @property
+    def rows(self) -> Codes:
+        """How many rows of the input each kind has."""
+        return np.bincount(self.row)
+
+    @property
+    def places(self) -> Codes:
+        """How many published rows each kind has."""
+        return np.bincount(self.place)
+
+
+def meet(fields: list[Field], rows: int, places: int) -> Meeting:
+    """All kinds that fit in all fields."""
+    fields = sorted(fields, key=lambda field: field.fits.chance(field.values, field.labels))
+    ours = _Tree.of([field.fits.rank[field.values] for field in fields], rows)
+    theirs = _Tree.of([field.labels for field in fields], places)
+    start = np.zeros(min(1, rows, places), dtype=np.int64)
+    parts = list(_descend([field.fits for field in fields], ours, theirs, start, start))
+    return Meeting(ours.leaf, theirs.leaf, np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1))
+
+
+@dataclass(frozen=True, repr=False)
+class _Tree:
+    """Different rows as a tree.
+
+    Attributes:
+        parents, codes: per column, the parent of every node and its code in the column; sorted by both.
+        leaf: the last node of every row.
+    """
+
+    parents: list[Codes]
+    codes: list[Codes]
+    leaf: Codes
+
+    @classmethod
+    def of(cls, columns: list[Codes], size: int) -> _Tree:
+        order = np.lexsort(columns[::-1]) if columns else np.arange(size)
+        node, fresh = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+        fresh[:1] = True
+        parents, codes = [], []
+        for column in columns:
+            code = column[order]
+            fresh = fresh | np.append(True, code[1:] != code[:-1])[:size]
+            starts = np.flatnonzero(fresh)
+            parents.append(node[starts])
+            codes.append(code[starts])
+            node = np.cumsum(fresh) - 1
+        leaf = np.empty(size, dtype=np.int64)
+        leaf[order] = node
+        return cls(parents, codes, leaf)
+
+
+def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Codes, shown: Codes) -> Iterator[Codes]:
+    """From pairs of nodes that fit, the pairs of leaves below them."""
+    depth = len(ours.parents) - len(fits)
+    if not fits:
+        yield np.stack([mine, shown])
+        return
+    for start in range(0, len(mine), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        below = _children(fits[0], ours, theirs, depth, (mine[part], shown[part]))
+        yield from _descend(fits[1:], ours, theirs, *below)
+
+
+def _children(
+    fits: Stretches, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Codes, Codes]
+) -> tuple[Codes, Codes]:
+    """The children of each pair that fit in the column of this depth."""
+    mine, shown = pairs
+    begin, end = (np.searchsorted(theirs.parents[depth], shown, side=side) for side in ("left", "right"))
+    pair, at = stretched(end - begin)
+    child = begin[pair] + at
+    label = theirs.codes[depth][child]
+    one, at = stretched(fits.first[label + 1] - fits.first[label])
+    stretch, parent = fits.first[label[one]] + at, mine[pair[one]]
+    width = len(fits.rank) + 1
+    keys = ours.parents[depth] * width + ours.codes[depth]
+    low = np.searchsorted(keys, parent * width + fits.low[stretch])
+    which, at = stretched(np.searchsorted(keys, parent * width + fits.high[stretch]) - low)
+    return low[which] + at, child[one[which]]
