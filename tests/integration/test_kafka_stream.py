@@ -159,6 +159,9 @@ def until(topics: Topics, count: int, crew: Crew) -> None:
     end = time.monotonic() + LIMIT
     while topics.published() < count:
         assert any(worker.poll() is None for worker in crew.alive), "every worker has died"
+        if topics.broker.ill():
+            topics.broker.kill()
+            topics.broker.start()
         assert time.monotonic() < end, "the workers do not get on"
 
 
