@@ -141,10 +141,10 @@ class Session:
         try:
             if self._landed(parts) and parts:
                 self._flight = Flight(self._producer, self._route, parts, self._membership(began))
-            self._watch.look({number: held.position for number, held in self.shards.items()})
         except HungError:
             self._hung = True
             raise
+        self._watch.look({number: held.position for number, held in self.shards.items()})
 
     def finish(self) -> None:
         """Waits for what is on its way."""
@@ -332,7 +332,10 @@ class Session:
         self._take_over(mine)
         for number in mine:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
-            within(partial(self._consumer.seek, at), "seek")
+            try:
+                within(partial(self._consumer.seek, at), "seek")
+            except HungError as error:
+                raise SessionLostError(str(error)) from None  # the producer is sound, and may be closed
 
     def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> Part:
         held = self.shards[partition]
