@@ -11,15 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 
 import odd_records
-import orjson
 import pytest
 import stream_feed
+from kafka_topics import Topics
 
-from reticent.connectors.shards import shard_of
 from reticent.errors import ConnectorError, StateError
 from reticent.policy import Policy
 from reticent.store import Store
@@ -27,85 +25,6 @@ from reticent.store import Store
 SERVICES = Path(stream_feed.__file__).parent
 LIMIT = 300.0
 KILLS = int(os.environ.get("RETICENT_KILLS", "3"))
-
-
-class Topics:
-    """Fresh topics on the broker, and what a reader of committed data finds in them."""
-
-    def __init__(self, broker, partitions: int) -> None:
-        from confluent_kafka.admin import AdminClient, NewTopic
-
-        self.broker, name = broker, uuid.uuid4().hex[:8]
-        self.source, self.sink = f"in-{name}", f"out-{name}"
-        self.partitions = partitions
-        self._admin = AdminClient({"bootstrap.servers": broker.address})
-        topics = [NewTopic(self.source, partitions, 1), NewTopic(self.sink, partitions, 1)]
-        for made in self._admin.create_topics(topics).values():
-            made.result(30)
-        self.given: dict[int, list[dict]] = {}
-        self._counter, self._count = None, 0
-
-    def url(self, topic: str) -> str:
-        return f"kafka://{self.broker.address}/{topic}"
-
-    def grow(self, partitions: int) -> None:
-        from confluent_kafka.admin import NewPartitions
-
-        topics = [NewPartitions(topic, partitions) for topic in (self.source, self.sink)]
-        for made in self._admin.create_partitions(topics).values():
-            made.result(30)
-        self.partitions = partitions
-
-    def send(self, records: list[dict], junk: tuple[bytes, ...] = ()) -> None:
-        from confluent_kafka import Producer
-
-        producer = Producer({"bootstrap.servers": self.broker.address})
-        for record in records:
-            shard = shard_of(record["person"], self.partitions, b"any key")
-            producer.produce(self.source, orjson.dumps(record), partition=shard)
-            self.given.setdefault(shard, []).append(record)
-        for line in junk:
-            producer.produce(self.source, line, partition=0)
-        assert producer.flush(60) == 0
-
-    def read(self, topic: str | None = None) -> dict[int, list[dict]]:
-        """The committed lines of every partition."""
-        from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
-
-        consumer = self._reader()
-        topic, found, ended = topic or self.sink, {}, set()
-        consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(self.partitions)])
-        while len(ended) < self.partitions:
-            for message in consumer.consume(500, 0.1):
-                if message.error() is None:
-                    found.setdefault(message.partition(), []).append(json.loads(message.value()))
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-        consumer.close()
-        return found
-
-    def check(self, wanted, folder: Path) -> None:
-        published = self.read()
-        assert published.keys() == self.given.keys()
-        for shard, given in self.given.items():
-            stream_feed.check(published[shard], given, wanted, folder, shard)
-
-    def published(self) -> int:
-        """How many records a reader of committed data has seen by now."""
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-        if self._counter is None:
-            self._counter = self._reader()
-            self._counter.assign([TopicPartition(self.sink, p, OFFSET_BEGINNING) for p in range(self.partitions)])
-        for message in self._counter.consume(100, 0.1):
-            self._count += message.error() is None and b'"type":"record"' in message.value()
-        return self._count
-
-    def _reader(self):
-        from confluent_kafka import Consumer
-
-        settings = {"bootstrap.servers": self.broker.address, "group.id": uuid.uuid4().hex}
-        return Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
 
 
 def work(topics: Topics, wanted, store, **more):
@@ -240,6 +159,9 @@ def until(topics: Topics, count: int, crew: Crew) -> None:
     end = time.monotonic() + LIMIT
     while topics.published() < count:
         assert any(worker.poll() is None for worker in crew.alive), "every worker has died"
+        if topics.broker.ill():
+            topics.broker.kill()
+            topics.broker.start()
         assert time.monotonic() < end, "the workers do not get on"
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows
 
 from reticent import Policy, anonymize
 from reticent.datasets import adult
-from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.errors import DataError, GuaranteeError, PolicyError, StateError
 
 CASES = [("optimal", privacy) for privacy in REQUIREMENTS]
 CASES += [(method, REQUIREMENTS[at]) for method in ("mondrian", "local") for at in (1, 3, 6)]
@@ -97,6 +98,27 @@ def test_rows_come_sorted_by_what_is_published(spark):
     assert "person_id" not in shown.column_names
     order = [tuple((value is not None, value) for value in row.values()) for row in shown.to_pylist()]
     assert order == sorted(order)
+
+
+def test_a_release_is_written_once_and_says_that_it_is_whole(spark, tmp_path):
+    from reticent.connectors import spark as on_spark
+
+    made, folder = (
+        on_spark.release(spark.createDataFrame(rows(500)), policy({"k": 5, "suppression": 0.1})),
+        tmp_path / "o",
+    )
+    settings, marks = spark._jsc.hadoopConfiguration(), "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    settings.set(marks, "false")  # as a cluster may have it
+    try:
+        made.to_parquet(str(folder))
+    finally:
+        settings.unset(marks)
+    assert (folder / "_SUCCESS").exists()
+    assert as_sorted(pq.read_table(folder)) == as_sorted(made.frame.toArrow())
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(StateError, match="stands in"):
+        made.to_parquet(folder.as_uri())
+    assert sorted(path.name for path in folder.iterdir()) == before
 
 
 def test_the_judge_on_spark_refutes_a_release_with_a_small_class(spark):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import queue
 import threading
 import time
@@ -20,6 +21,7 @@ from reticent.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 STEP = 5.0
 """Seconds that a single call may take by the client's own clock."""
@@ -36,8 +38,8 @@ class HungError(SessionLostError):
     """A call did not return: its client must not be touched again, not even to close it."""
 
 
-def within(step: Callable[[], T]) -> T:
-    """The result of a call that returns in time; else the call is left behind and the session is lost."""
+def within(step: Callable[[], T], name: str) -> T:
+    """The result of a call, named for the log, that returns in time; else the call is left behind and the session is lost."""
     done: queue.SimpleQueue[tuple[bool, T | BaseException]] = queue.SimpleQueue()
 
     def work() -> None:
@@ -55,7 +57,7 @@ def within(step: Callable[[], T]) -> T:
         well, made = done.get(timeout=_DEADLINE)
     except queue.Empty:
         _left.append(thread)
-        raise HungError("a call of the client did not return") from None
+        raise HungError(f"{name} did not return") from None
     if not well:
         raise made  # type: ignore[misc]
     return made  # type: ignore[return-value]
@@ -73,16 +75,17 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def insist(step: Callable[[], None], seconds: float) -> None:
+def insist(step: Callable[[], None], name: str, seconds: float) -> None:
     """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
     from confluent_kafka import KafkaException
 
     end = time.monotonic() + seconds
     while True:
         try:
-            within(step)
+            within(step, name)
         except KafkaException as error:
             if not error.args[0].retriable() or time.monotonic() > end:
+                LOG.info("%s: %s", name, error.args[0].name())
                 raise
         else:
             return

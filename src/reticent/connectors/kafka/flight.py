@@ -101,14 +101,15 @@ class Flight:
         from confluent_kafka import TopicPartition
 
         producer, route = self._producer, self._route
-        within(producer.begin_transaction)
+        within(producer.begin_transaction, "begin_transaction")
         for part in self.parts:
             send_all(producer, route.sink, part.told + part.lines.splitlines(), part.partition)
             for value, headers in part.state:
                 _send(producer, route.state, value, part, headers)
         positions = [TopicPartition(route.source, part.partition, part.position) for part in self.parts]
-        insist(lambda: producer.send_offsets_to_transaction(positions, self._member, STEP), route.lease)
-        insist(lambda: producer.commit_transaction(STEP), route.lease)
+        offsets = "send_offsets_to_transaction"
+        insist(lambda: producer.send_offsets_to_transaction(positions, self._member, STEP), offsets, route.lease)
+        insist(lambda: producer.commit_transaction(STEP), "commit_transaction", route.lease)
 
 
 def send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:

@@ -11,7 +11,8 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
-from itertools import compress
+from functools import partial
+from itertools import compress, filterfalse
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, uncollected, within
 from reticent.connectors.kafka.flight import Flight, Part, Route
 from reticent.connectors.kafka.state import Saved, StateTopic, entries
+from reticent.connectors.kafka.watch import Watch
 from reticent.errors import ReticentError
 from reticent.publication.stream import StreamPublication
 
@@ -116,14 +118,21 @@ class Session:
         self.shards: dict[int, Held] = {}
         self._failure: ReticentError | None = None
         self._failed = 0
-        self._closing = self._hung = False
+        self._closing = self._hung = self._landed_once = False
         self._flight: Flight | None = None
         self._route = Route(job.source.topic, job.sink.topic, job.state.address.topic, job.settings.lease)
+        job.state.forget()
         self._producer = self._open_producer(name)
         self._consumer = self._open_consumer()
+        self._watch = Watch(self._consumer, job.source.topic, job.settings.lease)
         self._consumer.subscribe(
             [job.source.topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
         )
+
+    @property
+    def well(self) -> bool:
+        """Whether the brokers have answered since it was opened: a transaction is committed, or nothing was there to commit."""
+        return self._landed_once or self._watch.well
 
     def step(self) -> None:
         """Waits for records and places them; what was placed before is committed meanwhile, in one transaction."""
@@ -135,6 +144,7 @@ class Session:
         except HungError:
             self._hung = True
             raise
+        self._watch.look({number: held.position for number, held in self.shards.items()})
 
     def finish(self) -> None:
         """Waits for what is on its way."""
@@ -156,13 +166,18 @@ class Session:
         # The producer first: the transaction it has open keeps the successors of this worker waiting.
         for close in (() if self._hung else (self._producer.close,)) + (self._consumer.close,):
             with contextlib.suppress(Exception):
-                within(close)
+                within(close, "closing")
 
     def _open_producer(self, name: str) -> Producer:
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
         producer = Producer(producer_settings(self._job.sink, self._settings, name))
-        insist(lambda: producer.init_transactions(STEP), self._settings.lease + _ASK)
+        try:
+            insist(lambda: producer.init_transactions(STEP), "init_transactions", self._settings.lease + _ASK)
+        except KafkaException:
+            with contextlib.suppress(Exception):
+                within(producer.close, "closing")  # what takes it out of memory would wait for its threads without end
+            raise
         return producer
 
     def _open_consumer(self) -> Consumer:
@@ -198,6 +213,7 @@ class Session:
         lease = self._settings.lease
         asked = [TopicPartition(self._job.source.topic, number) for number in partitions]
         # The broker answers when no transaction on these offsets is open: that of a dead worker lasts a lease.
+        # Asked by this thread: the client lets no other one in while it calls back.
         committed = self._consumer.committed(asked, timeout=lease + 2 * _ASK)
         for known in committed:
             if known.error is not None:
@@ -206,6 +222,7 @@ class Session:
         for number, state in saved.items():
             self.shards[number] = self._restored(number, state)
             LOG.info("shard %d taken over at offset %d", number, self.shards[number].position)
+        self._watch.take(partitions)
 
     def _restored(self, number: int, saved: Saved) -> Held:
         shard = StreamPublication(self._job.policy, rng=self._job.rng, shard=number, state=saved.snapshot)
@@ -231,24 +248,40 @@ class Session:
             return self._sorted(messages)
 
     def _sorted(self, messages: list[Message]) -> dict[int, _Input]:
-        from confluent_kafka import KafkaException, Message
+        from confluent_kafka import Message
 
         # Mapped, not looped over: what is done for each message in Python is what limits a worker.
-        if errors := list(filter(None, map(Message.error, messages))):
-            for error in errors:
-                LOG.warning("reading: %s", error.name())
-                if error.fatal():
-                    raise KafkaException(error)
-            messages = [message for message in messages if message.error() is None]
+        if odd := list(filter(Message.error, messages)):
+            for message in odd:
+                self._note(message)
+            messages = list(filterfalse(Message.error, messages))
         partitions = np.fromiter(map(Message.partition, messages), np.int64, len(messages))
         offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
         values = list(map(Message.value, messages))
         batches: dict[int, _Input] = {}
         for partition, held in self.shards.items():
-            mine = (partitions == partition) & (offsets >= held.position)
+            mine = partitions == partition
+            if not mine.any():
+                continue
+            self._watch.hear(partition)
+            mine &= offsets >= held.position
             if mine.any():
                 batches[partition] = offsets[mine], list(compress(values, mine.tolist()))
         return batches
+
+    def _note(self, message: Message) -> None:
+        """What comes instead of a record: word that a partition is read to its end, or of an error."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        error = message.error()
+        if error is None:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            self._watch.hear(int(message.partition() or 0), int(message.offset() or 0))
+            return
+        LOG.warning("reading: %s", error.name())
+        if error.fatal():
+            raise KafkaException(error)
 
     def _landed(self, ahead: Sequence[Part] = ()) -> bool:
         """Waits for the transaction that is on its way; False where it has to be repeated, and all that was placed behind it, too."""
@@ -264,7 +297,7 @@ class Session:
                 raise
             LOG.info("a transaction is repeated after %s", error.args[0].name())
             self._failed += 1
-            insist(lambda: self._producer.abort_transaction(STEP), self._settings.lease)
+            insist(lambda: self._producer.abort_transaction(STEP), "abort_transaction", self._settings.lease)
             self._rewind({part.partition for part in (*flight.parts, *ahead)})
             return False
         self._failed = 0
@@ -272,6 +305,7 @@ class Session:
         return True
 
     def _count(self, flight: Flight) -> None:
+        self._landed_once = True
         for part in flight.parts:
             self._done.published += part.records
             self._done.dead += part.dead
@@ -298,7 +332,10 @@ class Session:
         self._take_over(mine)
         for number in mine:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
-            self._consumer.seek(at)
+            try:
+                within(partial(self._consumer.seek, at), "seek")
+            except HungError as error:
+                raise SessionLostError(str(error)) from None  # the producer is sound, and may be closed
 
     def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> Part:
         held = self.shards[partition]
@@ -345,6 +382,7 @@ def consumer_settings(source: Address, settings: Settings) -> dict[str, Any]:
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
         "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": int(settings.session * 1000),
         "heartbeat.interval.ms": int(settings.session * 250),

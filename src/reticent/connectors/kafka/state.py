@@ -7,11 +7,13 @@ it is deleted. The topic is private: it holds the key of the stream.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from reticent.connectors.kafka.client import HungError, within
 from reticent.errors import ConnectorError, StateError
 
 if TYPE_CHECKING:
@@ -128,8 +130,13 @@ class StateTopic:
                 elif not error.retriable():
                     LOG.warning("reading the state: %s", error.name())
         finally:
-            consumer.close()
+            with contextlib.suppress(HungError):
+                within(consumer.close, "closing the reader of the state")
         return {number: reader.saved for number, reader in readers.items()}
+
+    def forget(self) -> None:
+        """Lets the client go that prunes: a session trusts none that an earlier one had."""
+        self._admin = None
 
     def prune(self, partition: int, offset: int) -> None:
         """Deletes what lies before a snapshot, in the background; that it fails costs space only."""

@@ -41,6 +41,8 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self._job, self._done = job, Done()
         self._session: Session | None = None
+        self._well = False
+        """Whether the brokers have answered the last session."""
         # One name for all sessions of this worker: a new one ends what an earlier one has left open.
         self._name = f"reticent-{job.settings.group}-{uuid.uuid4()}"
 
@@ -69,14 +71,13 @@ class Worker:
 
         failing, pause, patience = 0.0, _PAUSE, self._job.settings.patience
         while True:
-            before = self._done.published + self._done.dead
             try:
                 self._work(going)
             except (KafkaException, SessionLostError, ConnectorError) as error:
                 reason = error.args[0].name() if isinstance(error, KafkaException) else str(error)
             else:
                 return
-            if self._done.published + self._done.dead > before or not failing:
+            if self._well or not failing:
                 failing, pause = time.monotonic(), _PAUSE
             if time.monotonic() - failing > patience:
                 raise ConnectorError(
@@ -90,6 +91,7 @@ class Worker:
 
     def _work(self, going: Callable[[Worker], bool]) -> None:
         """One session, until the end or its first failure."""
+        self._well = False
         session = self._session = Session(self._job, self._name, self._done)
         try:
             while going(self):
@@ -98,6 +100,7 @@ class Worker:
         finally:
             self._session = None
             session.close()
+            self._well = session.well
 
     def _wait(self, seconds: float, going: Callable[[Worker], bool]) -> bool:
         """Whether to go on after a pause."""

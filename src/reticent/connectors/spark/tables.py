@@ -17,17 +17,22 @@ from reticent.connectors.counted import METHODS, judge, search_counts
 from reticent.connectors.counted.tables import check_policy
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRows
+from reticent.errors import StateError
 from reticent.publication.gate import refuse_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from reticent.audit.verdict import Verdict
     from reticent.policy import Policy
     from reticent.release import Counts, Guarantee
     from reticent.store import Store
+
+_DONE = "_SUCCESS"
+_MARKS = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+"""Whether a job that has ended leaves that file; a cluster may have switched it off."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +52,21 @@ class SparkRelease:
 
     def __repr__(self) -> str:
         return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
+
+    def to_parquet(self, folder: str) -> None:
+        """Writes the rows as Parquet; a folder is a release when it holds `_SUCCESS`, which Spark writes last.
+
+        What a driver has left that died before is replaced; a release that stands there stays.
+
+        Args:
+            folder: as Spark names it, with or without a scheme.
+
+        Raises:
+            StateError: a release stands there.
+        """
+        if _published(self.frame.sparkSession, folder):
+            raise StateError(f"A release stands in {folder}.", hint="Name another folder; nothing was written.")
+        self.frame.write.mode("overwrite").option(_MARKS, "true").parquet(folder)
 
 
 def anonymize(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> DataFrame:
@@ -106,3 +126,10 @@ def _veiled(rows: SparkRows, policy: Policy, store: Store | None) -> SparkReleas
         shape="veil",
         method=veiled.METHOD,
     )
+
+
+def _published(spark: SparkSession, folder: str) -> bool:
+    """Whether a job that wrote there has ended; asked of the file system of the folder, whichever it is."""
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001 - no public name
+    place = hadoop.Path(folder, _DONE)
+    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001
