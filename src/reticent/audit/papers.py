@@ -3,8 +3,7 @@
 Guarantee: the folder holds the tables of its shape, each once, and no other file, whatever the manifest lists; every entry of the
     manifest is known and has its form (a number, a digest, a time, a word of a closed list); the codebook says of each column what
     table and policy say and repeats the manifest; README.txt is the page of that codebook.
-Not covered: the name of a publication, which its custodian chose; digits of figures that cannot be recomputed; file names of linked
-    tables, which their own judge knows.
+Not covered: the name of a publication, which its custodian chose; digits of figures that cannot be recomputed.
 Cost: reads the papers, and the different labels of each column.
 """
 
@@ -75,7 +74,7 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
             else [_named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
         )
     findings = [
-        _named("the folder holds the files of its shape, each once", _files(release)),
+        _named("the folder holds the files of its shape, each once", _files(release, policy)),
         _named("every entry of the manifest has its form", _formless(manifest)),
     ]
     guarantee = _mapping(manifest.get("guarantee"))
@@ -113,13 +112,13 @@ def _page(codebook: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _files(release: Published) -> list[str]:
+def _files(release: Published, policy: Policy) -> list[str]:
     """Files that the shape does not have, and tables that stand in two formats."""
-    known, tables = {"README.txt", "codebook.json"}, _TABLES.get(release.shape)
+    known, tables = {"README.txt", "codebook.json"}, _TABLES.get(release.shape, set())
     listed = [str(name) for name in _mapping((release.manifest or {}).get("files"))]
-    if tables is None:
-        return []
-    known |= {"veil.json"} if release.shape == "veil" else set()
+    if release.shape == "linked" and policy.tables is not None:
+        tables = set(policy.tables.layout(policy.released))
+    known |= {f"{release.shape}.json"} if release.shape in ("veil", "linked") else set()
     odd = [name for name in listed if name not in known and PurePath(name).stem not in tables]
     odd += [
         name for name in listed if PurePath(name).stem in tables and PurePath(name).suffix not in (".csv", ".parquet")
