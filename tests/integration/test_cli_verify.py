@@ -9,6 +9,8 @@ import pytest
 
 from reticent.cli import main
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import AGAINST
+from reticent.release.wording import not_covered
 
 POLICY = """
 version: 1
@@ -21,7 +23,7 @@ privacy: {k: 2, l: 2}
 def folder(tmp_path):
     (tmp_path / "policy.yaml").write_text(POLICY)
     data = pa.table({"age": ["*"] * 4, "ill": ["flu", "ulcer", "flu", "ulcer"]})
-    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, "a reader")
+    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, AGAINST["generalised"], not_covered())
     Release("table", "generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
     return tmp_path
 

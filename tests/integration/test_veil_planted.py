@@ -64,7 +64,8 @@ def folder(good, tmp_path):
 def papers(folder, name, change):
     document = json.loads((folder / name).read_text())
     change(document)
-    (folder / name).write_text(json.dumps(document))
+    indent = 2 if name == "release.json" else None
+    (folder / name).write_text(json.dumps(document, sort_keys=True, indent=indent) + "\n")
 
 
 def lines(folder, change):
@@ -80,7 +81,7 @@ def refuted(folder, rules, **more):
     manifest = json.loads((folder / "release.json").read_text())
     for name in manifest["files"]:
         manifest["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    (folder / "release.json").write_text(json.dumps(manifest))
+    (folder / "release.json").write_text(json.dumps(manifest, sort_keys=True, indent=2) + "\n")
     return {finding.claim for finding in verify(folder, rules, **more).refuted}
 
 

@@ -56,8 +56,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     members, groups, broken = _groups(qit, st)
     findings += broken
     findings.append(check_spellings(groups.values, "table 'st'"))
-    if release.kind in ("table", ""):
-        findings += check_order(qit, st)
+    findings += check_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):

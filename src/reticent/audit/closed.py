@@ -2,17 +2,16 @@
 
 Guarantee: a folder holds the files of its manifest and nothing else; the manifest has the keys it may have; what a table's
     release says of its making are counts and settings, never cells, and nothing about single suppressed records.
-Not covered: words that a custodian adds to the guarantee (`against`, `not_covered`).
+Not covered: digits of figures that cannot be recomputed.
 Cost: reads names only.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reticent.audit.papers import check_papers
+from reticent.audit.papers import check_papers, is_figure
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ _NUMBERS = frozenset(
     ]
 )
 METHODS = frozenset(["local", "mondrian", "optimal"])
-_WORDS = frozenset({"loss", "cuts"})
 _TRIED = frozenset(["sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped"])
 _NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
 _HELD = (
@@ -70,7 +68,18 @@ _HELD = (
     "no design for the value",
     "came back after missing a release",
 )
-_WORD = re.compile(r"[a-z][a-z_]{0,40}")
+METRICS = frozenset(
+    [
+        *("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy", "information_loss"),
+        *("rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons", "eta", "alarm"),
+        *("sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
+        *("held", "clusters", "reusable_clusters", "average_wait"),
+    ]
+)
+_WORDS = {
+    "loss": {"loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"},
+    "cuts": {"strict", "relaxed"},
+}
 _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
 
 
@@ -78,11 +87,12 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     """Files, manifest keys, and for releases of one table what is explained."""
     findings = [_closed("only files of the release lie in the folder", release.strays)]
     findings += [_closed("only known entries stand in the manifest", set(release.keys) - MANIFEST)]
+    findings += [_closed("every file is written in the one way", release.odd)]
     findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
         told = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
         findings.append(_closed("explain tells counts and settings only", told))
-    odd = [key for key, value in release.metrics.items() if not _number(value) or not _WORD.fullmatch(key)]
+    odd = [key for key, value in release.metrics.items() if key not in METRICS or not is_figure(value)]
     findings.append(_closed("metrics are numbers", odd))
     return findings
 
@@ -107,7 +117,7 @@ def _closed(claim: str, names: Iterable[str]) -> Finding:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float)
+    return isinstance(value, bool) or is_figure(value)
 
 
 def _told(explain: Mapping[str, Any], policy: Policy) -> list[str]:
@@ -119,7 +129,7 @@ def _fine(key: str, value: Any, policy: Policy) -> bool:
     if key in _NUMBERS:
         return _number(value)
     if key in _WORDS:
-        return isinstance(value, str) and value.isidentifier()
+        return value in _WORDS[key]
     if key == "nodes":
         return _mapping(value, _NODES) and all(map(_number, value.values()))
     if key == "attributes":

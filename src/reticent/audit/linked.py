@@ -27,7 +27,7 @@ from reticent.audit.legal import illegal
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves
-from reticent.audit.spellings import same
+from reticent.audit.spellings import check_spellings, same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
+    findings += [
+        check_spellings(codes(release.tables[table][name])[1], f"column '{name}'")
+        for table, one in layout.items()
+        for name in one.columns
+        if name in policy.sensitive
+    ]
     findings += [
         none_of("labels are nodes of the hierarchy", _illegal(release.tables[table], policy, name), f"column '{name}'")
         for table, one in layout.items()

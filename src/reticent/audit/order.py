@@ -1,4 +1,4 @@
-"""Orders that tell nothing: rows and group numbers of Anatomy must follow from what is public anyway.
+"""Orders that tell nothing: rows and group numbers of Anatomy must follow from what is public anyway, and the rows of a series.
 
 Guarantee: where the findings hold, positions and numbers are a function of the published quasi-identifiers alone, and
     of the values' own text in the second table; so they cannot say who has which value.
@@ -42,6 +42,19 @@ def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
         none_of("rows of 'qit' stand by group and text", falls),
         none_of("groups are numbered from 0", int((shown != np.arange(len(shown))).sum())),
         none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row, sorted_=not falls)),
+    ]
+
+
+def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]:
+    """Rows by group and by the text of some columns; groups numbered from 1, in one way of writing numbers."""
+    code, names = _group_numbers(table["group"])
+    written = numbers(table["group"])[1].to_pylist()
+    lines = _pairs(names[code], _ranks(table, columns))
+    return [
+        none_of(f"rows of '{name}' stand by group and text", _falls(lines)),
+        none_of(
+            "numbers of groups are written in one way", sum(str(n) != w for n, w in zip(names, written, strict=True))
+        ),
     ]
 
 

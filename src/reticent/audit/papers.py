@@ -3,21 +3,23 @@
 Guarantee: the folder holds the tables of its shape, each once, and no other file, whatever the manifest lists; every entry of the
     manifest is known and has its form (a number, a digest, a time, a word of a closed list); the codebook says of each column what
     table and policy say and repeats the manifest; README.txt is the page of that codebook.
-Not covered: words that a custodian adds to the guarantee (`against`, `not_covered`); file names of linked tables, which their own
-    judge knows.
+Not covered: the name of a publication, which its custodian chose; digits of figures that cannot be recomputed.
 Cost: reads the papers, and the different labels of each column.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from reticent.audit.groups import codes
 from reticent.audit.verdict import Finding, none_of
+from reticent.release.codebook import described
+from reticent.release.folder import FORMAT
 from reticent.release.readme import citation, readme
+from reticent.release.sentences import lacking, strange
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
 if TYPE_CHECKING:
@@ -52,15 +54,13 @@ _CLAIMS = {
 _CLAIMS |= {"m-distinct", "m-distinct*", "m-invariance"}
 _INSIDE = {"persons", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical", "at_most"}
 _INSIDE |= {"share", "population"}
-_ROLES = {"quasi", "sensitive", "plain", "identifier", "added", "candidate"}
-_TYPES = {"integer", "number", "date", "text"}
-_COLUMN = {"table", "name", "role", "stands_for", "meaning", "type", "missing", "hierarchy", "nodes", "level"}
-_DIGEST, _SHORT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{0,64}")
-_HASH = re.compile(r"[0-9A-Za-z]{0,64}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)")
-_VERSION = re.compile(r"\d[\w.+-]{0,30}")
-_GENERATION = re.compile(r"[0-9a-f]{1,32}-\d{1,9}")
-_NAME = re.compile(r"[^\n\"']{1,120}")
+_DIGEST, _SHORT = re.compile(r"[0-9a-f]{64}"), re.compile(r"([0-9a-f]{64})?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+_VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}((a|b|rc|\.dev|\.post)\d{1,4})?")
+_GENERATION = re.compile(r"[0-9a-f]{16}-[1-9]\d{0,5}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_MOST = 2**53
+"""Beyond it a number has digits that no figure needs."""
 
 
 def check_papers(release: Published, policy: Policy) -> list[Finding]:
@@ -74,15 +74,31 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
             else [_named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
         )
     findings = [
-        _named("the folder holds the files of its shape, each once", _files(release)),
+        _named("the folder holds the files of its shape, each once", _files(release, policy)),
         _named("every entry of the manifest has its form", _formless(manifest)),
     ]
+    guarantee = _mapping(manifest.get("guarantee"))
+    findings.append(_named(_SAID, unsaid(guarantee, str(manifest.get("method")), release.kind, policy)))
     if release.codebook is not None:
         findings.append(_named("the codebook repeats manifest, tables and policy", _odd(release, policy)))
     if release.readme is not None:
         same = release.codebook is not None and _page(release.codebook) == release.readme
         findings.append(Finding("README.txt is the page of the codebook", same))
     return findings
+
+
+_SAID = "the guarantee is in the words of its method"
+
+
+def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy) -> list[str]:
+    """Sentences of a guarantee that no method says, and how many are lacking that this one must."""
+    words = guarantee.get("not_covered", [])
+    if not _words(words):
+        return ["not_covered"]
+    uncounted = policy.tables.uncounted if policy.tables is not None else ()
+    lost = lacking(method, kind, words)
+    odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
+    return odd + ([f"{lost} lacking"] if lost else [])
 
 
 def _named(claim: str, names: list[str]) -> Finding:
@@ -96,13 +112,13 @@ def _page(codebook: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _files(release: Published) -> list[str]:
+def _files(release: Published, policy: Policy) -> list[str]:
     """Files that the shape does not have, and tables that stand in two formats."""
-    known, tables = {"README.txt", "codebook.json"}, _TABLES.get(release.shape)
+    known, tables = {"README.txt", "codebook.json"}, _TABLES.get(release.shape, set())
     listed = [str(name) for name in _mapping((release.manifest or {}).get("files"))]
-    if tables is None:
-        return []
-    known |= {"veil.json"} if release.shape == "veil" else set()
+    if release.shape == "linked" and policy.tables is not None:
+        tables = set(policy.tables.layout(policy.released))
+    known |= {f"{release.shape}.json"} if release.shape in ("veil", "linked") else set()
     odd = [name for name in listed if name not in known and PurePath(name).stem not in tables]
     odd += [
         name for name in listed if PurePath(name).stem in tables and PurePath(name).suffix not in (".csv", ".parquet")
@@ -115,12 +131,22 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_figure(value: Any) -> bool:
+    """Whether it is a number, and one that a figure may be."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and is_figure(value) and value >= 0
+
+
+def _moment(value: Any) -> bool:
+    if not isinstance(value, str) or _TIME.fullmatch(value) is None:
+        return False
+    try:
+        return dt.datetime.fromisoformat(value) is not None
+    except ValueError:
+        return False
 
 
 def _text(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
@@ -143,16 +169,16 @@ def _claim(value: Any) -> bool:
     """A number, several, or numbers by the kinds of a model."""
     if isinstance(value, dict):
         return set(value) <= _INSIDE and all(map(_claim, value.values()))
-    return all(map(_number, value)) if isinstance(value, list) else _number(value)
+    return all(map(is_figure, value)) if isinstance(value, list) else is_figure(value)
 
 
 _FORMS: Mapping[str, Callable[[Any], bool]] = {
     "kind": lambda value: value in METHODS,
     "shape": lambda value: value in HOW_TO_READ,
-    "policy_hash": _text(_HASH),
+    "policy_hash": _text(_SHORT),
     "seeded": lambda value: isinstance(value, bool),
-    "format": _count,
-    "time": _text(_TIME),
+    "format": lambda value: value == FORMAT and is_figure(value),
+    "time": _moment,
     "versions": _entries(reticent=_text(_VERSION), python=_text(_VERSION), pyarrow=_text(_VERSION)),
     "counts": _entries(rows_in=_count, published=_count, held=_count, suppressed=_count),
     "guarantee": _entries(claims=_claims, against=lambda value: isinstance(value, str), not_covered=_words),
@@ -195,10 +221,33 @@ def _odd(release: Published, policy: Policy) -> list[str]:
     }
     odd = [key for key in codebook if key not in same and key != "columns"]
     odd += [key for key, value in same.items() if key in codebook and codebook[key] != value]
-    columns = codebook.get("columns")
-    if not isinstance(columns, list):
-        return [*odd, "columns"]
-    return odd + [f"column {at}" for at, entry in enumerate(columns, 1) if not _column(entry, release, policy)]
+    return odd + _columns(release, policy)
+
+
+def _columns(release: Published, policy: Policy) -> list[str]:
+    """Columns that the codebook describes otherwise than table and policy have them, or not once each."""
+    columns = (release.codebook or {}).get("columns")
+    listed = [entry for entry in columns if isinstance(entry, dict)] if isinstance(columns, list) else []
+    if not isinstance(columns, list) or len(listed) < len(columns):
+        return ["columns"]
+    tables = {str(entry.get("table")): None for entry in listed}
+    if set(tables) != set(release.tables):
+        return ["columns"]
+    known = described({name: release.tables[name] for name in tables}, release.shape, policy)
+    if len(listed) != len(known):
+        return ["columns"]
+    return [
+        f"column {at}"
+        for at, (one, other) in enumerate(zip(listed, known, strict=True), 1)
+        if not _same(one, other, release.tables[other["table"]].num_rows)
+    ]
+
+
+def _same(entry: Mapping[str, Any], known: Mapping[str, Any], rows: int) -> bool:
+    """A column may be called coarser than it is: whole numbers are numbers, and all of them are text; one without a cell anything."""
+    wider = {"integer": {"integer", "number", "text"}, "number": {"number", "text"}, "date": {"date", "text"}}
+    types = wider.get(str(known.get("type")), {"text"}) if known["missing"] < rows else {"text", *wider}
+    return entry.get("type") in types and {**entry, "type": ""} == {**known, "type": ""}
 
 
 def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
@@ -208,76 +257,28 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
         "type": lambda value: value == "codebook",
         "kind": lambda value: value == "stream",
         "method": lambda value: value in METHODS["stream"],
-        "columns": lambda value: isinstance(value, list) and all(_told_column(one, policy) for one in value),
+        "columns": lambda value: value == [_told(policy, name) for name in policy.released],
         "guarantee": _entries(
             claims=_claims,
             words=lambda value: value == claims_in_words(claims),
             against=lambda value: isinstance(value, str),
             not_covered=_words,
         ),
-        "policy": _text(_HASH),
+        "policy": _text(_SHORT),
         "notes": lambda value: value == [_ETA],
         "veil": lambda value: isinstance(value, dict),
     }
-    return [key for key, value in book.items() if key not in forms or not forms[key](value)]
+    odd = [key for key, value in book.items() if key not in forms or not forms[key](value)]
+    return odd + unsaid(_mapping(book.get("guarantee")), str(book.get("method")), "stream", policy)
 
 
 _ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
 
 
-def _told_column(entry: Any, policy: Policy) -> bool:
-    fits = isinstance(entry, dict) and set(entry) <= {"name", "role", "level", "hierarchy"}
-    if not fits or entry.get("name") not in policy.released or entry.get("role") not in _ROLES:
-        return False
-    spec = policy.columns[entry["name"]].hierarchy
-    return _count(entry.get("level", 0)) and entry.get("hierarchy") in (None, spec.kind if spec is not None else None)
-
-
-def _column(entry: Any, release: Published, policy: Policy) -> bool:
-    """Whether an entry says no more of a column than its table and the policy do."""
-    if not isinstance(entry, dict) or not set(entry) <= _COLUMN:
-        return False
-    table = release.tables.get(str(entry.get("table")))
-    name = entry.get("name")
-    if table is None or name not in table.column_names or entry.get("role") not in _ROLES:
-        return False
-    origin = entry.get("stands_for", name)
-    spec = policy.columns.get(str(origin))
-    fits = "stands_for" not in entry or spec is not None
-    fits &= entry.get("type") in _TYPES and entry.get("missing") == table[name].null_count
-    fits &= "meaning" not in entry or _meant(entry["meaning"])
-    kind = spec.hierarchy.kind if spec is not None and spec.hierarchy is not None else None
-    fits &= entry.get("hierarchy") in (None, kind) and ("level" not in entry or _count(entry["level"]))
-    return fits and _nodes(entry.get("nodes", {}), {label for label in codes(table[name])[1] if label is not None})
-
-
-def _meant(words: Any) -> bool:
-    """A sentence of the codebook's own, which names no cell."""
-    return words in _MEANINGS
-
-
-_MEANINGS = frozenset(
-    [
-        "",
-        "number of the group that a record stands in",
-        "how often the value stands in the group",
-        "row of the prior that the record falls into; veil.json lists them",
-        "the person's events before this one",
-        "pseudonym of the person in this publication",
-        "pseudonym of the visit in this publication",
-    ]
-)
-
-
-def _nodes(nodes: Any, labels: set[str]) -> bool:
-    """Nodes above published labels, with those labels and no others."""
-    if not isinstance(nodes, dict):
-        return False
-    return all(
-        isinstance(node, dict)
-        and set(node) <= {"below", "size"}
-        and _count(node.get("size", 0))
-        and isinstance(node.get("below", []), list)
-        and set(map(str, node.get("below", []))) <= labels
-        for node in nodes.values()
-    )
+def _told(policy: Policy, name: str) -> dict[str, Any]:
+    """A column as the policy has it."""
+    column = policy.columns[name]
+    if column.role != "quasi":
+        return {"name": name, "role": column.role}
+    kind = column.hierarchy.kind if column.hierarchy is not None else None
+    return {"name": name, "role": column.role, "level": column.level, "hierarchy": kind}

@@ -14,11 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from reticent.audit.groups import as_text, coded, numbered
+from reticent.audit.stream_lines import in_order
+from reticent.audit.written import odd_files
 from reticent.errors import DataError
 from reticent.release.formula import plain
 
@@ -81,6 +84,7 @@ class Published:
         strays: names in the folder that its manifest does not list.
         keys: entries of the manifest.
         doubled: columns that have the name of an earlier one in their table.
+        odd: files whose bytes are not those that their content has.
         manifest, codebook, readme: the papers of a folder as they are; None where there are none.
     """
 
@@ -101,6 +105,7 @@ class Published:
     strays: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     doubled: int = 0
+    odd: tuple[str, ...] = ()
     manifest: Mapping[str, Any] | None = None
     codebook: Mapping[str, Any] | None = None
     readme: str | None = None
@@ -161,14 +166,25 @@ def is_wire(path: Path) -> bool:
 def _from_lines(path: Path, name: str) -> Published:
     """A file of lines, with the codebook beside it where there is one."""
     try:
-        codebook = json.loads(path.with_name(path.name + CODEBOOK).read_bytes())
+        written = path.with_name(path.name + CODEBOOK).read_bytes()
+        codebook = json.loads(written)
         documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
         claims = dict(codebook["guarantee"]["claims"])
     except FileNotFoundError:
         return Published(name, "stream", wire=path)
     except (OSError, ValueError, KeyError, TypeError):
         return Published(name, "stream", wire=path, altered=1)
-    return Published(name, "stream", kind="stream", wire=path, documents=documents, claims=claims, codebook=codebook)
+    plainly = orjson.dumps(codebook) + b"\n" == written and in_order(codebook)
+    return Published(
+        name,
+        "stream",
+        kind="stream",
+        wire=path,
+        documents=documents,
+        claims=claims,
+        codebook=codebook,
+        odd=() if plainly else ("the codebook",),
+    )
 
 
 def text_table(table: pa.Table) -> pa.Table:
@@ -226,6 +242,7 @@ def _from_folder(path: Path, name: str) -> Published:
         strays=_strays(path, digests) if digests else (),
         keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
         doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
+        odd=odd_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
         manifest=manifest,
         codebook=_codebook(path),
         readme=_page(path / "README.txt"),

@@ -27,17 +27,21 @@ from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
 from reticent.audit.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
+from reticent.audit.stream_lines import Drawn, Written
 from reticent.audit.veil_stream import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from reticent.policy import Policy
 
 _RULES = {
     "form": "every line is a group, a tuple, a record or a codebook as documented",
+    "written": "every line is written in the one way",
     "columns": "only columns the policy releases",
+    "names": "names of groups are drawn by chance",
     "again": "a group is published once",
     "candidates": "candidates are distinct, sorted, with whole counts of at least 1",
     "distinct": "every group offers at least l distinct candidates",
@@ -55,8 +59,8 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     transcript = Transcript(policy, _level(releases, policy))
     for release in releases:
         before = transcript.rows
-        transcript.codebook(release.documents.get("veil"))
-        for line in _lines(release.wire) if release.wire is not None else _rows(release, policy):
+        transcript.codebook(release.documents.get("veil"), told=release.codebook is not None)
+        for line in transcript.lines(release.wire) if release.wire is not None else _rows(release, policy):
             transcript.read(line)
         if "published" in release.counts and transcript.rows - before != release.counts["published"]:
             transcript.offences["counts"] += 1
@@ -77,7 +81,7 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
 def _veiled(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> Verdict:
     """Records under the veil stand each for itself."""
     claims = {name: value for release in releases for name, value in release.claims.items()}
-    rules = ("form", "seq", "counts")
+    rules = ("form", "written", "seq", "counts")
     counted = [none_of(_RULES[rule], transcript.offences[rule]) for rule in rules]
     counted.append(none_of("all records are veiled", transcript.rows - veiled.rows))
     unchecked = [*generalised.unchecked(claims, ("veil", "l")), *veiled.unchecked()]
@@ -94,6 +98,7 @@ class Transcript:
         self.rows = self.groups = 0
         self.worst: tuple[int | None, float] = (None, 0.0)
         self._quasi, self._plain, self._sensitive = set(policy.quasi), set(policy.plain), policy.sensitive
+        self._strict, self._form, self._drawn = False, Written(policy), Drawn("g")
         self._open: dict[str, tuple[int, list[int]]] = {}
         self._closed: set[int] = set()
         self._seen = bytearray()
@@ -102,8 +107,9 @@ class Transcript:
         self._policy = policy
         self._document: Mapping[str, Any] | None = None
 
-    def codebook(self, document: Mapping[str, Any] | None) -> None:
-        """What a codebook says of the veil; a stream has one, however often it is told."""
+    def codebook(self, document: Mapping[str, Any] | None, *, told: bool = True) -> None:
+        """What a codebook says of the veil; a stream has one, however often it is told. It says that the stream is ours."""
+        self._strict |= told
         if document is not None and self._document is not None and document != self._document:
             self.offences["form"] += 1
         self._document = document if self._document is None else self._document
@@ -127,6 +133,20 @@ class Transcript:
             self._record(seq, qi, fields)
         else:
             self.offences["form"] += 1
+
+    def lines(self, path: Path) -> Iterator[Any]:
+        """The objects of a file, one a line; what cannot be read is None."""
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    read = orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    self.offences["written"] += self._strict and not line.strip()
+                    if line.strip():
+                        yield None
+                    continue
+                self.offences["written"] += self._strict and not self._form.fits(line, read)
+                yield None if _doubled(line, read) else read
 
     def findings(self) -> tuple[Finding, ...]:
         """One finding per rule."""
@@ -152,6 +172,7 @@ class Transcript:
 
     def _group(self, group: str, candidates: list[Any]) -> None:
         self.groups += 1
+        self.offences["names"] += self._strict and not self._drawn.take(group)
         if group in self._open or hash(group) in self._closed:
             self.offences["again"] += 1
             return
@@ -169,8 +190,7 @@ class Transcript:
 
     def _tuple(self, group: str, seq: Any, qi: Any, plain: Any) -> None:
         self._number(seq)
-        if not (qi.keys() <= self._quasi and plain.keys() <= self._plain):
-            self.offences["columns"] += 1
+        self.offences["columns"] += not self._columns(qi, plain)
         place = self._open.get(group)
         if place is None:
             self.offences["full" if hash(group) in self._closed else "late"] += 1
@@ -186,7 +206,7 @@ class Transcript:
 
     def _veiled(self, seq: Any, line: dict[str, Any]) -> None:
         self._number(seq)
-        self.veiled = self.veiled or VeiledLines(self._policy, self._document)
+        self.veiled = self.veiled or VeiledLines(self._policy, self._document, strict=self._strict)
         self.veiled.read(line)
 
     def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
@@ -194,10 +214,14 @@ class Transcript:
         cell = line["sensitive"]
         sensitive = cell if isinstance(cell, dict) else dict(zip(self._sensitive, [cell], strict=False))
         plain = line.get("plain") or {}
-        self.offences["columns"] += (
-            not set(qi) <= self._quasi or not set(sensitive) <= set(self._sensitive) or not set(plain) <= self._plain
-        )
+        self.offences["columns"] += not self._columns(qi, plain) or not set(sensitive) <= set(self._sensitive)
         self.records.append({name: text(value) for name, value in {**qi, **sensitive}.items()})
+
+    def _columns(self, qi: Mapping[str, Any], plain: Mapping[str, Any]) -> bool:
+        """No column but the policy's; all of them where a codebook says so."""
+        if self._strict:
+            return qi.keys() == self._quasi and plain.keys() == self._plain
+        return qi.keys() <= self._quasi and plain.keys() <= self._plain
 
     def _number(self, seq: int) -> None:
         self.rows += 1
@@ -239,22 +263,10 @@ def _level(releases: Sequence[Published], policy: Policy) -> Fraction:
     return max([Fraction(policy.l_of("stream")), *claimed])
 
 
-def _lines(path: Any) -> Iterator[Any]:
-    with path.open("rb") as file:
-        for line in file:
-            if line.strip():
-                try:
-                    read = orjson.loads(line)
-                except orjson.JSONDecodeError:
-                    yield None
-                    continue
-                # Of a key that stands twice one value is read, and the other is seen by the world.
-                longer = len(orjson.dumps(read)) < len(line.strip())
-                yield None if longer and _doubled(line) else read
-
-
-def _doubled(line: bytes) -> bool:
-    """Whether a key stands twice in an object of a line."""
+def _doubled(line: bytes, read: Any) -> bool:
+    """Whether a key stands twice in an object of a line: one value is read, and the other is seen by the world."""
+    if len(orjson.dumps(read)) >= len(line.strip()):
+        return False
     twice = False
 
     def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from reticent.audit.legal import illegal
 from reticent.audit.published import Published, text
+from reticent.audit.stream_lines import Drawn
 from reticent.audit.veil import KEYS, line_findings, linked, prior_findings
 from reticent.audit.veil_papers import paper_findings
 from reticent.audit.veil_steps import Possible
@@ -41,6 +42,7 @@ _RULES = {
     "below": "events are counted from 0",
     "events": "the events of a person count 0, 1, 2, ... under one row",
     "step": "every set can follow the one before it",
+    "names": "pseudonyms are drawn by chance",
 }
 _UNSEEN = {
     "codebook": "rows, sets and steps of veiled records (the codebook is not beside the stream)",
@@ -54,8 +56,9 @@ _MANY = 4_096
 class VeiledLines:
     """Reads veiled records; `document` is what the codebook says of the veil, if there is one."""
 
-    def __init__(self, policy: Policy, document: Mapping[str, Any] | None) -> None:
+    def __init__(self, policy: Policy, document: Mapping[str, Any] | None, *, strict: bool = True) -> None:
         self.rows = 0
+        self._strict, self._drawn = strict, Drawn("p")
         self._policy, self._document = policy, document
         self._keys = _LINE | {"person"} if linked(policy) else _LINE
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
@@ -90,7 +93,9 @@ class VeiledLines:
             return
         for name in qi.keys() & self._quasi:
             self._shown[name].add(qi[name])
-        self._offences["columns"] += not (qi.keys() <= self._quasi and plain.keys() <= self._plain)
+        whole = qi.keys() == self._quasi and plain.keys() == self._plain
+        some = qi.keys() <= self._quasi and plain.keys() <= self._plain
+        self._offences["columns"] += not (whole if self._strict else some)
         self._offences["few"] += len(candidates) != self._l
         self._offences["below"] += event < 0
         if self._possible is None:
@@ -115,6 +120,7 @@ class VeiledLines:
         if person:
             expected = (row, 0) if before is None else (before[0], before[1] + 1)
             self._offences["events"] += (row, event) != expected
+            self._offences["names"] += before is None and self._strict and not self._drawn.take(person)
             self._offences["step"] += before is not None and not self._possible.leads(row, before[2], codes)
             self._last[person] = row, event, codes
 
@@ -131,7 +137,7 @@ class VeiledLines:
             return [Finding("the codebook can be read", holds=False)]
         blind = self._possible is None
         without = {"strange", "row", "first"} if blind else set()
-        without |= {"events", "step"} if blind or not linked(self._policy) else set()
+        without |= {"events", "step", "names"} if blind or not linked(self._policy) else set()
         findings = [none_of(words, self._offences[rule]) for rule, words in _RULES.items() if rule not in without]
         findings += [
             none_of("published values stand at their level or above", self._low(name), f"column '{name}'")

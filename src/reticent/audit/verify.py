@@ -82,14 +82,9 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    if original is not None and releases and releases[-1].kind in ("table", "") and releases[-1].shape != "linked":
-        # What the input shows is no longer unchecked.
-        verdicts = [
-            replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts
-        ]
-        compare = judge_in("veil_original" if releases[-1].shape == "veil" else "persons")
-        verdicts.append(_guarded(releases, lambda: compare(releases[-1], policy, original)))
     verdicts += [judge_in("stream")(streams, policy)] if streams else []
+    if original is not None and releases:
+        verdicts = _beside(releases, verdicts, policy, original)
     shapes = {release.shape for release in releases}
     beside = [place for shape, place in SEQUENCE_JUDGES.items() if shape in shapes]
     verdicts += [_guarded(releases, partial(judge_in(*place), releases, policy, ledger)) for place in beside]
@@ -99,6 +94,24 @@ def verify(
         tuple(dict.fromkeys(claim for verdict in verdicts for claim in verdict.unchecked)),
         {key: figure for verdict in verdicts for key, figure in verdict.measured.items()},
     )
+
+
+_APART = "comparison with the original (a release of this shape is compared while it is made)"
+
+
+def _beside(
+    releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: persons.Input
+) -> list[Verdict]:
+    """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
+    shape = releases[-1].shape
+    if shape == "stream" and any(release.wire is not None for release in releases):
+        compare = partial(judge_in("stream_original"), releases, policy, original)
+    elif shape in ("generalised", "anatomy", "veil"):
+        compare = partial(judge_in("veil_original" if shape == "veil" else "persons"), releases[-1], policy, original)
+    else:
+        return [*verdicts, Verdict((), (), (_APART,))]
+    shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts]
+    return [*shown, _guarded(releases, compare)]
 
 
 def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Verdict:

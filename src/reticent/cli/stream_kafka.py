@@ -24,7 +24,7 @@ def stream_kafka(
 ) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.cli.output import emit, say
-    from reticent.publication.population import DESPITE
+    from reticent.release.sentences import DESPITE
     from reticent.store import Store
 
     if not all(end.startswith("kafka://") for end in route):

@@ -20,10 +20,10 @@ from reticent.engine.evolving import change_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
-from reticent.publication.population import DESPITE
 from reticent.publication.publication import Also, Commit, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
+from reticent.release.sentences import DESPITE
 from reticent.store import evolving as rows_of
 from reticent.store.scrub import cut_log, forget_words
 

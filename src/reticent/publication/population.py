@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     Hashes = npt.NDArray[np.uint64]
 
-DESPITE = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
 _WAIT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
 _PLACES = 1 << 20

@@ -15,10 +15,10 @@ from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
-from reticent.publication.population import DESPITE
 from reticent.publication.publication import Also, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes
+from reticent.release.sentences import DESPITE
 
 if TYPE_CHECKING:
     from pathlib import Path

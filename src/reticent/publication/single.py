@@ -13,10 +13,11 @@ from reticent.engine import publisher_class
 from reticent.errors import StateError
 from reticent.publication import linked
 from reticent.publication import table as tables
-from reticent.publication.population import DESPITE, Population
+from reticent.publication.population import Population
 from reticent.publication.publication import at_once
 from reticent.publication.stamp import stamped
 from reticent.release.codec import digest, from_bytes
+from reticent.release.sentences import DESPITE
 from reticent.store.store import bind_house
 
 if TYPE_CHECKING:

@@ -30,11 +30,12 @@ from reticent.policy import Policy
 from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
-from reticent.publication.population import DESPITE, Population
+from reticent.publication.population import Population
 from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.receipts import Receipts
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
+from reticent.release.sentences import DESPITE
 from reticent.store import Store
 
 if TYPE_CHECKING:

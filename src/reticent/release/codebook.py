@@ -57,11 +57,7 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
         "shape": release.shape,
         "method": release.method,
         "sensitive": sensitive,
-        "columns": [
-            column
-            for table in release.tables
-            for column in _columns(table, release, policy, sensitive, (texts or {}).get(table))
-        ],
+        "columns": described(release.tables, release.shape, policy, texts),
         "records": dict(vars(release.counts)),
         "guarantee": {
             "claims": dict(release.guarantee.claims),
@@ -76,13 +72,22 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
     }
 
 
-def _columns(
-    table: str, release: Release, policy: Policy, sensitive: str | None, texts: pa.Table | None
+def described(
+    tables: Mapping[str, pa.Table], shape: str, policy: Policy, texts: Mapping[str, pa.Table] | None = None
 ) -> list[dict[str, Any]]:
+    """What the codebook says of every column of the tables, as they are published."""
+    return [
+        column
+        for table, data in tables.items()
+        for column in _columns(table, data, shape, policy, (texts or {}).get(table))
+    ]
+
+
+def _columns(table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None) -> list[dict[str, Any]]:
     """Name, role and type of every column of a table; its hierarchy where the policy names one."""
-    out, data = [], release.tables[table]
+    out, sensitive = [], next(iter(policy.sensitive), None)
     for name in data.column_names:
-        origin = _origin(table, name, policy, sensitive, release.shape)
+        origin = _origin(table, name, policy, sensitive, shape)
         entry: dict[str, Any] = {"table": table, "name": name, "role": _role(origin, name, policy)}
         if origin is not None and origin != name:
             entry["stands_for"] = origin

@@ -32,7 +32,7 @@ from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
-from reticent.engine.table.generalised import AGAINST, not_covered
+from reticent.engine.table.generalised import not_covered
 from reticent.engine.table.local import recoded
 from reticent.engine.table.mondrian import parted
 from reticent.engine.table.optimal import optimum
@@ -40,6 +40,7 @@ from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
 from reticent.policy.guess import person_columns
 from reticent.release import Counts, Guarantee
+from reticent.release.sentences import AGAINST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +142,7 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
     outcome = _outcome(encoded, method)
     if outcome.pieces is not None:
         encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times
-    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST, not_covered(policy))
+    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], not_covered(policy))
     return Found(
         recoded=_recoded(encoded, outcome, parts, owned),
         guarantee=_told_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),

@@ -37,6 +37,7 @@ from reticent.engine.veil.release import data_table, guarantee, noisy_shares
 from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
+from reticent.release.sentences import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 METHOD = "veil"
-LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
 _OFFERED, _RECORDS = "__offered", "__records"
 _CHECKS = (
     "every candidate is a value of the domain",

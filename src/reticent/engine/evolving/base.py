@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from reticent import _core
 from reticent.engine.base import Members, Publisher, check_batch
 from reticent.engine.evolving import change_feed
 from reticent.engine.evolving.change import Change
@@ -19,6 +18,7 @@ from reticent.engine.spellings import spelled
 from reticent.engine.table.anatomy import sensitive_table
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import UNMET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
     Rows = npt.NDArray[np.uint32]
-
-UNMET = "k and t of the policy: an evolving table publishes quasi-identifiers as they are"
-AGAINST = "a reader who knows the method, who is in the table, and all their quasi-identifiers"
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,15 +286,16 @@ class EvolvingPublisher(Publisher):
         )
 
     def _qit(self, rows: Rows, groups: npt.NDArray[np.int64]) -> pa.Table:
-        """Quasi-identifiers by group, in random order inside each; notes who stood where."""
-        shuffled = _core.random.permutation(len(rows), key=self._key("order"))
-        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
-        rows, groups = rows[order], groups[order]
+        """Quasi-identifiers and plain columns by group, in the order given; notes who stood where."""
         records = self.records
         self.witness = Witness(records.hashes[rows, 0], records.hashes[rows, 1], groups)
-        names = [*self.policy.quasi, *self.policy.plain]
-        columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
+        columns = {name: records.words[name].decode(codes) for name, codes in self._shown(rows).items()}
         return pa.table({"group": groups, **columns})
+
+    def _shown(self, rows: Rows) -> dict[str, npt.NDArray[np.int32]]:
+        """The codes of the columns that are published as they are."""
+        names, records = [*self.policy.quasi, *self.policy.plain], self.records
+        return {name: records.codes[rows, records.columns.index(name)] for name in names}
 
     def _st(self, groups: npt.NDArray[np.int64], values: npt.NDArray[np.int32]) -> pa.Table:
         return sensitive_table(groups, values, self.records.words[self.sensitive])

@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.evolving.base import AGAINST, EvolvingPublisher
+from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
+from reticent.engine.table.anatomy import canonical
+from reticent.engine.table.people import same_codes
 from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
+from reticent.release.sentences import AGAINST, EVOLVING
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
@@ -29,10 +32,7 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.uint32]
 
-NOT_COVERED = not_covered(
-    "a second publication: safe for one publication only",
-    "values more frequent than 1/l inside a class",
-)
+NOT_COVERED = not_covered(*EVOLVING)
 
 
 class ClusterPublisher(EvolvingPublisher):
@@ -91,15 +91,18 @@ class ClusterPublisher(EvolvingPublisher):
         self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
 
     def _promise(self) -> Guarantee:
-        return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST, NOT_COVERED)
+        return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST["evolving"], NOT_COVERED)
 
     def _publish(self, rows: Rows) -> Release:
         _, groups = np.unique(self.records.classes[rows], return_inverse=True)
-        # Numbers of classes tell their age, so every publication numbers them anew.
-        fresh = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))
-        groups = fresh[groups] + 1
-        qit, st = self._qit(rows, groups), self._st(groups, self.records.values(rows))
-        sizes = np.bincount(groups)[1:]
+        # Numbers of classes tell their age, so every publication numbers them anew: by their rows' own text, as Anatomy does, and by
+        # chance where that is alike.
+        groups = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))[groups]
+        shown = [(codes, self.records.words[name].values) for name, codes in self._shown(rows).items()]
+        order, numbers = canonical(same_codes(shown, len(rows)), groups)
+        groups = numbers[groups]
+        qit, st = self._qit(rows[order], groups[order]), self._st(groups, self.records.values(rows))
+        sizes = np.bincount(groups)
         shares = st.group_by("group").aggregate([("count", "max"), ("count", "sum")])
         top = shares.column("count_max").to_numpy() / shares.column("count_sum").to_numpy()
         skewed = shares.column("count_sum").to_numpy()[top > 1 / self.l].sum() / len(rows)

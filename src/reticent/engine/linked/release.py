@@ -21,6 +21,7 @@ from reticent.engine.linked.classes import classes_of
 from reticent.engine.linked.rows import people_of, refuse_demands
 from reticent.policy.settings.linked import PERSON, VISIT
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import AGAINST
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 METHOD = "linked"
-_AGAINST = (
-    "a reader who joins all tables of the release by all that joins them, knows who is in the data and the quasi-identifiers of "
-    "every record of everybody, and knows no sensitive value of others"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,7 +174,7 @@ def _release(
         shape="linked",
         method=METHOD,
         tables=tables,
-        guarantee=Guarantee(claims, _AGAINST, not_covered(*beyond(policy), *_uncounted(policy), persons=True)),
+        guarantee=Guarantee(claims, AGAINST["linked"], not_covered(*beyond(policy), *_uncounted(policy), persons=True)),
         counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
         policy_hash=policy.hash,
         metrics={

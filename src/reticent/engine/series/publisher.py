@@ -21,6 +21,7 @@ from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.ledger import person_hashes
+from reticent.release.sentences import AGAINST, SERIES
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
@@ -31,17 +32,12 @@ if TYPE_CHECKING:
     from reticent.engine.series.sug import Risk
     from reticent.policy import Policy
 
-AGAINST = "a reader who knows all releases, every quasi-identifier of everybody and the update knowledge, and takes each person by itself"
-
 
 class GroupPublisher(SeriesPublisher):
     """Publishes persons in groups, whose values later releases cannot rule out."""
 
     still: ClassVar[bool] = False
-    not_covered: ClassVar[tuple[str, ...]] = not_covered(
-        "a reader who reasons over several persons jointly",
-        "updates that are more or less likely than the update knowledge says",
-    )
+    not_covered: ClassVar[tuple[str, ...]] = not_covered(*SERIES)
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -54,7 +50,7 @@ class GroupPublisher(SeriesPublisher):
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims beside those before it."""
-        return Guarantee(self._claims(), AGAINST, self.not_covered)
+        return Guarantee(self._claims(), AGAINST["series"], self.not_covered)
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from reticent.engine.table.people import coded, same_codes, text_ranks
+
 if TYPE_CHECKING:
     from reticent.engine.series.grouping import Grouping
     from reticent.engine.series.quasi import Attribute
@@ -20,14 +22,15 @@ if TYPE_CHECKING:
 def release_tables(
     table: pa.Table, policy: Policy, quasi: list[Attribute], grouping: Grouping, updates: Updates
 ) -> dict[str, pa.Table]:
-    """Rows stand by group and, inside one, by sensitive value: the order tells nothing about who is who."""
+    """Rows stand by group and, inside one, by the text of the sensitive value: the order tells nothing about who is who."""
     group = grouping.group
     starts = grouping.offsets[:-1]
     at = pa.array(group)
     columns = {"group": pa.array(group + 1)}
     columns |= {a.name: a.cover(grouping.donor, starts).take(at) for a in quasi}
     words = pa.array(updates.values, type=pa.string())
-    columns[policy.sensitive[0]] = words.take(pa.array(grouping.value))
+    order = np.lexsort((text_ranks(words)[grouping.value], group))
+    columns[policy.sensitive[0]] = words.take(pa.array(grouping.value[order]))
     fakes = grouping.counterfeits
     some = np.flatnonzero(fakes)
     tables = {
@@ -41,5 +44,6 @@ def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
     """Plain columns of the records, sorted by group and by themselves: neither by the input nor by the values."""
     rows, group, _ = grouping.published()
     plain = table.select(list(policy.plain)).take(pa.array(rows))
+    texts = same_codes([coded(column) for column in plain.columns], plain.num_rows)
     plain = plain.add_column(0, "group", pa.array(group.astype(np.int64) + 1))
-    return plain.sort_by([(name, "ascending") for name in plain.column_names])
+    return plain.take(pa.array(np.lexsort((texts, group))))

@@ -33,6 +33,7 @@ from reticent.engine.stream.values import Values
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import AGAINST, CASTLE
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ if TYPE_CHECKING:
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
 
-AGAINST = "a reader who knows everyone's quasi-identifiers but not the order of arrival"
-NOT_COVERED = not_covered(
-    "a reader who knows the order of arrival or how clusters come about",
-    "a person who comes back in another cluster",
-)
+NOT_COVERED = not_covered(*CASTLE)
 _NONE: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
 
@@ -263,7 +260,7 @@ class Castle(StreamPublisher):
             claims["l"] = {"distinct": self.l}
         if self.policy.person is not None:
             claims = {word: {"persons": number} for word, number in claims.items()}
-        return Guarantee(claims, AGAINST, NOT_COVERED)
+        return Guarantee(claims, AGAINST["castle"], NOT_COVERED)
 
     def snapshot(self) -> bytes:
         """The whole private state, held records included."""

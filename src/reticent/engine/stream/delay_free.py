@@ -37,6 +37,7 @@ from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
 from reticent.errors import GuaranteeError
 from reticent.release import Guarantee, Release
+from reticent.release.sentences import AGAINST, DELAY_FREE
 from reticent.release.wording import not_covered
 from reticent.utility.stream import sau_limit
 
@@ -49,11 +50,7 @@ if TYPE_CHECKING:
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
 
-AGAINST = "a reader who knows everyone's quasi-identifiers but not how groups come about"
-NOT_COVERED = not_covered(
-    "a reader who knows the algorithm: joining or opening a group tells of the value",
-    "a person who comes back with the same value",
-)
+NOT_COVERED = not_covered(*DELAY_FREE)
 # The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
 # evidence changes nothing that matters.
 _FIRST_LOOK = 1_000
@@ -185,7 +182,7 @@ class DelayFree(AtOnce):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What every release of this stream claims."""
-        return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST, NOT_COVERED)
+        return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST["delay-free"], NOT_COVERED)
 
     @property
     def metrics(self) -> dict[str, float]:

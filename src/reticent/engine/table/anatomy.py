@@ -34,6 +34,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.people import coded, persons_of, same_codes, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
 from reticent.release.wording import not_covered as readers
 
 if TYPE_CHECKING:
@@ -41,14 +42,10 @@ if TYPE_CHECKING:
 
     from reticent.policy import Policy
 
-AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-SINGLING_OUT = "singling out by published quasi-identifiers"
-UNKNOWN_PERSONS = "several records of one person (the policy names no person, so each record is taken for one)"
-
 
 def not_covered(policy: Policy) -> tuple[str, ...]:
     """What Anatomy under this policy leaves open."""
-    unknown = () if policy.person is not None else (UNKNOWN_PERSONS,)
+    unknown = () if policy.person is not None else (RECORDS_IN_GROUPS,)
     return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + beyond(policy)
 
 
@@ -154,7 +151,7 @@ class Anatomy(TablePublisher):
             shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
-            guarantee=Guarantee({"l": claim}, AGAINST, not_covered(self.policy)),
+            guarantee=Guarantee({"l": claim}, AGAINST["anatomy"], not_covered(self.policy)),
             counts=Counts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={

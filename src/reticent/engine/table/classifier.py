@@ -44,14 +44,19 @@ class Judge:
     def scores(
         self, features: npt.NDArray[np.float64], target: npt.NDArray[np.int64], positive: int | None = None
     ) -> Scores:
-        """Scores of predictions made for each fold by a machine trained on the others."""
+        """Scores of predictions made for each fold by a machine trained on the others.
+
+        Classes too rare for the folds, as suppression leaves them, are not learned: they are taken for the most frequent one.
+        """
         from sklearn.model_selection import StratifiedKFold
         from sklearn.svm import SVC
 
-        predicted = np.full(len(target), int(np.bincount(target).argmax()))
-        if features.shape[1]:
-            splits = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed).split(features, target)
-            for train, test in splits:
+        counts = np.bincount(target)
+        predicted = np.full(len(target), int(counts.argmax()))
+        often = np.flatnonzero(counts[target] >= self.folds)
+        if features.shape[1] and np.count_nonzero(counts >= self.folds) > 1:
+            splits = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
+            for train, test in ((often[a], often[b]) for a, b in splits.split(features[often], target[often])):
                 machine = SVC(kernel=self.kernel, class_weight="balanced", cache_size=100)
                 predicted[test] = machine.fit(features[train], target[train]).predict(features[test])
         return figures(target, predicted, positive)

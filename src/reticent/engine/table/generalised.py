@@ -12,6 +12,7 @@ from reticent import _core
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.encoded_table import claims
 from reticent.release import Counts, Guarantee, Release
+from reticent.release.sentences import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import not_covered as readers
 from reticent.utility.balance import Balance
 from reticent.utility.metrics import Metrics, measure
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.levels import Levels
     from reticent.policy import Policy
-
-AGAINST = "a reader who knows who is in the table and all their quasi-identifiers"
-UNKNOWN_PERSONS = "several records of one person in the same class (the policy names no person, so records are counted)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +55,7 @@ class Outcome:
 
 def not_covered(policy: Policy) -> tuple[str, ...]:
     """What a generalised release under this policy leaves open."""
-    unknown = () if policy.person is not None else (UNKNOWN_PERSONS,)
+    unknown = () if policy.person is not None else (RECORDS_IN_CLASS,)
     return readers(*unknown, persons=policy.person is not None) + beyond(policy)
 
 
@@ -76,7 +74,9 @@ def publish(
         shape="generalised",
         method=outcome.method,
         tables={"data": _data(encoded, table, outcome, shuffled)},
-        guarantee=Guarantee(claims(policy, several=encoded.people is not None), AGAINST, not_covered(policy)),
+        guarantee=Guarantee(
+            claims(policy, several=encoded.people is not None), AGAINST["generalised"], not_covered(policy)
+        ),
         counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),

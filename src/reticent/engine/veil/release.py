@@ -13,6 +13,7 @@ from reticent.engine.table.encoded_table import claims
 from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.totals import totals_asked
 from reticent.release import Guarantee
+from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, VEIL
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,29 +22,13 @@ if TYPE_CHECKING:
     from reticent.engine.veil.house import House
     from reticent.engine.veil.people import Seen
 
-AGAINST = (
-    "a reader who knows the published prior, the method, who is in the data, all their published fields, and any number of "
-    "other persons' records: each candidate keeps exactly its stated weight, its copies among l"
-)
-NOT_COVERED = (
-    "a reader who can exclude candidates of weight x: a becomes a / (1 - x)",
-    "persons whose values depend on one another beyond the published fields, unless a unit is declared",
-    "what presence, return, absence or a correction says of a value, and whether a person is in the data",
-    "the same person published elsewhere under another key, and the loss of the key",
-)
-ALONE = "singling out by published quasi-identifiers"
-LINKED = (
-    "several records of one person, or several tables of one house: candidates that are alike show which belong together, and k "
-    "holds for each record, not for what they have in common"
-)
-
 
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(house.policy).get("k")
     if k is None:
-        return Guarantee({"veil": house.l}, AGAINST, (*_quoted(house), *NOT_COVERED, ALONE))
-    return Guarantee({"veil": house.l, "k": k}, AGAINST, (*_quoted(house), *NOT_COVERED, LINKED))
+        return Guarantee({"veil": house.l}, AGAINST["veil"], (*_quoted(house), *VEIL, SINGLING_OUT))
+    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*_quoted(house), *VEIL, LINKED))
 
 
 def _quoted(house: House) -> list[str]:

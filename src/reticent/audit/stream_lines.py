@@ -1,0 +1,78 @@
+"""How the lines of a stream are written, and how groups and persons are named in it: so that neither tells anything.
+
+Guarantee: a line that fits is written without spaces, in the one way that its objects have, its keys in the documented order and the columns
+    in that of the policy; names are sixteen digits whose first ones are spread as those of names drawn by chance.
+Not covered: names that were computed from something and only look as if drawn; lines of a stream without a codebook, which somebody
+    else may have written.
+Cost: one more writing of each line; a count per name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+
+_KEYS = (
+    ("type", "group", "candidates"),
+    ("type", "group", "seq", "qi", "plain"),
+    ("type", "seq", "qi", "sensitive", "plain"),
+    ("type", "seq", "qi", "sensitive"),
+    ("type", "seq", "qi", "plain", "row", "event", "candidates"),
+    ("type", "seq", "qi", "plain", "person", "row", "event", "candidates"),
+)
+_BOOK = ("type", "kind", "method", "columns", "guarantee", "policy", "veil", "notes")
+_DIGITS, _LOOKED, _FEW = 16, 4, 64
+
+
+class Written:
+    """Knows how lines under a policy are written."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._inner = {"qi": list(policy.quasi), "plain": list(policy.plain), "sensitive": list(policy.sensitive)}
+
+    def fits(self, line: bytes, read: Any) -> bool:
+        """Whether a line is written as what it says is."""
+        if not isinstance(read, dict) or orjson.dumps(read) != line.removesuffix(b"\n"):
+            return False
+        if read.get("type") == "codebook":
+            return in_order(read)
+        inner = ((self._inner[name], read[name]) for name in self._inner.keys() & read.keys())
+        return tuple(read) in _KEYS and all(not isinstance(o, dict) or _follows(list(o), names) for names, o in inner)
+
+
+def in_order(book: dict[str, Any]) -> bool:
+    """Whether the entries of a stream's codebook stand in their order."""
+    guarantee = book.get("guarantee")
+    inside = list(guarantee) if isinstance(guarantee, dict) else []
+    return _follows(list(book), list(_BOOK)) and _follows(inside, ["claims", "words", "against", "not_covered"])
+
+
+def _follows(names: list[str], order: list[str]) -> bool:
+    """Whether names stand in an order; those that are not in it are a finding of their own."""
+    places = [order.index(name) for name in names if name in order]
+    return places == sorted(places)
+
+
+class Drawn:
+    """Looks at names that should be drawn by chance: sixteen digits, of which every place shows many."""
+
+    def __init__(self, letter: str) -> None:
+        self._form = re.compile(f"{letter}[0-9a-f]{{{_DIGITS}}}")
+        self._first, self._seen = len(letter), [Counter[str]() for _ in range(_LOOKED)]
+        self._size = 0
+
+    def take(self, name: str) -> bool:
+        """Whether a name fits, beside all before it."""
+        if self._form.fullmatch(name) is None:
+            return False
+        self._size += 1
+        for place, seen in enumerate(self._seen, self._first):
+            seen[name[place]] += 1
+        # Sixty-four digits drawn by chance show fewer than six different ones once in 10^23 times.
+        return self._size != _FEW or all(len(seen) > 5 for seen in self._seen)

@@ -1,0 +1,154 @@
+"""A stream beside its input: every line is the record of its position, and its truth is where it should be.
+
+Guarantee: what the findings say: each line stands at a position of the input and shows that record's fields, as they are or generalised, its
+    plain cells and, under CASTLE, its value; the value is among the candidates of its group; under the veil, at most a tenth of the values is
+    not offered. CASTLE's classes hold as many persons, and values of different persons, as claimed.
+Not covered: an input that lacks lines which the stream could not read: positions are those of the input as it was sent.
+Cost: one pass over the lines, their fields in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from reticent.audit.cover import stands_for
+from reticent.audit.groups import coded, coded_column, numbered, numbers
+from reticent.audit.persons import distinct, equal, matchings
+from reticent.audit.published import text
+from reticent.audit.requirements import check_matching, check_size, demanded
+from reticent.audit.spellings import same
+from reticent.audit.veil_steps import Possible
+from reticent.audit.veil_values import truths_of
+from reticent.audit.verdict import Finding, Verdict, none_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from reticent.audit.persons import Input
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+_ORIGIN = "every published record is one of the input"
+_MOST, _DRIFT = 0.1, 6.0
+NOT_OUT = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
+
+
+def judge(releases: Sequence[Published], policy: Policy, original: Input) -> Verdict:
+    """Compare the files of a stream with its input."""
+    groups: dict[str, frozenset[str]] = {}
+    records = [line for release in releases if release.wire is not None for line in _records(release.wire, groups)]
+    table = original.table
+    absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
+    if absent:
+        return Verdict((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))
+    seqs = np.array([line["seq"] for line in records], dtype=np.int64)
+    inside = (seqs >= 0) & (seqs < table.num_rows)
+    rows = [line for line, fits in zip(records, inside.tolist(), strict=True) if fits]
+    source = table.take(pa.array(seqs[inside]))
+    wrong = ~_fit(rows, source, policy)
+    findings = [none_of(_ORIGIN, int(wrong.sum()) + int((~inside).sum()))]
+    findings += _truths(rows, source, policy, groups, _document(releases))
+    if rows and "sensitive" in rows[0] and policy.person is not None and not wrong.any():
+        findings += _persons(rows, source, policy)
+    missing = table.num_rows - len(np.unique(seqs[inside]))
+    return Verdict(tuple(findings), (NOT_OUT.format(missing, table.num_rows),) if missing else ())
+
+
+def _records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
+    """The tuples and records of a file; notes the candidates of groups. What has no form is a finding elsewhere."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                read = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue
+            if not isinstance(read, dict):
+                continue
+            if read.get("type") == "group" and isinstance(read.get("candidates"), list):
+                groups[str(read.get("group"))] = frozenset(text(value) or "" for value, *_ in read["candidates"])
+            elif type(read.get("seq")) is int and isinstance(read.get("qi"), dict):
+                yield read
+
+
+def _document(releases: Sequence[Published]) -> Mapping[str, Any] | None:
+    return next((release.documents["veil"] for release in releases if "veil" in release.documents), None)
+
+
+def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray:
+    cells = [line.get(part) for line in rows]
+    shown = [text(cell.get(name)) if isinstance(cell, dict) else None for cell in cells]
+    return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
+
+
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArray[np.bool_]:
+    fit = np.ones(len(rows), dtype=np.bool_)
+    for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
+        for name in names if rows else ():
+            if policy.columns[name].identifier is not None:
+                continue  # a pseudonym or a shifted date: the key tells, not the value
+            cell, label = coded_column(source[name]), _column(rows, part, name)
+            fit &= stands_for(cell, label, policy, name) if part == "qi" else equal(cell, label)
+    return fit
+
+
+def _truths(
+    rows: list[dict[str, Any]],
+    source: pa.Table,
+    policy: Policy,
+    groups: Mapping[str, frozenset[str]],
+    document: Mapping[str, Any] | None,
+) -> list[Finding]:
+    name = policy.sensitive[0]
+    fold = same if policy.columns[name].normalise else str
+    truths = [fold(text(value) or "") for value in source[name].to_pylist()]
+    if rows and "candidates" in rows[0]:
+        return _offers(rows, source, policy, document)
+    if rows and "sensitive" in rows[0]:
+        cells = (line.get("sensitive") for line in rows)
+        shown = [fold(text(cell.get(name) if isinstance(cell, dict) else cell) or "") for cell in cells]
+        return [none_of("every value is that of the input", sum(a != b for a, b in zip(truths, shown, strict=True)))]
+    offers = [{fold(value) for value in groups.get(str(line.get("group")), ())} for line in rows]
+    lost = sum(truth not in offer for truth, offer in zip(truths, offers, strict=True))
+    return [none_of("every person's value is among those of the group", lost)]
+
+
+def _offers(
+    rows: list[dict[str, Any]], source: pa.Table, policy: Policy, document: Mapping[str, Any] | None
+) -> list[Finding]:
+    """Under the veil some truths are not offered: a stream says no share beforehand, and gives an alarm above a tenth."""
+    claim = "few truths are not offered"
+    if document is None:
+        return []  # without the codebook the values of the domain are not known
+    try:
+        line = Possible(document).line
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError):
+        return []  # refuted elsewhere
+    truths = truths_of(line, source[line.sensitive], policy).tolist()
+    labels = [line.domain[place] if place >= 0 else None for place in truths]
+    lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
+    most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
+    return [Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered")]
+
+
+def _persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:
+    """What CASTLE claims of persons, by published combination."""
+    shown = pa.table({name: _column(rows, "qi", name) for name in policy.quasi})
+    classes, size = numbered(coded(shown), list(policy.quasi))
+    person = numbers(coded_column(source[policy.person or ""]))[0]
+    heads = np.bincount(distinct(classes, person)[0], minlength=size)
+    value = numbers(coded_column(source[policy.sensitive[0]]))[0]
+    findings = []
+    for rule in demanded(policy, persons=True):
+        if rule.model == "k":
+            findings.append(check_size(heads, rule, ""))
+        elif rule.model == "l" and rule.kind == "distinct":
+            findings.append(check_matching(matchings(classes, size, person, value), rule, ""))
+    return findings

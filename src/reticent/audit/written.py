@@ -1,0 +1,184 @@
+"""How files are written: each in one way, so that nothing but what it says can stand in it.
+
+A reader of CSV, JSON or Parquet does not see how a cell was quoted, how a line ended, in which order keys came, or what stands in a
+footer; somebody who is told to look does. So the bytes of every file of a release must be those that its content has.
+
+Guarantee: of a file that is not named here: JSON has sorted keys, each once, and the usual spaces; CSV has a header, commas, lines that
+    end alike, every text in quotes and every number without; Parquet has plain columns, no words in its footer, and the bytes that
+    this version of Arrow writes for them.
+Not covered: Parquet that another version of Arrow wrote: its columns and footer are looked at, its bytes are not.
+Cost: reads each file once more; memory for a piece of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from reticent.release.formula import escaped, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MANIFEST = "release.json"
+_PIECE = 1 << 22
+_WRITER = f"parquet-cpp-arrow version {pa.__version__}"
+_WRITERS = re.compile(r"parquet-cpp-arrow version \d{1,4}(\.\d{1,4}){1,3}")
+_LEAST = 17
+"""Rows of a part that is written by itself, as a power of two: more parts than that takes would tell something."""
+_SCHEMA = b"ARROW:schema"
+
+
+def odd_files(files: Iterable[Path]) -> tuple[str, ...]:
+    """Names of the files whose bytes are not those of their content; what cannot be read is another finding."""
+    odd = []
+    for file in files:
+        look = {".json": _odd_json, ".csv": _odd_csv, ".parquet": _odd_parquet}.get(file.suffix)
+        try:
+            found = look is not None and look(file)
+        except (OSError, ValueError, RecursionError, pa.ArrowException):
+            found = True
+        odd += [file.name] if found else []
+    return tuple(odd)
+
+
+def _odd_json(file: Path) -> bool:
+    content, indent = file.read_bytes(), 2 if file.name == _MANIFEST else None
+    return content != json.dumps(json.loads(content), indent=indent, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
+class _Beside(io.RawIOBase):
+    """Takes what would be written, and compares it with what is."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file, self.same = file, True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        content = bytes(data)
+        self.same = self.same and self._file.read(len(content)) == content
+        return len(content)
+
+    def ended(self) -> bool:
+        """Whether all was the same, and nothing follows."""
+        return self.same and not self._file.read(1)
+
+
+def _odd_csv(file: Path) -> bool:
+    with file.open("rb") as content:
+        return not _same_csv(file, _Beside(content))
+
+
+def _same_csv(file: Path, beside: _Beside) -> bool:
+    options = pa.csv.ReadOptions(block_size=_PIECE)
+    with pa.csv.open_csv(file) as head:
+        names = head.schema.names
+    bare = _bare(file, len(names))
+    convert = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+    )
+    if len(set(names)) < len(names):
+        return True  # doubled columns are a finding of their own, and Arrow does not read them one by one
+    beside.write(_joined([_quoted(pa.array([name], pa.string())) for name in names]))
+    parse = pa.csv.ParseOptions(newlines_in_values=True)
+    with pa.csv.open_csv(file, read_options=options, parse_options=parse, convert_options=convert) as parts:
+        for part in parts:
+            table = pa.table(part.columns, names=names)
+            if not escaped(plain(table)).equals(table):
+                return False
+            cells = [pc.fill_null(cell, "") if at in bare else _quoted(cell) for at, cell in enumerate(part.columns)]
+            beside.write(_joined(cells))
+            if not beside.same:
+                return False
+    return beside.ended()
+
+
+def _quoted(cells: pa.Array) -> pa.Array:
+    """Texts in quotes, their own quotes doubled; nothing where a cell is missing."""
+    return pc.fill_null(pc.binary_join_element_wise('"', pc.replace_substring(cells, '"', '""'), '"', ""), "")
+
+
+def _joined(columns: list[pa.Array]) -> pa.Buffer | bytes:
+    """Lines of a CSV file."""
+    lines = pc.binary_join_element_wise(*columns, ",") if len(columns) > 1 else columns[0]
+    lines = pc.binary_join_element_wise(lines, "\n", "")
+    return b"".join(lines.cast(pa.binary()).to_pylist()) if lines.offset else lines.buffers()[2] or b""
+
+
+def _bare(file: Path, columns: int) -> set[int]:
+    """The columns of numbers: those whose first cell that is there has no quotes."""
+    bare: set[int] = set()
+    seen: set[int] = set()
+    for at, (quoted, empty) in enumerate(_cells(file)):
+        column = at % columns
+        if at < columns or column in seen or (empty and not quoted):
+            continue
+        seen.add(column)
+        bare |= set() if quoted else {column}
+        if len(seen) == columns:
+            break
+    return bare
+
+
+def _cells(file: Path) -> Iterator[tuple[bool, bool]]:
+    """The cells of a CSV file, one after the other: whether each has quotes, and whether it is empty."""
+    with file.open("rb") as content:
+        piece = content.read(_PIECE)
+        quoted, inside, size = False, False, 0
+        while piece:
+            for sign in piece:
+                if sign == 0x22:
+                    inside, quoted = not inside, True
+                elif not inside and sign in (0x2C, 0x0A):
+                    yield quoted, not size
+                    quoted, size = False, 0
+                else:
+                    size += 1
+            piece = content.read(_PIECE)
+
+
+def _odd_parquet(file: Path) -> bool:
+    with pq.ParquetFile(file) as source:
+        return _odd_parts(file, source)
+
+
+def _odd_parts(file: Path, source: pq.ParquetFile) -> bool:
+    schema, about = source.schema_arrow, source.metadata
+    told = {*(about.metadata or {}), *(key for field in schema for key in field.metadata or {})}
+    parts = 1 + 2 * (about.num_rows >> _LEAST)
+    if told - {_SCHEMA} or not all(field.nullable for field in schema) or source.num_row_groups > parts:
+        return True
+    if about.created_by != _WRITER:
+        return _WRITERS.fullmatch(str(about.created_by)) is None
+    with file.open("rb") as content:
+        beside = _Beside(content)
+        with pq.ParquetWriter(pa.PythonFile(beside, mode="w"), schema) as writer:
+            for group in range(source.num_row_groups):
+                part = source.read_row_group(group)
+                if not all(map(_whole, part.columns)):
+                    return True
+                writer.write_table(part)
+                if not beside.same:
+                    return True
+        return not beside.ended()
+
+
+def _whole(column: pa.ChunkedArray) -> bool:
+    """Whether a column's dictionary, if it has one, holds no word that no cell has."""
+    if not pa.types.is_dictionary(column.type):
+        return not pa.types.is_nested(column.type)
+    return all(len(pc.unique(part.indices.drop_null())) == len(part.dictionary) for part in column.chunks)

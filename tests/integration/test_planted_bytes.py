@@ -1,0 +1,238 @@
+"""What a reader of tables does not see, and somebody who is told to look does: planted in folders with digests that fit, refuted by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reticent import Policy, anonymize, verify
+from reticent.release.readme import citation, readme
+
+COLUMNS = {
+    "id": "identifier",
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
+    "sex": "quasi",
+    "ward": "plain",
+    "ill": "sensitive",
+}
+WRITTEN = "every file is written in the one way"
+FORM = "every entry of the manifest has its form"
+BOOK = "the codebook repeats manifest, tables and policy"
+WORDS = "the guarantee is in the words of its method"
+
+
+def policy(method):
+    privacy = {"l": 3} if method == "anatomy" else {"k": 3, "l": 2, "suppression": 0.2}
+    return Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": privacy, "table": {"method": method}})
+
+
+def rows(n=240):
+    rng = np.random.default_rng(5)
+    return pa.table(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "age": rng.integers(20, 90, n),
+            "sex": rng.choice(["f", "m"], n),
+            "ward": [None if i % 40 == 0 else "=1+1" if i % 41 == 0 else "a" for i in range(n)],
+            "ill": [f"d{i}" for i in rng.integers(0, 8, n)],
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["optimal", "anatomy"])
+def good(request, tmp_path_factory):
+    base = tmp_path_factory.mktemp("good")
+    release = anonymize(rows(), policy(request.param), seed=2)
+    for form in ("csv", "parquet"):
+        release.to_dir(base / form, format=form)
+        assert verify(base / form, policy(request.param)).holds
+    return base, policy(request.param)
+
+
+def planted(good, tmp_path, form="csv"):
+    folder, rules = good
+    return shutil.copytree(folder / form, tmp_path / "release"), rules
+
+
+def stored(folder, name, document):
+    indent = 2 if name == "release.json" else None
+    (folder / name).write_text(json.dumps(document, indent=indent, sort_keys=True) + "\n")
+
+
+def fitting(folder):
+    """Digests as whoever planted something would make them."""
+    manifest = json.loads((folder / "release.json").read_text())
+    for name in manifest["files"]:
+        manifest["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    stored(folder, "release.json", manifest)
+
+
+def refuted(folder, rules, **more):
+    return {finding.claim for finding in verify(folder, rules, **more).refuted}
+
+
+def some(text, change):
+    lines = text.split(b"\n")
+    return b"\n".join(change(line) if at % 3 == 1 else line for at, line in enumerate(lines[:-1])) + b"\n"
+
+
+CSV = {
+    "a mark of the byte order": lambda text: b"\xef\xbb\xbf" + text,
+    "ends of lines": lambda text: some(text, lambda line: line + b"\r"),
+    "empty lines": lambda text: some(text, lambda line: line + b"\n"),
+    "texts without quotes": lambda text: some(text, lambda line: re.sub(rb'"(\w+)"', rb"\1", line)),
+    "numbers in quotes": lambda text: some(text, lambda line: re.sub(rb"(^|,)(\d+)(?=,|$)", rb'\1"\2"', line)),
+    "no end": lambda text: text[:-1],
+    "a line behind the end": lambda text: text + b"\n",
+}
+
+
+@pytest.mark.parametrize("what", CSV)
+def test_tables_are_written_in_one_way(good, tmp_path, what):
+    folder, rules = planted(good, tmp_path)
+    changed = 0
+    for table in folder.glob("*.csv"):
+        before = table.read_bytes()
+        table.write_bytes(CSV[what](before))
+        changed += table.read_bytes() != before
+    fitting(folder)
+    assert (WRITTEN in refuted(folder, rules)) == bool(changed)
+
+
+JSON = {
+    "spaces": lambda text: text + " ",
+    "the order of keys": lambda text: json.dumps(dict(reversed(json.loads(text).items()))) + "\n",
+    "a key twice": lambda text: '{"kind": "p1 has d3", ' + text[1:],
+}
+
+
+@pytest.mark.parametrize("name", ["release.json", "codebook.json"])
+@pytest.mark.parametrize("what", JSON)
+def test_documents_are_written_in_one_way(good, tmp_path, what, name):
+    folder, rules = planted(good, tmp_path)
+    (folder / name).write_text(JSON[what]((folder / name).read_text()))
+    if name != "release.json":
+        fitting(folder)
+    assert WRITTEN in refuted(folder, rules)
+
+
+def footer(file):
+    content = file.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little") + 8
+    file.write_bytes(content[:-size] + b"p1 has d3" + content[-size:])
+
+
+def noted(table, *, field):
+    if not field:
+        return table.replace_schema_metadata({"note": "p1 has d3"})
+    return table.cast(pa.schema([column.with_metadata({"note": "p1"}) for column in table.schema]))
+
+
+def with_unused_word(column):
+    if not pa.types.is_string(column.type):
+        return column
+    coded = column.combine_chunks().dictionary_encode()
+    words = pa.concat_arrays([coded.dictionary, pa.array(["p1 has d3"])])
+    return pa.DictionaryArray.from_arrays(coded.indices, words)
+
+
+def parts(file, table):
+    with pq.ParquetWriter(file, table.schema) as writer:
+        for at in range(0, table.num_rows, 50):
+            writer.write_table(table.slice(at, 50))
+
+
+PARQUET = {
+    "words in the footer": lambda file, table: pq.write_table(noted(table, field=False), file),
+    "words at a column": lambda file, table: pq.write_table(noted(table, field=True), file),
+    "parts": parts,
+    "compression": lambda file, table: pq.write_table(table, file, compression="zstd"),
+    "pages": lambda file, table: pq.write_table(table, file, data_page_size=64, use_dictionary=False),
+    "bytes before the footer": lambda file, table: footer(file),
+    "a word that no cell has": lambda file, table: pq.write_table(
+        pa.table([with_unused_word(column) for column in table.columns], names=table.column_names), file
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PARQUET)
+def test_parquet_holds_its_columns_and_nothing_else(good, tmp_path, what):
+    folder, rules = planted(good, tmp_path, "parquet")
+    for file in folder.glob("*.parquet"):
+        PARQUET[what](file, pq.read_table(file))
+    fitting(folder)
+    assert WRITTEN in refuted(folder, rules)
+
+
+def told(sentence):
+    def change(manifest, book):
+        for words in (manifest["guarantee"], book["guarantee"]):
+            words["not_covered"] = [*words["not_covered"], sentence]
+
+    return change
+
+
+def against(manifest, book):
+    manifest["guarantee"]["against"] = book["guarantee"]["against"] = "a reader; p1 has d3"
+
+
+def silent(manifest, book):
+    manifest["guarantee"]["not_covered"] = book["guarantee"]["not_covered"] = []
+
+
+def hashed(manifest, book):
+    manifest["policy_hash"] = "p1hasd3"
+    book["cite"] = citation(manifest["kind"], manifest["method"], "p1hasd3")
+
+
+def columns(change):
+    return lambda _, book: book.update(columns=change(book["columns"]))
+
+
+PAPERS = {
+    "a sentence": (told("p1 has d3"), WORDS),
+    "a sentence behind a known one": (
+        told("singling out by published quasi-identifiers; p1 has d3"),
+        WORDS,
+    ),
+    "a column that is a cell": (
+        told("a reader who knows what a column that is released as it is says of a person (p1 has d3)"),
+        WORDS,
+    ),
+    "against": (against, WORDS),
+    "nothing left open": (silent, WORDS),
+    "the hash": (hashed, FORM),
+    "a figure's name": (lambda m, _: m["metrics"].update(p_one_has_d_three=1), "metrics are numbers"),
+    "a figure's digits": (lambda m, _: m["metrics"].update(discernibility=int("1" * 300)), "metrics are numbers"),
+    "a figure that is a word": (lambda m, _: m["metrics"].update(discernibility=True), "metrics are numbers"),
+    "a setting": (lambda m, _: m["explain"].update(loss="p1_has_d3"), "explain tells counts and settings only"),
+    "a version": (lambda m, _: m["versions"].update(python="3.p1-d3"), FORM),
+    "a moment": (lambda m, _: m.update(time="2026-99-99T99:99:99+00:00"), FORM),
+    "the format": (lambda m, _: m.update(format=20), FORM),
+    "a node": (columns(lambda all_: [one | {"nodes": {"p1 has d3": {"below": []}}} for one in all_]), BOOK),
+    "a level": (columns(lambda all_: [one | {"level": 9} for one in all_]), BOOK),
+    "roles": (columns(lambda all_: [one | {"role": "plain"} for one in all_]), BOOK),
+    "types": (columns(lambda all_: [one | {"type": "date"} for one in all_]), BOOK),
+    "columns again and again": (columns(lambda all_: all_ * 3), BOOK),
+    "columns that are not told": (columns(lambda all_: all_[1:]), BOOK),
+}
+
+
+@pytest.mark.parametrize("what", PAPERS)
+def test_papers_say_what_method_table_and_policy_say(good, tmp_path, what):
+    folder, rules = planted(good, tmp_path)
+    change, claim = PAPERS[what]
+    manifest, book = (json.loads((folder / name).read_text()) for name in ("release.json", "codebook.json"))
+    change(manifest, book)
+    stored(folder, "release.json", manifest)
+    stored(folder, "codebook.json", book)
+    (folder / "README.txt").write_text(readme(book))
+    fitting(folder)
+    assert claim in refuted(folder, rules)
