@@ -371,6 +371,60 @@ def test_the_policy_may_keep_one_record_of_each_person(rules, which, value):
     assert value in candidates
 
 
+@pytest.mark.parametrize("door", ["update", "away"])
+def test_what_nobody_saw_did_not_happen(rules, evolving, door):
+    """Wrong for a moment, put right before the next publication: two steps would show two sets around the truth."""
+    policy, rng, n = rules(l=3), np.random.default_rng(7), 400
+    store, driver = evolving(policy)
+    values = drawn(rng, n)
+
+    def change(values):
+        if door == "away":
+            driver.delete(people(values).column("id"))
+        (driver.update if door == "update" else driver.insert)(people(values))
+
+    with store.lock("evolving"):
+        driver.insert(people(moved(rng, values, stay=False)))
+        change(values)  # corrected before anybody saw it: a first sight
+        shown = [sets_of(driver.publish().release, 3)]
+        for _ in range(2):
+            change(moved(rng, values, stay=False))
+            driver = Evolving(store, policy)  # another process
+            change(values)
+            shown.append(sets_of(driver.publish().release, 3))
+        assert all(event == 0 for event, _ in shown[0].values())
+        assert shown[1:] == [shown[0], shown[0]]
+        change(moved(rng, values, stay=False))
+        later = moved(rng, values, stay=False)
+        change(later)  # two changes between publications are one correction
+        corrected = sets_of(driver.publish().release, 3)
+    assert {event for event, _ in corrected.values()} == {1}
+    assert p_value([(shown[0][line][1], corrected[line][1]) for line in range(n)], later) > 1e-3
+
+
+def test_a_visit_that_nobody_saw_is_made_again(rules, evolving):
+    columns = {"visit": "identifier", "key": "identifier"}
+    policy = rules(columns=columns, person={"column": "id", "events": "visit"}, evolving={"record": "key"})
+    store, driver = evolving(policy)
+
+    def visits(number, values, first):
+        records = people(values, first)
+        names = {"id": people(values).column("id"), "visit": [number] * len(values), "key": records.column("id")}
+        return pa.table({**{name: records.column(name) for name in ("line", "sex", "ill")}, **names})
+
+    rng, n = np.random.default_rng(8), 200
+    values = drawn(rng, n)
+    later = moved(rng, values, stay=True)
+    with store.lock("evolving"):
+        driver.insert(visits(1, values, 0))
+        driver.publish()
+        driver.insert(visits(2, moved(rng, later, stay=False), n))
+        driver.update(visits(2, later, n))
+        shown = sets_of(driver.publish().release)
+    assert all(shown[line][0] == 0 for line in range(n))
+    assert all(shown[n + i][0] == 1 and later[i] in shown[n + i][1] for i in range(n))
+
+
 # -- the judge ---------------------------------------------------------------------------------------------------------------
 
 
@@ -389,7 +443,7 @@ class Resting(Veil):
     def __init__(self, policy, *, rng):
         super().__init__(policy, rng=rng)
         step = self.lives._step
-        self.lives._step = lambda some, _: step(some, "visit")
+        self.lives._step = lambda some, _, since: step(some, "visit", since)
 
 
 def judged(policy, engine):

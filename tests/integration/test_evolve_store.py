@@ -320,6 +320,7 @@ def test_who_returns_after_a_correction_is_known_by_another_process(tmp_path):
     place = tmp_path / "store"
     EvolvingTable.create(place, cases.policy("veil", 3))
     EvolvingTable.open(place).insert(cases.table(range(50), [i % 7 for i in range(50)]))
+    EvolvingTable.open(place).publish(tmp_path / "0")
     EvolvingTable.open(place).update(cases.table(range(20), [(i + 1) % 7 for i in range(20)]))
     first = trail(EvolvingTable.open(place).publish(tmp_path / "1"))
     EvolvingTable.open(place).delete([str(i) for i in range(10)])

@@ -1,8 +1,11 @@
 """Lives: what is remembered of persons who come, go and are corrected, and the event that an arriving record is.
 
-A person's life is its memory under the veil (`core/src/veil/memory.rs`), the code of its last value and its place in the order
-of events. It stays when the person's records go: who comes back with the same value shows the same candidates, since another
-set would tell that the person was gone.
+A person's life is its memory under the veil (`core/src/veil/memory.rs`), the code of its last value, its place in the order of
+events and the number of publications before it. It stays when the person's records go: who comes back with the same value shows
+the same candidates, since another set would tell that the person was gone.
+
+What was never published did not happen. A value that is corrected before anybody saw it is made again from the life before it, and
+one that is back at what readers know moves nothing: two steps would show two sets that have the truth in common.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 _HEAD = 8
 _LOST = 255
+_SEEN = 2**32 - 1
+"""In the place of a number of publications: readers know the event."""
 
 
 class Arrivals(NamedTuple):
@@ -51,8 +56,10 @@ class Lives:
         self._veil = veil
         self.width = _HEAD + 2 * l
         """Bytes of a memory."""
-        self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8")])
+        self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
         self._of: dict[int, bytes] = {}
+        self._before: dict[int, bytes] = {}
+        """The lives before the last event, but for first sights."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -74,58 +81,89 @@ class Lives:
                 hint="Insert the records of a person in the order of the column that person.events names.",
             )
 
-    def arrive(self, records: Arrivals) -> npt.NDArray[np.uint8]:
-        """Each record as an event of its person, in the order of the records; the memories after it."""
+    def arrive(self, records: Arrivals, since: int = _SEEN) -> npt.NDArray[np.uint8]:
+        """Each record as an event of its person, in the order of the records; the memories after it.
+
+        Args:
+            records: the records.
+            since: publications that were made so far; left out where every event is published at once.
+        """
         memories = np.zeros((len(records.persons), self.width), dtype=np.uint8)
         for which in _rounds(records):
             some = records.at(which)
             known = np.array([int(person) in self._of for person in some.persons], dtype=bool)
-            self._begin(some.at(np.flatnonzero(~known)))
+            self._begin(some.at(np.flatnonzero(~known)), since)
             old = some.at(np.flatnonzero(known))
             lives = self._read(old.persons)
             later, other = old.orders > lives["order"], old.values != lives["value"]
-            self._step(old.at(np.flatnonzero(later)), "visit")
+            self._step(old.at(np.flatnonzero(later)), "visit", since)
             # The same place in the order is the same fact: its value is unchanged, or was corrected.
-            self._step(old.at(np.flatnonzero(~later & other)), "correction")
+            self._correct(old.at(np.flatnonzero(~later & other)), since)
             memories[which] = self._read(some.persons)["memory"]
         return memories
 
-    def correct(self, records: Arrivals) -> npt.NDArray[np.uint8]:
+    def correct(self, records: Arrivals, since: int = _SEEN) -> npt.NDArray[np.uint8]:
         """Records of known persons whose value is another one now; the memories after it."""
         last = self._read(records.persons)["order"]
-        return self.arrive(records._replace(orders=last))
+        return self.arrive(records._replace(orders=last), since)
+
+    def _correct(self, some: Arrivals, since: int) -> None:
+        """Moves on from what readers know; an event that nobody saw is made again with its new value."""
+        lives = self._read(some.persons)
+        unseen = (lives["since"] == since) & (since != _SEEN)
+        self._step(some.at(np.flatnonzero(~unseen)), "correction", since)
+        first = np.array([int(person) not in self._before for person in some.persons], dtype=bool)
+        self._begin(some.at(np.flatnonzero(unseen & first)), since)
+        again = np.flatnonzero(unseen & ~first)
+        visits = lives["order"][again] > self._go_back(some.persons[again])["order"]
+        self._step(some.at(again[visits]), "visit", since)
+        others = some.at(again[~visits])
+        self._step(others.at(np.flatnonzero(self._read(others.persons)["value"] != others.values)), "correction", since)
+
+    def _go_back(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
+        """The lives of persons before their last event, which they have again."""
+        self._of.update({person: self._before.pop(person) for person in persons.tolist()})
+        return self._read(persons)
 
     def latest(self, persons: npt.NDArray[np.uint64], shown: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """Which of the records that show these memories are the last ones of their persons."""
         flags: npt.NDArray[np.bool_] = (self._read(persons)["memory"] == shown).all(axis=1)
         return flags
 
-    def _begin(self, some: Arrivals) -> None:
+    def _begin(self, some: Arrivals, since: int) -> None:
         if len(some.persons):
-            self._write(some, self._veil.begin(some.units, some.rows, some.values).memories)
+            self._write(some, self._veil.begin(some.units, some.rows, some.values).memories, since)
 
-    def _step(self, some: Arrivals, kind: Literal["visit", "correction"]) -> None:
+    def _step(self, some: Arrivals, kind: Literal["visit", "correction"], since: int) -> None:
         if len(some.persons):
             memories = np.ascontiguousarray(self._read(some.persons)["memory"])
-            self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories)
+            self._before.update({person: self._of[person] for person in some.persons.tolist()})
+            self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories, since)
 
     def _read(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
         return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._life)
 
-    def _write(self, some: Arrivals, memories: npt.NDArray[np.uint8]) -> None:
+    def _write(self, some: Arrivals, memories: npt.NDArray[np.uint8], since: int) -> None:
         lives = np.zeros(len(some.persons), dtype=self._life)
-        lives["memory"], lives["value"], lives["order"] = memories, some.values, some.orders
+        lives["memory"], lives["value"], lives["order"], lives["since"] = memories, some.values, some.orders, since
         self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
 
     def load(self, lives: Mapping[int, bytes]) -> None:
         """Takes up what `of` gave."""
-        if any(len(life) != self._life.itemsize for life in lives.values()):
-            raise StateError("The memory of a person is damaged.", hint=DAMAGED)
-        self._of.update(lives)
+        size = self._life.itemsize
+        for person, life in lives.items():
+            if len(life) == size - 4:  # of a store that did not count publications
+                life += _SEEN.to_bytes(4, "little")  # noqa: PLW2901 - the rest is the same
+            if len(life) not in (size, 2 * size):
+                raise StateError("The memory of a person is damaged.", hint=DAMAGED)
+            self._of[person] = life[:size]
+            if len(life) > size:
+                self._before[person] = life[size:]
 
     def of(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[int, bytes]:
-        """The lives of some persons, or of all that are in memory."""
-        return dict(self._of) if persons is None else {person: self._of[person] for person in persons.tolist()}
+        """The lives of some persons, or of all that are in memory, each with the one before its last event."""
+        some = self._of if persons is None else persons.tolist()
+        return {person: self._of[person] + self._before.get(person, b"") for person in some}
 
 
 def seen(memories: npt.NDArray[np.uint8]) -> Seen:

@@ -2,13 +2,15 @@
 
 The first sight of a person fixes the prior's row and the slots. A record that stays as it is, or changes in other columns, shows
 the same candidates in every publication. A corrected value moves the slots by the kernel without stay: the true one where the
-person went, the others by keyed steps. What is remembered of a person outlives its records.
+person went, the others by keyed steps. What is remembered of a person outlives its records; what happens to it between two
+publications is one event at most.
 
 Guarantee: given all publications, each slot of a person is the true one with probability exactly 1 / l, for a reader who knows
     the published prior and kernel, every change of the table and any number of other persons' records (docs/veil.md).
 Not covered: readers who know better than prior or kernel, by the factor they do; what presence, absence, return or the number of
     corrections says of a value; see `reticent.engine.veil.release`.
-Cost: O(l) per changed record, wherever the table is; O(n) per publication; 2 l + 20 bytes per person, live or gone.
+Cost: O(l) per changed record, wherever the table is; O(n) per publication; 2 l + 24 bytes per person, live or gone, twice
+    that for who has moved.
 Reference: docs/veil.md.
 Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` and `red`.
 """
@@ -134,7 +136,7 @@ class Veil(EvolvingPublisher):
 
     def _admit(self, rows: Rows, notes: Arrivals) -> tuple[Rows, Change]:
         order = np.argsort(notes.orders, kind="stable")
-        self.records.shown[rows[order]] = self.lives.arrive(notes.at(order))
+        self.records.shown[rows[order]] = self.lives.arrive(notes.at(order), self.publications)
         self.records.classes[rows] = 0
         return rows, Change(persons=np.unique(notes.persons))
 
@@ -146,7 +148,7 @@ class Veil(EvolvingPublisher):
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
         self.records.codes[rows] = codes
         some = notes.at(changed)
-        self.records.shown[rows[changed]] = self.lives.correct(some)
+        self.records.shown[rows[changed]] = self.lives.correct(some, self.publications)
         return rows, Change(persons=np.unique(some.persons))
 
     def _codes(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
