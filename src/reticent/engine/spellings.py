@@ -1,7 +1,7 @@
 """Spellings of one sensitive value: ten ways to write it are not ten values.
 
 Guarantee: no two values of a sensitive column that reach an engine are the same after Unicode normalisation (NFKC), without
-    regard to case, spaces and invisible characters; a missing value and an empty one are the same.
+    regard to case, spaces, invisible characters and the dot of an ICD-10 code; a missing value and an empty one are the same.
 Not covered: synonyms, abbreviations and misspellings.
 Cost: one pass over the distinct values.
 Reference: The Unicode Consortium, UAX 15, normalisation forms.
@@ -10,31 +10,18 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
+from reticent.policy.spellings import folded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from reticent.policy import Policy
-
-
-def folded(value: str | None) -> str:
-    """What all spellings of a value share.
-
-    >>> folded("HIV" + chr(0xA0)) == folded("hiv" + chr(0x200B)) == folded(" Hiv") == folded(chr(0xFF28) + "iv")
-    True
-    """
-    if value is not None and value.isascii():  # nothing to normalise, nothing invisible
-        return " ".join(value.lower().split())
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value or "").casefold())
-    seen = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c) != "Cf")
-    return " ".join(seen.split())
 
 
 class Spellings:
@@ -77,7 +64,7 @@ def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ())
         if not policy.columns[name].normalise:
             raise DataError(
                 f"Column '{name}': {len(variants):,} values in {sum(variants):,} records are other spellings of values that "
-                "occur as well (case, spaces, invisible characters, missing and empty).",
+                "occur as well (case, spaces, invisible characters, the dot of a code, missing and empty).",
                 hint=f"Write {name}: {{role: sensitive, normalise: true}} to merge them, or correct the data.",
             )
         at = pc.index_in(column, pa.array(words, column.type))
