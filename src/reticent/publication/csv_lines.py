@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reticent.errors import DataError
+from reticent.policy.decimals import with_points
 
 if TYPE_CHECKING:
     from reticent.publication.records import Batch, RecordReader
@@ -35,4 +37,5 @@ class CsvLines:
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
         """The complete records, and how many bytes they take."""
-        return self._reader.csv(data, self._header, self._delimiter, last=last)
+        batch, size = self._reader.csv(data, self._header, self._delimiter, last=last)
+        return (replace(batch, table=with_points(batch.table)) if self._delimiter == ";" else batch), size
