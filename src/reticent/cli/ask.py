@@ -56,4 +56,4 @@ def _values(options: tuple[str, ...], known: tuple[str, ...]) -> list[str]:
     parts: list[str] = []
     for option in options:
         parts += [option] if option in known else [part.strip() for part in option.split(",") if part.strip()]
-    return parts
+    return list(dict.fromkeys(parts))

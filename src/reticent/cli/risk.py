@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ def risk(
     with working("Counting"):
         measured = measure(data, quasi=_names(quasi), sensitive=_names(sensitive), person=person)
     say(repr(measured))
-    say("Next: reticent init DATA -o policy.yaml")
+    say(f"Next: {shlex.join(['reticent', 'init', data, '-o', 'policy.yaml'])}")
     if plot is not None:
         write_text(plot, measured.drawing())
         say(f"Drawn into {plot}.")
