@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.")
+@click.argument(
+    "data",
+    type=options.PLACE,
+    help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
+)
 @click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="The policy file to write.")
 @click.option("kind", "--for", default="table", help="The kind of release: table, evolving, series or stream.")
 @click.option(

@@ -12,7 +12,7 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", help="The past, or a sample of other persons.")
+@click.argument("data", type=options.PLACE, help="The past, or a sample of other persons.")
 @options.policy_file
 @click.option("--output", "-o", type=options.PATH, required=True, help="A new file for the prior.")
 @click.option("--by", help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise.")

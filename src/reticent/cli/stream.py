@@ -26,12 +26,16 @@ _MOST_REASONS = 3
 @click.command()
 @click.argument(
     "source",
+    type=options.PLACE,
     help="CSV, NDJSON or HL7 v2: a file (or Parquet, a workbook, ...), - for standard input, mllp://host:port, or kafka://broker/topic.",
 )
 @options.policy_file
-@click.option("--store", required=True, help="The private side: a file or a database URL.")
+@click.option("--store", type=options.PLACE, required=True, help="The private side: a file or a database URL.")
 @click.option(
-    "--to", default="-", help="Where released lines go: a file, - for standard output, or kafka://broker/topic."
+    "--to",
+    type=options.PLACE,
+    default="-",
+    help="Where released lines go: a file, - for standard output, or kafka://broker/topic.",
 )
 @options.method
 @click.option("--dead-letters", type=options.PATH, help="Also write lines that cannot be read to this file.")
