@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _GAPS = re.compile(r"\s+")
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Signs that nobody sees, though they are letters and marks by their kind."""
+_ICD10 = re.compile(r"([a-z]\d[0-9a-z])\.([0-9a-z]{1,4})")
 _FOREIGN = re.compile(r"\S*[A-Za-z]\S*")
 _ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
@@ -23,17 +24,19 @@ _ALIKE = str.maketrans(
 
 
 def same(value: str | None) -> str:
-    """One form for all spellings: compatible characters, case and spaces are no difference; nothing is empty.
+    """One form for all spellings: compatible characters, case, spaces and the dot of an ICD-10 code are no difference; nothing is empty.
 
     Nor are signs that nobody sees, and letters of other scripts inside a Latin word that look like Latin ones.
     """
     if value is not None and value.isascii() and value.isprintable():  # its own compatible form
-        return _GAPS.sub(" ", value.lower()).strip()
-    latin = _FOREIGN.sub(lambda word: word[0].translate(_ALIKE), normalize("NFKC", value or ""))
-    plain = normalize("NFKC", _BLANK.sub("", latin).lower().casefold())
-    return _GAPS.sub(
-        " ", "".join(sign for sign in plain if sign.isspace() or category(sign) not in ("Cf", "Cc"))
-    ).strip()
+        plain = value.lower()
+    else:
+        latin = _FOREIGN.sub(lambda word: word[0].translate(_ALIKE), normalize("NFKC", value or ""))
+        small = normalize("NFKC", _BLANK.sub("", latin).lower().casefold())
+        plain = "".join(sign for sign in small if sign.isspace() or category(sign) not in ("Cf", "Cc"))
+    text = _GAPS.sub(" ", plain).strip()
+    code = _ICD10.fullmatch(text)
+    return text if code is None else code[1] + code[2]
 
 
 def check_spellings(values: Iterable[str | None], where: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import io
 import os
 import sys
 from importlib import import_module
@@ -69,11 +70,18 @@ class Lazy(Ordered):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; a user who stops it gets the exit code that shells know."""
+        """Runs the command; who stops it gets the exit code that shells know, who reads no further is no error."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
         except KeyboardInterrupt:
+            print("Stopped.", file=sys.stderr)  # noqa: T201
             raise click.exceptions.Exit(130) from None
+        except BrokenPipeError as error:
+            from reticent.cli.failure import explain
+
+            raise click.exceptions.Exit(explain(error)) from None
+        return result
 
 
 @click.group(cls=Lazy, context_settings={"show_default": True})
@@ -110,6 +118,8 @@ class _NoPandas:
 def entry() -> None:
     """The `reticent` command in a process of its own."""
     sys.meta_path.insert(0, _NoPandas)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no bug
     ended: list[int] = []
     atexit.register(_leave, ended)  # registered first, called last
     try:

@@ -11,11 +11,13 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@click.argument("data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
 @options.policy_file
 @options.output_folder
 @click.option("--method", help="Instead of the policy's table.method.")
-@click.option("--store", help="Remembers who was published, and keeps the key of the veil: a file or a URL.")
+@click.option(
+    "--store", type=options.PLACE, help="Remembers who was published, and keeps the key of the veil: a file or a URL."
+)
 @options.despite_ledger
 @click.option("--draft", is_flag=True, help="Publish nothing: keep the figures in the folder, to be compared.")
 @click.option(

@@ -10,7 +10,9 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("release", help="A release folder, a stream's file, or a database that `export` filled.")
+@click.argument(
+    "release", type=options.PLACE, help="A release folder, a stream's file, or a database that `export` filled."
+)
 @click.option("--value", multiple=True, help="Values to count, separated by commas; all if left out.")
 @click.option("--where", multiple=True, help='A condition such as "age>=60".')
 @click.option("--by", multiple=True, help="A column to count by; may be repeated.")
@@ -56,4 +58,4 @@ def _values(options: tuple[str, ...], known: tuple[str, ...]) -> list[str]:
     parts: list[str] = []
     for option in options:
         parts += [option] if option in known else [part.strip() for part in option.split(",") if part.strip()]
-    return parts
+    return list(dict.fromkeys(parts))

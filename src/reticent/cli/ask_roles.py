@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reticent.cli.output import quiet, say
+from reticent.errors import PolicyError
+from reticent.policy.section import unknown
 from reticent.policy.spec import ROLES
 
 if TYPE_CHECKING:
@@ -14,6 +16,25 @@ if TYPE_CHECKING:
 
 _QUESTIONS = 8
 """Nobody answers more of them with care."""
+
+
+def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) -> list[Guess]:
+    """The guesses with what options say: the column of the person stays inside, the one to protect comes before all other illnesses."""
+    names = tuple(g.column for g in guesses)
+    for option, name in (("--person", person), ("--sensitive", sensitive)):
+        if name is not None and name not in names:
+            raise PolicyError(f"{option}: the data has no such column: {unknown(name, names)}")
+    if person is not None and person == sensitive:
+        raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two columns.")
+    told = {person: "identifier", sensitive: "sensitive"}
+    guesses = [replace(g, role=told[g.column], why="as you said") if g.column in told else g for g in guesses]
+    if sensitive is None:
+        return guesses
+    kept = "kept inside, since you named another column to protect"
+    return [
+        replace(g, role="identifier", why=f"{g.why}; {kept}") if g.role == "sensitive" and g.column != sensitive else g
+        for g in guesses
+    ]
 
 
 def ask_roles(guesses: list[Guess]) -> list[Guess]:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 app = Ordered(help="A table that changes, published version by version.")
 
-place = click.argument("store", metavar="STORE", help="A file, or a postgresql:// URL.")
-data_file = click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+place = click.argument("store", type=options.PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
+data_file = click.argument(
+    "data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL."
+)
 again_flag = click.option(
     "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
 )
@@ -75,7 +77,7 @@ def apply(store: str, data: str, again: bool, json: bool) -> None:
 
 @app.command("delete")
 @place
-@click.argument("data", help="A file with a column of person ids or record ids.")
+@click.argument("data", type=options.PLACE, help="A file with a column of person ids or record ids.")
 @click.option("--by", help="The identifier column to delete by.")
 @options.json
 def delete(store: str, data: str, by: str | None, json: bool) -> None:

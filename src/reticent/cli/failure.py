@@ -44,6 +44,10 @@ def explain(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if isinstance(error, OSError) and error.errno:
+        _say(f"Error: the system refused: {os.strerror(error.errno)}.")
+        _say("Check free space and permissions, and where the output goes; what was said to be written is whole.")
+        return 5
     if isinstance(error, MemoryError):
         _say("Error: out of memory; nothing was published.")
         return 1

@@ -15,15 +15,30 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.")
+@click.argument(
+    "data",
+    type=options.PLACE,
+    help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
+)
 @click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="The policy file to write.")
 @click.option("kind", "--for", default="table", help="The kind of release: table, evolving, series or stream.")
 @click.option(
     "--method", help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
 )
+@click.option("--person", help="The column that tells persons apart, where its name does not say so.")
+@click.option("--sensitive", help="The column to protect, where its name and values do not say so.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing, also on a terminal.")
 @options.json
-def init(data: str, output: Path, kind: str, method: str | None, yes: bool, json: bool) -> None:
+def init(
+    data: str,
+    output: Path,
+    kind: str,
+    method: str | None,
+    person: str | None,
+    sensitive: str | None,
+    yes: bool,
+    json: bool,
+) -> None:
     """Look at the data, guess roles, and write a policy to correct.
 
     Hierarchies and markers of missing cells are guessed too, and each guess is explained; on a terminal it asks where it is unsure.
@@ -31,28 +46,25 @@ def init(data: str, output: Path, kind: str, method: str | None, yes: bool, json
     """
     import shlex
 
-    from reticent.cli.ask_roles import ask_roles
-    from reticent.cli.kinds import KINDS, kind_for
+    from reticent.cli.ask_roles import ask_roles, told_roles
+    from reticent.cli.kinds import kind_for, refuse_kind
     from reticent.cli.output import emit, say
     from reticent.cli.veil_policy import VEIL, method_of, veil_kind
     from reticent.connectors.files import write_text
-    from reticent.connectors.inputs import is_hl7, read_input_head, section_for
-    from reticent.errors import ConnectorError, PolicyError
+    from reticent.connectors.inputs import read_input_head, section_for
+    from reticent.errors import ConnectorError
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive
-    from reticent.policy.section import unknown
 
-    if kind not in KINDS:
-        raise PolicyError(f"--for: {unknown(kind, KINDS)}")
-    if is_hl7(data) and kind != "stream":
-        raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
+    refuse_kind(kind, data)
     chosen = method_of(kind, method)
     head = read_input_head(data, SAMPLE)
     missing = guess_missing(head)
-    guesses = guess(head) if yes else ask_roles(guess(head))
+    guesses = told_roles(guess(head), person, sensitive)
+    guesses = guesses if yes else ask_roles(guesses)
     if kind != "table" or chosen in (VEIL, "anatomy"):
         guesses = one_sensitive(guesses)
-    person = guess_person(guesses)
+    person = person or guess_person(guesses)
     if chosen == VEIL:
         plan = veil_kind(kind, data, output, guesses, person, section_for(data), missing)
     else:
@@ -65,7 +77,7 @@ def init(data: str, output: Path, kind: str, method: str | None, yes: bool, json
         write_text(path, text)
     Policy.load(output)
     _explain(guesses, missing, plan)
-    say(f"Written to {' and '.join(map(str, reversed(files)))}. Read and correct, then:")
+    say(f"Written to {', '.join(map(str, reversed(files)))}. Read and correct, then:")
     for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
         say(f"  {command}")
     if json:
@@ -95,7 +107,7 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None
     say(f"Columns that stay inside: {len(names['identifier'])}; made coarser as far as needed: {len(names['quasi'])}.")
     if names["plain"]:
         say(
-            f"{len(names['plain'])} are released as they are: whoever knows those of a person can find the record, so write quasi for "
+            f"Released as they are: {len(names['plain'])}; whoever knows those of a person can find the record, so write quasi for "
             "each that your readers may know."
         )
 
@@ -113,20 +125,24 @@ def render(
     lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
     if person:
         records = plan.records if plan is not None else None
-        name = f"{{column: {json.dumps(person)}, records: {records}}}" if records else json.dumps(person)
+        name = (
+            f"{{column: {json.dumps(person, ensure_ascii=False)}, records: {records}}}"
+            if records
+            else json.dumps(person, ensure_ascii=False)
+        )
         lines.append(f"person: {name}   # the same person across records; never released")
     if section:
         lines.append(f"{section}   # how the data becomes a table")
     if missing:
-        lines.append(f"missing: {json.dumps(list(missing))}   # read as missing cells")
+        lines.append(f"missing: {json.dumps(list(missing), ensure_ascii=False)}   # read as missing cells")
     lines.append("columns:")
     for g in guesses:
-        more = "" if g.shown is None else f", hierarchy: {json.dumps(g.shown)}"
+        more = "".join(f", {word}: {json.dumps(what, ensure_ascii=False)}" for word, what in g.settings.items())
         if plan is not None and g.role == "quasi" and plan.levels.get(g.column):
             more += f", level: {plan.levels[g.column]}"
         if g.role == "sensitive" and plan is not None and plan.updates:
             more += ", updates: any"
         what = f"{{role: {g.role}{more}}}" if more else g.role
-        lines.append(f"  {json.dumps(g.column)}: {what}   # {g.why}")
+        lines.append(f"  {json.dumps(g.column, ensure_ascii=False)}: {what}   # {g.why}")
     lines += plan.lines if plan is not None and plan.lines else ["privacy: {k: 5, suppression: 0.02}"]
     return "\n".join(lines) + "\n"

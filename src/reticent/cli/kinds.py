@@ -8,9 +8,11 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reticent.connectors.inputs import count_values
+from reticent.connectors.fhir import is_fhir
+from reticent.connectors.inputs import count_values, is_hl7, is_sql
 from reticent.errors import DataError, PolicyError
 from reticent.policy.guess import SUPPRESSION, K, guess_l
+from reticent.policy.section import unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,7 @@ def kind_for(
     Raises:
         DataError: the data lacks what the kind cannot do without.
     """
+    _refuse_nothing_known(guesses)
     if name == "table":
         return _table(method, data, output, guesses, head)
     sensitive = required(name, guesses, person)
@@ -88,14 +91,38 @@ def required(name: str, guesses: list[Guess], person: str | None) -> str:
     if sensitive is None:
         raise DataError(
             f"No column looks sensitive, and {name} releases protect one.",
-            hint="Run init without --for, give one column the role sensitive, and see docs/policy.md for the section.",
+            hint="Say which one: --sensitive COLUMN.",
         )
     if person is None and name != "table":
         raise DataError(
             f"No column names the person, and {name} releases must know who is who.",
-            hint="Add a column such as patient_id to the data.",
+            hint="Say which one: --person COLUMN. If there is none, add one to the data, such as patient_id.",
         )
     return sensitive
+
+
+def refuse_kind(kind: str, data: str) -> None:
+    """Refuses a kind that nobody knows, or that cannot be made of such data: a stream reads records, a database has tables."""
+    if kind not in KINDS:
+        raise PolicyError(f"--for: {unknown(kind, KINDS)}")
+    if is_hl7(data) and kind != "stream":
+        raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
+    if kind == "stream" and (is_sql(data) or is_fhir(data)):
+        raise PolicyError(
+            "A stream reads records one by one: a file, standard input, HL7 messages or a Kafka topic.",
+            hint="Use --for evolving, or write the records to a file.",
+        )
+
+
+def _refuse_nothing_known(guesses: list[Guess]) -> None:
+    """Without a column that others know there is nothing to tell persons apart by, and no release to make."""
+    if any(g.role == "quasi" for g in guesses):
+        return
+    veil = any(g.role == "sensitive" for g in guesses)
+    raise DataError(
+        "No column is one that others know of a person, such as an age, a sex or a place: there is nothing to make coarser.",
+        hint="The veil needs no such column: add --method veil." if veil else "Give the data with such a column.",
+    )
 
 
 def command(*words: object) -> str:
@@ -128,7 +155,7 @@ def _possible(counts: dict[str | None, int], column: str) -> int:
     if l < 2:
         raise PolicyError(
             f"One value of '{column}' makes up more than half of the records: it cannot be hidden among others.",
-            hint="Is it the right sensitive column? Run init without --for and choose another one.",
+            hint="Is it the right sensitive column? Choose another one: --sensitive COLUMN.",
         )
     return l
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
+
+class Place(click.types.StringParamType):
+    """A path or an address; the shell completes it as a path."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Lets the shell list files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+PLACE = Place()
 PATH = click.Path(path_type=Path)
 EXISTING = click.Path(path_type=Path, exists=True)
 

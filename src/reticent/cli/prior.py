@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -11,11 +12,16 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", help="The past, or a sample of other persons.")
+@click.argument("data", type=options.PLACE, help="The past, or a sample of other persons.")
 @options.policy_file
 @click.option("--output", "-o", type=options.PATH, required=True, help="A new file for the prior.")
 @click.option("--by", help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise.")
-@click.option("--epsilon", type=float, default=1.0, help="Privacy loss that the counts may cost the past's persons.")
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="Privacy loss that the counts may cost the past's persons.",
+)
 @click.option("--public", is_flag=True, help="The past is public: no noise.")
 @click.option(
     "--released", is_flag=True, help="The data are those to be released: noise on everything, nothing measured."
@@ -55,6 +61,8 @@ def prior(
     for path in (output, output.with_name(report_name(output.name)), output.with_name(kernel_name(output.name))):
         if path.exists():
             raise ConnectorError(f"{path} exists.", hint="Name a new file.")
+    if not math.isfinite(epsilon):
+        raise PolicyError("--epsilon must be a number.", hint="Write 1, or --public where the past is public.")
     if released and public:
         raise PolicyError("--released and --public: what is to be protected is not public.", hint="Give one of them.")
     if len(rules.sensitive) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import threading
@@ -50,10 +51,14 @@ def working(what: str, tell: Callable[[], str] | None = None, *, every: float = 
         told = tell() if tell is not None else ""
         return f"{what}: {', '.join(filter(None, (told, f'{time.monotonic() - start:.0f} s')))}"
 
-    line = _Line() if sys.stderr.isatty() else None
+    # Beside the lines of --verbose a line that is written over would leave its end behind.
+    talking = logging.getLogger("reticent").isEnabledFor(logging.DEBUG)
+    line = _Line() if sys.stderr.isatty() and not talking else None
     tick = _TICK if line is not None else every
     if line is not None:
         line.show(what)
+    if talking:
+        logging.getLogger("reticent").debug("%s", what)
 
     def go_on() -> None:
         while not done.wait(tick):

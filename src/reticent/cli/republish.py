@@ -11,9 +11,9 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", help="All records as they are now.")
+@click.argument("data", type=options.PLACE, help="All records as they are now.")
 @options.policy_file
-@click.option("--store", required=True, help="Where the series is remembered: a path or a URL.")
+@click.option("--store", type=options.PLACE, required=True, help="Where the series is remembered: a path or a URL.")
 @options.output_folder
 @options.method
 @options.despite_ledger

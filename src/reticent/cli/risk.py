@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@click.argument("data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
 @click.option("--quasi", help="Columns that others may know, by commas; guessed otherwise.")
 @click.option("--sensitive", help="What nobody should learn, by commas; guessed otherwise.")
 @click.option("--person", help="The column that names the person; guessed otherwise.")
@@ -31,7 +32,7 @@ def risk(
     with working("Counting"):
         measured = measure(data, quasi=_names(quasi), sensitive=_names(sensitive), person=person)
     say(repr(measured))
-    say("Next: reticent init DATA -o policy.yaml")
+    say(f"Next: {shlex.join(['reticent', 'init', data, '-o', 'policy.yaml'])}")
     if plot is not None:
         write_text(plot, measured.drawing())
         say(f"Drawn into {plot}.")

@@ -11,8 +11,8 @@ from reticent.cli.groups import Ordered
 
 app = Ordered(help="Back up, restore, check and upgrade a store.")
 
-place = click.argument("store", metavar="STORE", help="The store's file.")
-anywhere = click.argument("store", metavar="STORE", help="A file, or a postgresql:// URL.")
+place = click.argument("store", type=options.PLACE, metavar="STORE", help="The store's file.")
+anywhere = click.argument("store", type=options.PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
 
 
 @app.command("backup")
@@ -28,7 +28,7 @@ def backup(store: str, target: Path) -> None:
 
 
 @app.command("restore")
-@click.argument("backup", help="What `store backup` made; in a server, the store itself.")
+@click.argument("backup", type=options.PLACE, help="What `store backup` made; in a server, the store itself.")
 @place
 @click.option(
     "--published",

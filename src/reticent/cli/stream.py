@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,18 +14,28 @@ import click
 from reticent.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reticent.connectors.stream import Stream
     from reticent.publication.stream import Summary
 
 
+_MOST_REASONS = 3
+
+
 @click.command()
 @click.argument(
-    "source", help="CSV, NDJSON or HL7 v2: a file, - for standard input, mllp://host:port, or kafka://broker/topic."
+    "source",
+    type=options.PLACE,
+    help="CSV, NDJSON or HL7 v2: a file (or Parquet, a workbook, ...), - for standard input, mllp://host:port, or kafka://broker/topic.",
 )
 @options.policy_file
-@click.option("--store", required=True, help="The private side: a file or a database URL.")
+@click.option("--store", type=options.PLACE, required=True, help="The private side: a file or a database URL.")
 @click.option(
-    "--to", default="-", help="Where released lines go: a file, - for standard output, or kafka://broker/topic."
+    "--to",
+    type=options.PLACE,
+    default="-",
+    help="Where released lines go: a file, - for standard output, or kafka://broker/topic.",
 )
 @options.method
 @click.option("--dead-letters", type=options.PATH, help="Also write lines that cannot be read to this file.")
@@ -95,11 +106,12 @@ def stream(
         Stream(rules, store=store, seed=seed, despite_ledger=despite_ledger) as feed,
         ExitStack() as stack,
     ):
-        if dead_letters is not None:
-            feed.on_dead = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters()))
+        reasons: Counter[str] = Counter()
+        keep = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters())) if dead_letters else None
+        feed.on_dead = _noting(reasons, keep)
         start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
         summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
-    _tell(summary)
+    _tell(summary, reasons)
     if json:
         emit(_figures(summary))
 
@@ -117,13 +129,26 @@ def _stop_on_signals(feed: Stream) -> int:
     return wake
 
 
-def _tell(done: Summary) -> None:
+def _noting(reasons: Counter[str], keep: Callable[[int, str, bytes], None] | None) -> Callable[[int, str, bytes], None]:
+    """Counts why lines could not be read, and hands them on."""
+
+    def note(seq: int, reason: str, line: bytes) -> None:
+        reasons[reason] += 1
+        if keep is not None:
+            keep(seq, reason, line)
+
+    return note
+
+
+def _tell(done: Summary, reasons: Counter[str]) -> None:
     from reticent.cli.output import say
 
     say(
         f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
         f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
     )
+    for reason, count in reasons.most_common(_MOST_REASONS):
+        say(f"  {count:,} lines were set aside: {reason}.")
     if done.waiting:
         say(f"  The last line has no end yet and waits ({done.waiting:,} bytes); --final takes it as it is.")
 

@@ -42,6 +42,11 @@ _FEWER = (
     "statistics carries more (reticent prior)."
 )
 
+_FIRST = (
+    "{:,} records are further ones of somebody: the first of each person is released (records: first). For all of them name the column "
+    "of their order: person: {{column: ..., events: ...}}."
+)
+
 
 def usual_method(kind: str) -> str | None:
     """The veil for all that is published more than once; tables are generalised unless told otherwise."""
@@ -94,15 +99,17 @@ def veil_kind(
     fitted = fit_released(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
     offered = int(fitted.prior.shares.any(axis=0).sum())
     carried = possible_l(persons, offered)
-    notes = () if carried == l else (_FEWER.format(offered, carried),)
+    notes = [] if carried == l else [_FEWER.format(offered, carried)]
+    first = kind in ("table", "evolving") and persons < table.num_rows
+    notes += [_FIRST.format(table.num_rows - persons)] if first else []
     l, fitted = carried, fitted.for_l(carried)
     return Kind(
         commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior, kernel=fitted.kernel is not None)),
         levels=levels,
-        records="first" if kind in ("table", "evolving") and persons < table.num_rows else None,
+        records="first" if first else None,
         files=_files(fitted, prior),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 @click.argument(
     "releases",
     nargs=-1,
+    type=options.PLACE,
     metavar="DIR|FILE...",
     required=True,
     help="Releases; several = a series, in order. Or anybody's table.",
 )
 @click.option("--policy", "-p", type=options.PATH, required=True, help="The policy file.")
 @click.option("--ledger", help="The store of the series: tells who stood in which group.")
-@click.option("--original", help="The private input of a table: also recompute the claims of persons.")
+@click.option(
+    "--original", type=options.PLACE, help="The private input of a table: also recompute the claims of persons."
+)
 @click.option("everything", "--all", is_flag=True, help="Print every check, not one line per claim.")
 @options.json
 def verify(

@@ -1,7 +1,8 @@
 """Spellings of one sensitive value: ten ways to write it are not ten values.
 
 Guarantee: no two values of a sensitive column that reach an engine are the same after Unicode normalisation (NFKC), without
-    regard to case, spaces, invisible characters and foreign letters that look like Latin ones in a Latin word; a missing value and an empty one are the same.
+    regard to case, spaces, invisible characters, foreign letters that look like Latin ones in a Latin word, and the dot of an ICD-10
+    code; a missing value and an empty one are the same.
 Not covered: synonyms, abbreviations and misspellings.
 Cost: one pass over the distinct values.
 Reference: The Unicode Consortium, UAX 15, normalisation forms.
@@ -10,51 +11,18 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-import string
-import unicodedata
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
+from reticent.policy.spellings import folded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from reticent.policy import Policy
-
-
-def folded(value: str | None) -> str:
-    """What all spellings of a value share.
-
-    >>> folded("HIV" + chr(0xA0)) == folded("hiv" + chr(0x200B)) == folded(" Hiv") == folded(chr(0xFF28) + "iv")
-    True
-    """
-    if value is not None and value.isascii() and value.isprintable():  # nothing to normalise, nothing invisible
-        return " ".join(value.lower().split())
-    words = "".join(map(_seen, unicodedata.normalize("NFKC", value or ""))).split()
-    text = " ".join(word.translate(_LOOKALIKES) if _LATIN & set(word) else word for word in words)
-    return unicodedata.normalize("NFKC", text.casefold())
-
-
-_LATIN = frozenset(string.ascii_letters)
-_LOOKALIKES = str.maketrans(
-    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
-    "ABEKMHOPCTYXISJaceopxyisjABEZHIKMNOPTYXo",
-)
-"""Cyrillic and Greek letters inside a Latin word."""
-# Fillers, joiners and variation selectors, which are letters and marks by their kind.
-_FILLERS = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0])
-_SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
-
-
-def _seen(sign: str) -> str:
-    """A sign as a reader sees it: spaces are alike, and what is invisible is nothing."""
-    if sign.isspace():
-        return " "
-    hidden = unicodedata.category(sign) in ("Cf", "Cc") or ord(sign) in _FILLERS
-    return "" if hidden or any(ord(sign) in some for some in _SELECTORS) else sign
 
 
 class Spellings:
@@ -97,7 +65,7 @@ def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ())
         if not policy.columns[name].normalise:
             raise DataError(
                 f"Column '{name}': {len(variants):,} values in {sum(variants):,} records are other spellings of values that "
-                "occur as well (case, spaces, invisible characters, missing and empty).",
+                "occur as well (case, spaces, invisible characters, the dot of a code, missing and empty).",
                 hint=f"Write {name}: {{role: sensitive, normalise: true}} to merge them, or correct the data.",
             )
         at = pc.index_in(column, pa.array(words, column.type))

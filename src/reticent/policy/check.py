@@ -21,6 +21,8 @@ def check(policy: Policy) -> list[str]:
     _files(policy)
     _keys(policy)
     _sensitive(policy, trees)
+    if "table" in policy.model_fields_set and policy.table.method != "veil" and not (policy.quasi or policy.tables):
+        raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     return _notes(policy, trees)
 
 

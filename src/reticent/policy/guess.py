@@ -17,15 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
+from reticent.policy.guess_column import ColumnFacts, Sign, plain_word, sign_of
 from reticent.policy.guess_missing import missing_markers
 from reticent.policy.missing import without_markers
+from reticent.policy.spellings import folded
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
 """What a first policy asks for, as far as the data allow it."""
 HANDFUL, MOST = 8, 16
 """Quasi-identifiers up to which columns of unknown meaning, and those of a visit, become some."""
+_YES_OR_NO = 2
 _SENSITIVE = 3
 """Columns that are protected side by side; every one more costs all of them."""
 _BATTERY = 4
@@ -38,6 +40,7 @@ class Guess:
     """What a column seems to be; `why` never quotes a value.
 
     Attributes:
+        normalise: values of it are written in several ways.
         unsure: a person should look at it; on a terminal `init` asks.
     """
 
@@ -47,12 +50,19 @@ class Guess:
     hierarchy: dict[str, Any] | None = None
     distinct: int = field(default=0, compare=False)
     repeats: bool = field(default=False, compare=False)
+    normalise: bool = field(default=False, compare=False)
     unsure: bool = field(default=False, compare=False)
 
     @property
     def shown(self) -> dict[str, Any] | None:
         """The hierarchy, where the role has a use for one."""
         return self.hierarchy if self.role in ("quasi", "sensitive") else None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the policy says of the column besides its role."""
+        hierarchy = {} if self.shown is None else {"hierarchy": self.shown}
+        return hierarchy | ({"normalise": True} if self.normalise and self.role == "sensitive" else {})
 
 
 def guess(table: pa.Table) -> list[Guess]:
@@ -81,7 +91,7 @@ def guess_l(table: pa.Table, guesses: Sequence[Guess]) -> int | None:
 
 def settings_of(table: pa.Table, guesses: Sequence[Guess]) -> dict[str, Any]:
     """The guesses as the plain values of a policy."""
-    columns = {g.column: g.role if g.shown is None else {"role": g.role, "hierarchy": g.shown} for g in guesses}
+    columns = {g.column: {"role": g.role} | g.settings if g.settings else g.role for g in guesses}
     l, person, missing = guess_l(table, guesses), guess_person(guesses), guess_missing(table)
     privacy = {"k": K} | ({"l": l} if l else {}) | {"suppression": SUPPRESSION}
     settings = {"version": 1, "columns": columns, "privacy": privacy}
@@ -115,7 +125,7 @@ def one_sensitive(guesses: Sequence[Guess]) -> list[Guess]:
 
 def guess_person(guesses: Sequence[Guess]) -> str | None:
     """The identifier that most likely names the person: by its name, before all one that repeats."""
-    names = [g.column for g in guesses if g.role == "identifier"]
+    names = [g.column for g in guesses if g.role == "identifier" and g.distinct != _YES_OR_NO]
     again = {g.column for g in guesses if g.repeats}
     likely = person_columns(names)
     return next(iter([n for n in likely if n in again] + likely), None)
@@ -137,13 +147,13 @@ def person_columns(names: Sequence[str]) -> list[str]:
         n
         for n in names
         if re.search(
-            r"(patient|person|subj|member|mrn|nhs|insur|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$))",
-            n,
-            re.IGNORECASE,
+            r"(patient|paciente|person|subj|member|mrn|nhs|insur|versicherten|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$)"
+            r"|^(ipp|nip|nir|kvnr|bsn|dni|nhc)$)",
+            plain_word(n),
         )
-        and not re.search("name", n, re.IGNORECASE)
+        and not re.search("name", plain_word(n))
     ]
-    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", n, re.IGNORECASE)]
+    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", plain_word(n))]
     return list(dict.fromkeys(strong + weak))
 
 
@@ -210,7 +220,11 @@ _PLAIN = {"nobody": "plain", "clinic": "plain", "person": "identifier"}
 def _guess(c: ColumnFacts, sign: Sign, roles: Roles) -> Guess:
     role, more = roles.get(c.name) or (_PLAIN[sign.who], "; released as it is" if sign.who == "clinic" else "")
     unsure = sign.who == "unknown" or (sign.who in ("illness", "visit") and role == "identifier")
-    return Guess(c.name, role, sign.why + more, sign.hierarchy, c.distinct, c.distinct < c.cells, unsure)
+    why = sign.why + more
+    variants = c.distinct + bool(c.missing) - len({folded(v) for v in (*c.counts, *([""] if c.missing else []))})
+    if variants and role == "sensitive":
+        why += f"; {variants:,} of them are other spellings of another, and are merged"
+    return Guess(c.name, role, why, sign.hierarchy, c.distinct, c.distinct < c.cells, variants > 0, unsure)
 
 
 def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:

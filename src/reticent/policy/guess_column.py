@@ -32,8 +32,9 @@ Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknow
 clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "°": "o ", "º": "o "})
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
+_YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
 
@@ -78,10 +79,8 @@ class ColumnFacts:
 
     @property
     def word(self) -> str:
-        """The name in small letters without accents, its parts joined by underscores."""
-        name = self.name.translate(_UMLAUTS)
-        name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-        return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
+        """The name as the rules read it."""
+        return plain_word(self.name)
 
     def share(self, sign: str) -> float:
         """Share of the distinct values that look like something."""
@@ -107,6 +106,22 @@ class ColumnFacts:
         """Numbers with decimals: somebody has measured them."""
         return self.numeric and any("." in value for value in self.counts) and self.distinct > _FEW
 
+    @property
+    def unique(self) -> bool:
+        """Whether nearly every record has a value of its own that is no measured number."""
+        return self.cells >= 30 and self.distinct > 0.9 * self.cells and not (self.numeric and not self.whole)
+
+
+def plain_word(name: str) -> str:
+    """A name in small letters without accents, its parts joined by underscores.
+
+    >>> plain_word("N° patient"), plain_word("Pat. Nr."), plain_word("birthDate"), plain_word("Größe [cm]")
+    ('no_patient', 'pat_nr', 'birth_date', 'groesse_cm')
+    """
+    name = name.translate(_UMLAUTS)
+    name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
+
 
 def sign_of(c: ColumnFacts) -> Sign:
     """What a column seems to be, and who knows it."""
@@ -116,7 +131,11 @@ def sign_of(c: ColumnFacts) -> Sign:
 def _constant(c: ColumnFacts) -> Sign | None:
     if c.distinct > 1 or (c.distinct == 1 and (c.missing or c.cells == 1)):
         return None
-    return Sign("nobody", "empty" if not c.distinct else "the same value in every record: tells nobody apart")
+    if not c.distinct:
+        return Sign("person", "empty: kept inside, since nobody knows what later records hold")
+    if what := _named(c, IDENTIFYING_NAMES):
+        return Sign("person", f"the name says {what}, though all records have the same value")
+    return Sign("nobody", "the same value in every record: tells nobody apart")
 
 
 def _direct(c: ColumnFacts) -> Sign | None:
@@ -130,6 +149,8 @@ def _direct(c: ColumnFacts) -> Sign | None:
         if c.distinct and c.share(sign) > 0.8 and not c.share("local date") > 0.8:
             return Sign("person", f"the values look like {word}")
     what = _named(c, IDENTIFYING_NAMES)
+    if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _SOME:
+        return None  # whether somebody is insured, or a member
     again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
     return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}") if what else None
 
@@ -144,6 +165,10 @@ def _date(c: ColumnFacts) -> Sign | None:
         return Sign(
             "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
         )
+    if c.distinct > 1 and c.share("short date") > 0.95:
+        return Sign("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
+    if c.distinct > 1 and c.share("some date") > 0.95:
+        return Sign("person", "dates written in several ways: kept inside until all are written 1980-12-31")
     return None
 
 
@@ -190,7 +215,7 @@ COUNTS = dict(list(CLINICAL_NAMES.items())[:1])
 
 
 def _count(c: ColumnFacts) -> Sign | None:
-    what = _named(c, COUNTS)
+    what = "" if c.unique else _named(c, COUNTS)
     return Sign("clinic", f"the name says {what}: a neighbour does not know it", levels(c)) if what else None
 
 
@@ -208,7 +233,7 @@ def _illness(c: ColumnFacts) -> Sign | None:
 
 
 def _unique(c: ColumnFacts) -> Sign | None:
-    if c.cells >= 30 and c.distinct > 0.9 * c.cells and not (c.numeric and not c.whole):
+    if c.unique:
         return Sign("person", f"nearly every record has a value of its own ({c.distinct:,} of {c.cells:,})")
     long = c.whole and min(map(len, c.counts)) >= 4
     if c.cells >= 30 and c.distinct > 0.3 * c.cells and long and _NUMBERED.search(c.word):

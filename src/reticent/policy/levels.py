@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError
+from reticent.policy.column_patterns import KNOWN_NAMES
+from reticent.policy.guess_column import plain_word
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
-    import pyarrow as pa
 
     from reticent.policy.policy import Policy
 
@@ -20,12 +25,17 @@ if TYPE_CHECKING:
 
 ALONE = 0.02
 """Share of the records that may be the only one of their published combination."""
+_PARTS = 5
+"""Nodes below which a column says little: others go up before it does."""
+# What illness goes with, and what says least of it.
+_TELLING = [pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex")]
 
 
 def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
     """Levels of the quasi-identifiers: the column with the most nodes goes up first, until few combinations are unique.
 
-    Where somebody lives says less of an illness than age and sex do, so codes of places are the first to become `*`.
+    Where somebody lives says less of an illness than age and sex do: codes of places are the first to become `*`, then columns that
+    have many values and nothing between them and `*`; ages and sexes are the last.
 
     Args:
         table: a sample of the data.
@@ -34,14 +44,30 @@ def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
     steps = {name: nodes for name in policy.quasi if (nodes := _steps(table.column(name), policy, name))}
     levels = dict.fromkeys(steps, 0)
     while _alone([steps[name][level] for name, level in levels.items()], table.num_rows) > ALONE:
-        # A column is left out, by `*`, only where all others are as coarse as they can be.
-        ways = [[name for name, level in levels.items() if level + short < len(steps[name])] for short in (2, 1)]
-        ways.insert(1, [name for name in ways[1] if _is_place(policy, name)])
-        rising = next(filter(None, ways), None)
+        rising = next(filter(None, _ways(steps, levels, policy)), None)
         if rising is None:
             break
-        levels[max(rising, key=lambda name: int(steps[name][levels[name]].max(initial=0)))] += 1
+        levels[max(rising, key=lambda name: _size(steps[name][levels[name]]))] += 1
     return levels
+
+
+def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> Iterator[list[str]]:
+    """Columns that may go up by one level, what costs least first; no column is left out, by `*`, before all others are coarse."""
+    nodes = {name: list(map(_size, steps[name][level:])) for name, level in levels.items()}
+    above = {name: sizes[1:] for name, sizes in nodes.items() if len(sizes) > 1}
+    telling = {name for name in above if any(re.search(pattern, plain_word(name)) for pattern in _TELLING)}
+    yield [name for name, sizes in above.items() if sizes[0] >= _PARTS]
+    yield [name for name in above if _is_place(policy, name)]
+    yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _PARTS**2]
+    yield [name for name, sizes in above.items() if len(sizes) > 1 and name not in telling]
+    yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _PARTS and name not in telling]
+    yield [name for name, sizes in above.items() if len(sizes) > 1]
+    yield [name for name in above if name not in telling]
+    yield list(above)
+
+
+def _size(nodes: npt.NDArray[np.int64]) -> int:
+    return int(nodes.max(initial=0)) + 1
 
 
 def _is_place(policy: Policy, name: str) -> bool:
@@ -52,6 +78,8 @@ def _is_place(policy: Policy, name: str) -> bool:
 def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:
     """Per level the node of every record; none where the column does not fit its hierarchy."""
     whole = column.combine_chunks()
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
     values = pc.unique(whole)
     codes = pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int64)
     try:
@@ -64,6 +92,6 @@ def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:
 def _alone(nodes: Steps, size: int) -> float:
     key = np.zeros(size, dtype=np.int64)
     for column in nodes:
-        _, key = np.unique(key * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+        _, key = np.unique(key * _size(column) + column, return_inverse=True)
         key = key.reshape(-1)
     return float((np.bincount(key)[key] == 1).mean()) if size else 0.0

@@ -410,6 +410,18 @@ def _words(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:
     return [str(part) for i, part in enumerate(at) if not lines or at[: i + 1] in lines]
 
 
+# What pydantic calls a kind of wrong value -> what to write instead.
+_WANTED = {
+    "model_": "must be entries in braces, such as {name: value}.",
+    "dict_": "must be entries in braces, such as {name: value}.",
+    "tuple_": "must be a list in brackets, such as [5, 10].",
+    "int_": "must be a whole number.",
+    "float_": "must be a number.",
+    "bool_": "must be true or false.",
+    "string_": "must be text.",
+}
+
+
 def _advice(item: Any) -> str:
     ctx = item.get("ctx", {})
     match item["type"]:
@@ -428,4 +440,4 @@ def _advice(item: Any) -> str:
         case "missing":
             return "is missing; write it."
         case _:
-            return str(item["msg"])
+            return next((words for kind, words in _WANTED.items() if item["type"].startswith(kind)), str(item["msg"]))

@@ -27,7 +27,7 @@ class LSpec(Section):
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
             raise PydanticCustomError(
-                "l", "l must be a number or one of {{distinct: 3}}, {{entropy: 3}}, {{recursive: [4, 3]}}."
+                "l", "l must be a number or one of {distinct: 3}, {entropy: 3}, {recursive: [4, 3]}."
             )
         if not isinstance(value, dict):
             return {"kind": "distinct", "l": value}
@@ -64,7 +64,7 @@ class TSpec(Section):
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | dict):
             raise PydanticCustomError(
-                "t", "t must be a number or one of {{equal: 0.2}}, {{ordered: 0.2}}, {{hierarchical: 0.2}}."
+                "t", "t must be a number or one of {equal: 0.2}, {ordered: 0.2}, {hierarchical: 0.2}."
             )
         if not isinstance(value, dict):
             return {"kind": "equal", "t": value}

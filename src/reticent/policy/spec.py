@@ -148,7 +148,8 @@ class Column(Section):
         default=None, description="columns of the data that are joined into this one sensitive column"
     )
     normalise: bool = Field(
-        default=False, description="merge spellings of one sensitive value: case, spaces, invisible characters"
+        default=False,
+        description="merge spellings of one sensitive value: case, spaces, invisible characters, the dot of an ICD-10 code",
     )
 
     @model_validator(mode="after")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from reticent.errors import DataError
+from reticent.policy.decimals import with_points
 from reticent.publication.records import Bad, RecordReader
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ class CsvLines:
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
         """The complete records, and how many bytes they take."""
-        return self._reader.csv(data, self._header, self._delimiter, last=last)
+        batch, size = self._reader.csv(data, self._header, self._delimiter, last=last)
+        return (replace(batch, table=with_points(batch.table)) if self._delimiter == ";" else batch), size
 
 
 Formats = Mapping[str, Callable[[RecordReader], Lines]]

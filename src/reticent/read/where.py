@@ -120,14 +120,14 @@ def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """The name that was probably meant, if one is near."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return near[0] if near else None
+    same = [other for other in known if other.casefold() == name.casefold()]
+    return next(iter(same or difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
 def unknown(what: str, name: str, known: Sequence[str]) -> PolicyError:
     """Says that something is not in the release, and what was probably meant."""
     near = nearest(name, known)
-    few = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+    few = ", ".join(known[:12]) + (f" and {len(known) - 12:,} more" if len(known) > 12 else "")
     hint = f"Did you mean '{near}'?" if near else f"It has: {few}."
     return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
 

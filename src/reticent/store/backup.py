@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from reticent.disk import open_private, sync
 from reticent.errors import ConnectorError, StateError
@@ -193,11 +194,13 @@ def _folder(seen: Published, path: Path) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     """The pages of a store as of one moment, in a file of their own."""
+    if not source.is_file():
+        raise StateError(f"Store {source}: there is no such file.", hint="Check the path.")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
     try:
         os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
+            closing(sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True)) as old,
             closing(sqlite3.connect(draft)) as new,
         ):
             old.backup(new)

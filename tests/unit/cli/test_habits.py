@@ -134,3 +134,69 @@ def test_the_page_of_exit_codes_is_the_errors(request):
     codes = {name: row[0].strip("| ") for row in rows for name in row[1].replace("`", "").split(", ")}
     for error in (PolicyError, DataError, GuaranteeError, StateError, ConnectorError, InternalError):
         assert codes[error.__name__] == str(error.exit_code)
+
+
+def test_the_shell_completes_files_where_data_or_a_store_is_named(house):
+    for words in ("reticent anonymize h", "reticent stream h", "reticent ask h", "reticent ledger h"):
+        place = str(len(words.split()) - 1)
+        code, out, _ = run(cwd=house, _RETICENT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=place)
+        assert (code, out.splitlines()) == (0, ["file,h"]), words
+
+
+def test_who_reads_no_further_is_no_error(house):
+    line = f"{shlex.join(COMMAND)} policy schema | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], cwd=house, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")  # noqa: PTH110
+def test_an_output_that_takes_nothing_is_no_bug_of_ours(house):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [*COMMAND, "policy", "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 5
+    assert "No space left" in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_a_terminal_without_umlauts_shows_them_in_another_way(house):
+    (house / "u.csv").write_text("Alter,Ort,Diagnose\n" + "40,Köln,Röteln\n41,Bonn,Grippe\n" * 30, encoding="utf-8")
+    (house / "u.yaml").write_text(
+        "version: 1\ncolumns: {Alter: quasi, Ort: quasi, Diagnose: sensitive}\nprivacy: {l: 2}\ntable: {method: anatomy}\n"
+    )
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert run("anonymize", "u.csv", "-p", "u.yaml", "-o", "u", cwd=house, **ascii_only)[0] == 0
+    code, out, err = run("ask", "u", "--by", "Ort", cwd=house, **ascii_only)
+    assert (code, "K\\xf6ln" in out) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("privacy: 5", "must be entries in braces"),
+        ("privacy: {k: five}", "must be a whole number"),
+        ("privacy: {l: {distinct: x}}", "must be a number"),
+        ("privacy: {l: x}", "one of {distinct: 3}"),
+        ("privacy: {l: 300}\nprior: {file: h.prior.csv}\nevolving: {method: veil}", "at most 254 candidates"),
+    ],
+)
+def test_a_wrong_kind_of_setting_is_named_in_plain_words(house, change, told):
+    lines = (house / "h.policy.yaml").read_text().split("privacy:")[0]
+    (house / "wrong.yaml").write_text(lines + change + "\n")
+    code, _, err = run("policy", "check", "wrong.yaml", cwd=house)
+    assert code == 2
+    assert told in err
+
+
+def test_what_is_missing_or_unknown_is_named(house):
+    assert run("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "here", cwd=house)[0] == 0
+    for words, code, told in (
+        (("export", "here", "nonsense://x"), 2, "none of a database"),
+        (("store", "restore", "nobody.db", "new.db"), 5, "no such file"),
+        (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "-1"), 2, "not in the range"),
+        (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "nan"), 2, "must be a number"),
+        (("ask", "here", "--value", "i10"), 2, "Did you mean 'I10'?"),
+    ):
+        found, _, err = run(*words, cwd=house)
+        assert (found, told in err) == (code, True), err

@@ -209,3 +209,76 @@ def test_a_wide_table_is_released_by_its_first_policy(folder, capsys, make):
 def test_a_veil_over_few_values_offers_few_of_them():
     assert [possible_l(10_000, values) for values in (2, 5, 15, 29, 30, 500)] == [2, 2, 5, 9, 10, 10]
     assert possible_l(400, 500) == 5
+
+
+ODD = {
+    "german": ("Pat. Nr.;Geburtsdatum;Geschlecht;Gewicht;Hauptdiagnose", "{i};{d:02}.{m:02}.{y};{s};{w},{i1};{c}"),
+    "french": ("N° patient;Date de naissance;Sexe;IMC;Diagnostic", "{i};{d:02}/{m:02}/{y};{s};{b},{i1};{u}"),
+    "mixed codes": ("mrn,age,sex,icd", "{i},{a},{s},{v}"),
+    "yes or no": ("patient_id,age,insured,hiv", "{i},{a},{s},{n}"),
+    "codes alone": ("patient_id,diagnosis", "{i},{c}"),
+}
+CODES = ["E11.9", "I10", "J45.0", "F32.1", "K21.0", "N39.0", "M54.5", "C50.9", "O80", "A09"]
+
+
+def odd_table(name, rows):
+    head, line = ODD[name]
+    lines = [head]
+    for i in range(rows):
+        code = CODES[i * i % 97 % 10]
+        lines.append(
+            line.format(
+                i=10_000 + i,
+                d=i % 28 + 1,
+                m=i % 12 + 1,
+                y=1930 + i * 7 % 90,
+                s="mw"[i % 2],
+                w=50 + i * 3 % 50,
+                a=i * 7 % 90,
+                b=18 + i % 20,
+                i1=i % 10,
+                c=code,
+                u=code.replace(".", ""),
+                n="yn"[i % 3 == 0],
+                v=code if i % 2 else code.replace(".", ""),
+            )
+        )
+    return "\n".join(lines).encode("latin-1")
+
+
+@pytest.mark.parametrize("name", [name for name in ODD if name != "codes alone"])
+@pytest.mark.parametrize("kind", ["table", "evolving", "stream"])
+def test_tables_as_hospitals_have_them(folder, capsys, name, kind):
+    (folder / "data.csv").write_bytes(odd_table(name, 1200))
+    assert run("init", "data.csv", "--for", kind, "-o", "policy.yaml") == 0
+    told = capsys.readouterr().err
+    policy = Policy.load("policy.yaml")
+    assert policy.person == ODD[name][0].replace(";", ",").split(",")[0]
+    assert not policy.plain
+    for line in [line.strip() for line in told.splitlines() if line.startswith("  reticent ")]:
+        assert run(*shlex.split(line)[1:]) == 0, line
+    assert "set aside" not in capsys.readouterr().err
+
+
+def test_what_no_kind_can_do_without_can_be_named(folder, capsys):
+    (folder / "data.csv").write_text("who,town,thing\n" + "".join(f"{i},t{i % 3},{i * i % 7}\n" for i in range(900)))
+    assert run("init", "data.csv", "--for", "evolving", "-o", "p.yaml") == 3
+    assert "--sensitive COLUMN" in capsys.readouterr().err
+    assert run("init", "data.csv", "--for", "evolving", "--sensitive", "thing", "-o", "p.yaml") == 3
+    assert "--person COLUMN" in capsys.readouterr().err
+    assert run("init", "data.csv", "--for", "evolving", "--sensitive", "things", "-o", "p.yaml") == 2
+    assert "did you mean 'thing'" in capsys.readouterr().err
+    named = ("--sensitive", "thing", "--person", "who")
+    assert run("init", "data.csv", "--for", "evolving", *named, "-o", "p.yaml") == 0
+    policy = Policy.load("p.yaml")
+    assert (policy.person, policy.sensitive) == ("who", ("thing",))
+
+
+def test_where_nobody_knows_a_column_the_veil_is_named(folder, capsys):
+    (folder / "data.csv").write_bytes(odd_table("codes alone", 1200))
+    assert run("init", "data.csv", "-o", "p.yaml") == 3
+    assert "--method veil" in capsys.readouterr().err
+    assert run("init", "data.csv", "--method", "veil", "-o", "p.yaml") == 0
+    assert run("anonymize", "data.csv", "-p", "p.yaml", "--store", "s.db", "-o", "out") == 0
+    (folder / "q.yaml").write_text("version: 1\ncolumns: {d: sensitive}\nprivacy: {l: 2}\ntable: {method: auto}\n")
+    assert run("policy", "check", "q.yaml") == 2

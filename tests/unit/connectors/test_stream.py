@@ -1,5 +1,6 @@
 """The runner: what it reads, what it sets aside, and that it goes on where it was."""
 
+import gzip
 import json
 import os
 import signal
@@ -8,10 +9,13 @@ import sys
 from contextlib import closing
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reticent.audit import verify
 from reticent.cli import main
+from reticent.connectors.files import read_table
 from reticent.connectors.stream import FileSource, Stream
 from reticent.errors import ConnectorError, StateError
 from reticent.policy import Policy
@@ -298,3 +302,57 @@ def test_a_port_is_tried_without_letting_anybody_in(monkeypatch):
     monkeypatch.undo()
     with mllp.socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConnectorError, match="cannot listen"):
         mllp.check_port(f"mllp://127.0.0.1:{taken.getsockname()[1]}")
+
+
+def cells(number):
+    ills = ("flu", "asthma", "gicht", "röteln")
+    return [(f"p{at}", str(20 + at % 50), "männlich" if at % 2 else "weiblich", ills[at % 4]) for at in range(number)]
+
+
+def lines_of(path, tmp_path):
+    rules = {"version": 1, "person": "id", "columns": {"id": "identifier", "alter": "quasi", "sex": "quasi"}}
+    rules["columns"]["ill"] = "sensitive"
+    (tmp_path / "prior.csv").write_text("value,count\nflu,5\nasthma,5\ngicht,5\nröteln,5\n", encoding="utf-8")
+    policy = Policy.from_dict(rules | {"privacy": {"l": 2}, "prior": {"file": "prior.csv"}}, base=tmp_path)
+    with Stream(policy, store=tmp_path / f"{path.name}.db", seed=1) as stream:
+        done = stream.run(str(path), str(tmp_path / f"{path.name}.out"))
+        again = stream.run(str(path), str(tmp_path / f"{path.name}.out"))
+    assert (done.counts.published, done.dead_letters, again.counts.published) == (60, 0, 60)
+    return [json.loads(line) for line in (tmp_path / f"{path.name}.out").read_text(encoding="utf-8").splitlines()]
+
+
+def test_files_of_any_format_and_encoding_are_read_as_lines(tmp_path):
+    header, rows = ["id", "alter", "sex", "ill"], cells(60)
+    text = "\n".join(";".join(cells) for cells in [header, *rows]) + "\n"
+    (tmp_path / "utf8.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "latin.csv").write_text(text, encoding="latin-1")
+    (tmp_path / "wide.csv").write_text(text, encoding="utf-16")
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
+    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), tmp_path / "table.parquet")
+    wanted = lines_of(tmp_path / "utf8.csv", tmp_path)
+    assert [line["qi"]["sex"] for line in wanted[:2]] == ["weiblich", "männlich"]
+    for name in ("latin.csv", "wide.csv", "packed.csv.gz"):
+        assert lines_of(tmp_path / name, tmp_path) == wanted, name
+    assert len(lines_of(tmp_path / "table.parquet", tmp_path)) == 60
+
+
+def test_a_few_broken_lines_are_set_aside_and_no_reason_to_read_all_in_another_way(tmp_path):
+    rows = [f"p{at};{20 + at};m;flu\n".encode() for at in range(60)]
+    rows[7] = b"p7;27;\xff;flu\n"
+    (tmp_path / "in.csv").write_bytes(b"id;alter;sex;ill\n" + b"".join(rows))
+    with closing(FileSource(str(tmp_path / "in.csv"))) as file:
+        assert b"\xff" in file.read()
+
+
+def test_a_decimal_comma_is_a_point_where_semicolons_part_the_cells(tmp_path):
+    reader = RecordReader(Policy.from_dict({"version": 1, "columns": {"weight": "quasi", "note": "plain"}}))
+    for text, weight in ((b"weight;note\n75,3;a,b\n", "75.3"), (b'weight,note\n"75,3","a,b"\n', "75,3")):
+        lines = CsvLines(reader)
+        header, _, body = text.partition(b"\n")
+        lines.begin(header)
+        batch, size = lines.read(body, last=True)
+        assert (batch.table["weight"].to_pylist(), batch.table["note"].to_pylist()) == ([weight], ["a,b"])
+        assert size == len(body)
+        (tmp_path / "in.csv").write_bytes(text)
+        assert read_table(tmp_path / "in.csv")["weight"].to_pylist() == [weight]

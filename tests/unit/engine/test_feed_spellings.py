@@ -6,6 +6,7 @@ import pytest
 
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
+from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.prior.fit import fit
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
@@ -86,3 +87,10 @@ def test_a_past_with_variants_is_refused_or_merged():
     labels = fit(past, Policy.from_dict(MERGED), "ill", l=2, rng=rng).domain.labels
     assert len({"HIV", "hiv "} & set(labels)) == 1
     assert {"gout", "flu"} < set(labels)
+
+
+@pytest.mark.parametrize(("merged", "codes"), [(True, [0, 0, 2, 1]), (False, [-1, 0, -1, 1])])
+def test_a_veiled_stream_knows_a_spelling_of_what_its_prior_holds(merged, codes):
+    columns = COLUMNS | {"ill": {"role": "sensitive", "normalise": merged}}
+    domain = Domain(["E11.9", "gout", "flu"], Policy.from_dict(POLICY | {"columns": columns}), "ill")
+    assert domain.codes(["E119", "E11.9", "Gout", "flu"]) == codes

@@ -307,6 +307,14 @@ def test_dates_that_leave_open_what_is_the_month_stay_inside():
         ("income_band", ["<10000", "10000-20000", "20000-40000", ">40000"], "sensitive"),
         ("target", ["0", "1"], "sensitive"),
         ("smoker", ["yes", "no"], "quasi"),
+        ("diabetic", ["yes", "no"], "sensitive"),
+        ("insured", ["yes", "no"], "quasi"),
+        ("Fachabteilung", ["HNO", "Innere"], "quasi"),
+        ("N° patient", [f"{100 + i}" for i in range(60)], "identifier"),
+        ("n_patient", [str(i) for i in range(N * 3)], "identifier"),
+        ("Kommentar", ["k. A."], "identifier"),
+        ("discharged", ["03.04.24", "31.12.23", "07.05.24"], "identifier"),
+        ("born", ["1980-12-31", "31.12.1980", "12/31/1980", "31-Dec-1980"], "identifier"),
     ],
 )
 def test_a_telling_name_goes_before_the_look_of_the_values(name, values, role):
@@ -323,10 +331,48 @@ def test_bands_end_in_many_words(last):
     assert band_tree({"0 to 17": 1, "18 to 29": 1, "30 to 49": 1, "50 to 69": 1, last: 1}) is not None
 
 
-@pytest.mark.parametrize("name", ["pid", "PatID", "pat_nr", "pt_no", "USUBJID", "bene_id", "Patientennummer", "eid"])
+PERSONS = [
+    "pid",
+    "PatID",
+    "pat_nr",
+    "pt_no",
+    "USUBJID",
+    "bene_id",
+    "Patientennummer",
+    "eid",
+    "N° patient",
+    "Pat. Nr.",
+    "IPP",
+]
+
+
+@pytest.mark.parametrize("name", PERSONS)
 def test_a_number_of_a_person_that_repeats_is_the_person(name):
     """By the short names that files have; as a quasi-identifier it would be published, and records counted for persons."""
     visits = pa.table({name: [f"{at // 3:05}" for at in range(600)], "sex": ["f", "m", "f"] * 200})
     guesses = guess(visits)
     assert {one.column: one.role for one in guesses}[name] == "identifier"
     assert guess_person(guesses) == name
+
+
+def test_yes_or_no_is_nobody():
+    """Counted as persons, two of them can be in no class."""
+    table = pa.table({"patient_id": [str(i) for i in range(N)], "insured": [True, False] * (N // 2)})
+    assert guess_person(guess(table)) == "patient_id"
+
+
+def test_an_empty_column_stays_inside():
+    assert columns(comment=pa.array([None] * N, pa.string()))["comment"].role == "identifier"
+
+
+@pytest.mark.parametrize("values", [["E11.9", "E119", "I10"], ["Asthma", "asthma ", "flu"], ["flu", "cold", None, ""]])
+def test_spellings_of_one_value_are_merged(values):
+    table = pa.table(
+        {
+            "age": [str(20 + i % 50) for i in range(N)],
+            "diagnosis": values * (N // len(values)) + ["flu"] * (N % len(values)),
+        }
+    )
+    policy = Policy.guess(table)
+    assert policy.columns["diagnosis"].normalise
+    Policy.from_dict(yaml.safe_load(render(guess(table), None)))

@@ -19,6 +19,7 @@ from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
 from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.errors import DataError
+from reticent.policy.decimals import with_points
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -110,9 +111,10 @@ class _Parser:
     def _read(self, block: Block, piece: int) -> pa.Table:
         names = None if block.first else self._header
         options = pacsv.ReadOptions(block_size=piece, column_names=names)
-        return pacsv.read_csv(
+        part = pacsv.read_csv(
             pa.BufferReader(block.data), read_options=options, parse_options=self._parse, convert_options=self._convert
         )
+        return with_points(part) if self._format.delimiter == ";" else part
 
     def _on_bad_row(self, _: pacsv.InvalidRow) -> str:
         self._ragged = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from reticent.connectors.sql.url import parse
+from reticent.connectors.sql.url import is_sql, parse
 from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
@@ -72,6 +72,11 @@ def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, 
 
 
 def _address(url: str) -> sa.URL:
+    if not is_sql(url):
+        raise PolicyError(
+            "The address is none of a database that is known here.",
+            hint="Write to postgresql://... or sqlite:///file.db, to fhir:FOLDER, or to omop:FILE.db.",
+        )
     base = parse(url)
     if base.dialect not in ("sqlite", "postgresql"):
         raise PolicyError(

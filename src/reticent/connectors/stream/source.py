@@ -7,6 +7,7 @@ import stat
 import sys
 
 from reticent.connectors.fingerprint import fingerprint
+from reticent.connectors.stream.converted import as_lines
 from reticent.disk import open_private, ready, widen_pipe
 from reticent.errors import ConnectorError
 
@@ -14,7 +15,10 @@ BLOCK = 4 << 20
 
 
 class FileSource:
-    """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe."""
+    """Reads blocks of at most a few megabytes; a signal on `wake` ends the wait for a pipe.
+
+    A file of another encoding or format is read as lines of UTF-8.
+    """
 
     answers = False
     """Whether a sender waits to hear that what it sent is stored."""
@@ -34,6 +38,9 @@ class FileSource:
             os.close(self._fd)
             raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
         self._skip = 0
+        if self.regular and (lines := as_lines(name, self._fd)) is not None:
+            with lines:
+                os.dup2(lines.fileno(), self._fd)
         if not self.regular:
             widen_pipe(self._fd)  # the writer goes on while a batch is committed
 

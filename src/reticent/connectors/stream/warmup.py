@@ -56,7 +56,7 @@ def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *,
     fitted = fit_warmup(policy, _first(policy, source, form, settings.warmup), np.random.default_rng(seed))
     if kernel is not None and fitted.kernel is None:
         raise DataError(
-            "The records that waited have fewer than 5,000 persons, or too few are further ones of somebody, to make a kernel; nothing was released.",
+            "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
             hint="Write a larger warmup, or take prior.kernel out: later values that differ are then not offered.",
         )
     return write_fit(fitted, policy.path(settings.file), kernel)

@@ -14,6 +14,7 @@ from reticent.errors import DataError
 from reticent.policy import icd9
 from reticent.policy.hierarchy import Climber
 from reticent.policy.icd10 import BLOCKS
+from reticent.policy.spellings import folded
 from reticent.policy.tree import read_tree, tree_from_dict
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Domain:
         self.labels = tuple(sorted({MISSING if label is None else label for label in labels}))
         self._codes = {label: code for code, label in enumerate(self.labels)}
         self._spec, self._base, self._column = policy.columns[column].hierarchy, policy.base, column
+        merged = policy.columns[column].normalise
+        self._folded = {folded(label): label for label in self.labels} if merged else {}
         self._known: dict[str | None, int] = {}
 
     def __len__(self) -> int:
@@ -70,10 +73,14 @@ class Domain:
 
     def _learn(self, values: list[str | None]) -> None:
         for value, above in zip(values, self._paths(values), strict=True):
-            names = [MISSING if value is None else value]
+            names = [MISSING if value is None else self._spelled(value)]
             names += [name for node in above for name in (f"{node}, {OTHER}", node)]
             known = (self._codes[name] for name in [*names, OTHER] if name in self._codes)
             self._known[value] = next(known, UNSEEN)
+
+    def _spelled(self, value: str) -> str:
+        """The label that a value is another spelling of, where the policy merges them."""
+        return value if value in self._codes or not self._folded else self._folded.get(folded(value), value)
 
     def levels(self) -> npt.NDArray[np.uint32]:
         """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
+_MOST_CANDIDATES = 254
+"""What a byte counts."""
 _PARTS = 1 << 20
 """Of a count of one."""
 OWN = ("row", "event", "person")
@@ -103,6 +105,8 @@ class House:
         domain = Domain(prior.totals(), policy, sensitive)
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
+        if l > _MOST_CANDIDATES:
+            raise PolicyError(f"l = {l}: the veil offers at most {_MOST_CANDIDATES} candidates.", hint="Lower l.")
         if settings.unit is not None and prior.by:
             # The same value of two rows lies on two lines: what their sets have in common would be the truth.
             raise PolicyError(

@@ -219,7 +219,7 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
         )
     l = policy.privacy.l
     if policy.privacy.t is not None or (l is not None and l.kind not in ("distinct", "frequency")):
-        raise PydanticCustomError("tables", "privacy: tables keep k and l: {{distinct: ...}} or {{frequency: ...}}.")
+        raise PydanticCustomError("tables", "privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
     if not policy.quasi:
         raise PydanticCustomError("tables", "tables: there is no quasi-identifier to hide anybody by.")
 

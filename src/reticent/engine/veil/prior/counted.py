@@ -10,7 +10,7 @@ import numpy as np
 
 from reticent.engine.veil.prior.domain import choose_domain
 from reticent.engine.veil.prior.fields import Field, coded, level_of, published
-from reticent.engine.veil.prior.kernel import Kernel, fit_kernel
+from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
@@ -233,9 +233,19 @@ def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], leas
 
 
 def steps_of(
-    past: Past, paths: Paths, values: Codes, prior: Prior, rng: np.random.Generator, persons: Codes | None = None
+    past: Past,
+    paths: Paths,
+    values: Codes,
+    prior: Prior,
+    rng: np.random.Generator,
+    persons: Codes | None = None,
+    *,
+    few: float | None = None,
 ) -> Kernel:
-    """The kernel of some persons, or of everybody, from one transition of each."""
+    """The kernel of some persons, or of everybody, from one transition of each; `few` is the epsilon of one for few persons."""
     shares = prior.sizes @ prior.shares / prior.sizes.sum()
     before, after = paths.one_step(values, np.arange(len(paths)) if persons is None else persons, rng)
-    return fit_kernel(before, after, past.domain.parents(), shares, epsilon=past.kernel_epsilon, rng=rng)
+    parents = past.domain.parents()
+    if few is not None:
+        return fit_few(before, after, parents, shares, epsilon=few, rng=rng)
+    return fit_kernel(before, after, parents, shares, epsilon=past.kernel_epsilon, rng=rng)

@@ -4,7 +4,8 @@ A value stays with its own probability; given a change, the next value lies unde
 probability for all, by the prior's shares there; the rest goes by the prior's shares anywhere.
 
 Guarantee (to each person of the past): with one transition per person and noise of scale 2 / epsilon on each of the two
-tables that share epsilon, the kernel is epsilon-differentially private.
+tables that share epsilon, the kernel is epsilon-differentially private. Of few persons one table of three counts is all
+that noise leaves: everybody stays with one probability (`fit_few`).
 
 Not covered: what the few numbers leave out; `misfit` measures it on persons who were not counted.
 
@@ -108,11 +109,30 @@ def fit_kernel(
     return Kernel(stay, _beyond(near, _chance(table[:, 0] * siblings, parents, shares)), parents)
 
 
+def fit_few(
+    before: Codes,
+    after: Codes,
+    parents: npt.NDArray[np.uint32],
+    shares: Vector,
+    *,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> Kernel:
+    """The kernel of few persons, as `fit_kernel`: one stay for all values, since noise would drown the stay of each."""
+    near = parents[before] == parents[after]
+    kinds = np.where(before == after, 0, np.where(near, 1, 2))
+    stayed, within, elsewhere = np.maximum(noised(np.bincount(kinds, minlength=3), epsilon, rng), 0) + 1
+    siblings = np.bincount(parents)[parents] > 1
+    moved = max((within + elsewhere) * float(shares @ siblings), within)  # who has no sibling cannot move to one
+    stay = np.full(len(parents), stayed / (stayed + within + elsewhere))
+    return Kernel(stay, _beyond(within / moved, _chance(shares * siblings, parents, shares)), parents)
+
+
 def _chance(moves: Vector, parents: npt.NDArray[np.uint32], shares: Vector) -> float:
     """Share of the changes that end under the same parent though they go by the shares alone."""
     family = np.bincount(parents, shares)[parents] - shares
     near = np.divide(family, 1 - shares, out=np.zeros_like(shares), where=shares < 1)
-    return float((moves * near).sum() / max(moves.sum(), 1))
+    return float((moves * near).sum() / max(moves.sum(), np.finfo(float).tiny))
 
 
 def _beyond(near: float, chance: float) -> float:

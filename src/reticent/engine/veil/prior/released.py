@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # Of epsilon: whether enough persons have several records for a kernel.
 _WHETHER = 0.05
+# Of epsilon: three counts of few persons, who need what is left for their values.
+_KERNEL_OF_FEW = 0.1
 # Shares of the truths not offered: what columns may cost that are chosen here, and what is refused.
 _CHOSEN, _REFUSED = 0.06, 0.1
 # Of few persons the counts that decide are mostly noise: so many times the persons then.
@@ -75,7 +77,8 @@ def fit_released(
         by: columns to condition on, at their published level or at one that is told, as `age:2`; as many as the number of
             persons carries if left out, age and sex before others.
         epsilon: of the noise.
-        kernel: count how values follow one another, too, where there are 5,000 persons and enough of them have several records.
+        kernel: count how values follow one another, too, where enough persons have several records; of fewer than 5,000 persons
+            one probability to stay for all values.
         rng: of the noise.
 
     Raises:
@@ -84,10 +87,11 @@ def fit_released(
     table = spelled(table, policy)
     paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
     by, alone = asked_columns(policy, by), policy.prior is None or policy.prior.unit is None
-    kernel &= alone and len(paths) >= FEW  # of fewer its noise would cost more values than it moves
+    kernel &= alone
     several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
     follows = kernel and int(several[0]) >= FOLLOWED
-    followed = _WHETHER * kernel + KERNEL * follows
+    spent = _KERNEL_OF_FEW if len(paths) < FEW else KERNEL
+    followed = _WHETHER * kernel + spent * follows
     past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
     past = past.asking(_chosen(past, policy) if by is None else [_told(policy, item) for item in by], policy)
     counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
@@ -102,7 +106,8 @@ def fit_released(
     steps = None
     if follows:
         values = past.domain.encode(table.column(sensitive))
-        steps = FittedKernel(steps_of(past, paths, values, counted.prior, rng), None, None, ())
+        few = spent * epsilon if len(paths) < FEW else None
+        steps = FittedKernel(steps_of(past, paths, values, counted.prior, rng, few=few), None, None, ())
     return FittedPrior(past.domain, counted.prior, None, None, steps, past.persons, epsilon)
 
 

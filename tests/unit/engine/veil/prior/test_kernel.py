@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior.kernel import Kernel, OwnKernel, fit_kernel, misfit
+from reticent.engine.veil.prior.kernel import Kernel, OwnKernel, fit_few, fit_kernel, misfit
 from reticent.errors import DataError
 
 PARENTS = np.array([0, 0, 0, 1, 1, 2], dtype=np.uint32)
@@ -74,3 +74,11 @@ def test_misfit_is_what_a_better_kernel_gains():
         assert low < measured.gain < high
         assert measured.events + round(measured.unreached * 20_000) == 20_000
     assert measured.ratio[2] > 2
+
+
+def test_the_kernel_of_few_has_their_mean_stay_and_their_share_within():
+    one = Kernel(np.full(6, 0.7), 0.6, PARENTS)
+    before, after = walk(one.matrix(SHARES), 60_000, 4)
+    found = fit_few(before, after, PARENTS, SHARES, epsilon=1.0, rng=np.random.default_rng(0))
+    assert found.stay == pytest.approx(one.stay, abs=0.01)
+    assert found.within == pytest.approx(one.within, abs=0.03)

@@ -110,6 +110,19 @@ def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
     assert {kernel.persons for kernel in kernels[:5]} == {None}  # their number would cost, too
 
 
+def test_of_few_persons_everybody_stays_with_one_probability():
+    fits = [
+        fit_released(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
+        for table in (returning(2000), records(2000))
+        for seed in range(5)
+    ]
+    stays = np.array([fitted.kernel.kernel.stay for fitted in fits[:5]])
+    assert (stays == stays[:, :1]).all()
+    assert abs(stays.mean() - 0.825) < 0.03
+    assert stays[:, 0].std() > 0  # noise
+    assert [fitted.kernel for fitted in fits[5:]] == [None] * 5
+
+
 def test_a_kernel_takes_its_part_of_epsilon_from_the_counts():
     def spread(kernel):
         fits = [
