@@ -146,7 +146,5 @@ def refined(
 
 def _used(encoded: EncodedTable, levels: list[npt.NDArray[np.int64]]) -> int:
     """How many different nodes the records were recoded to."""
-    key = np.zeros(len(levels[0]), dtype=np.int64)
-    for name, level in zip(encoded.quasi, levels, strict=True):
-        key = key * (encoded.ladders[name].height + 1) + level
-    return len(np.unique(key))
+    heights = [encoded.ladders[name].height for name in encoded.quasi]
+    return len(np.unique(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

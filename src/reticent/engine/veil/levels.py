@@ -10,6 +10,7 @@ import pyarrow as pa
 from reticent.encode import Dictionary
 from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
+from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +79,7 @@ class Levels:
         self, size: int, nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]]
     ) -> npt.NDArray[np.uint32]:
         """Records that agree in the columns of the prior are looked up once."""
-        key = np.zeros(size, dtype=np.int64)
-        for codes, above in nodes.values():
-            key = key * max(len(above), 1) + codes
+        key = packed([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
         rows = [self.row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]

@@ -44,19 +44,15 @@ def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Codes, list[tuple[Any, 
         return np.zeros(0, dtype=np.int64), [()]
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
-    flat, size = np.zeros(len(parts[0]), dtype=np.int64), 1
+    at = np.zeros(len(parts[0]), dtype=np.int64)
     for part in parts:
-        flat = flat * max(len(part.dictionary), 1) + part.indices.to_numpy()
-        size *= max(len(part.dictionary), 1)
-    used, at = np.unique(flat, return_inverse=True)
-    cells = []
-    for code in used.tolist():
-        rest, labels = code, []
-        for part in reversed(parts):
-            rest, place = divmod(rest, max(len(part.dictionary), 1))
-            labels.append(part.dictionary[place].as_py())
-        cells.append(tuple(reversed(labels)))
-    return _sorted(at.reshape(-1), cells)
+        # Numbered anew at each column: the combinations that could occur may be more than numbers.
+        _, first, at = np.unique(
+            at * max(len(part.dictionary), 1) + part.indices.to_numpy(), return_index=True, return_inverse=True
+        )
+        at = at.reshape(-1)
+    shown = (part.dictionary.take(part.indices.take(pa.array(first))).to_pylist() for part in parts)
+    return _sorted(at, list(zip(*shown, strict=True)))
 
 
 def _sorted(at: Codes, cells: list[tuple[Any, ...]]) -> tuple[Codes, list[tuple[Any, ...]]]:
