@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -40,6 +40,24 @@ class Section(BaseModel):
                         "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
                     )
         return value
+
+
+class KindSection(Section):
+    """How one kind of release is made; what earlier versions called otherwise is refused with what is written now."""
+
+    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
+
+    @field_validator("method", mode="before", check_fields=False)
+    @classmethod
+    def _not_sealed(cls, method: Any) -> Any:
+        if method == "sealed":
+            raise PydanticCustomError(
+                "gone",
+                "'sealed' is no more: readers who knew how values depend on age, sex or ward undid its groups. Write method: veil, "
+                "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own.",
+            )
+        return method
 
 
 class FileRef(Section):
