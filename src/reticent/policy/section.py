@@ -17,6 +17,8 @@ class Section(BaseModel):
     """Words of earlier versions, with the word that is written instead."""
     moved: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with what is written at the top level of the policy instead."""
+    short: ClassVar[str] = ""
+    """The key that a text alone stands for."""
 
     @property
     def keeps(self) -> str:
@@ -26,6 +28,8 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
+        if cls.short and isinstance(value, str):
+            return {cls.short: value}
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
