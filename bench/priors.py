@@ -45,7 +45,8 @@ def _worlds(size: int) -> dict[str, tuple[pa.Table, Policy, int]]:
     return worlds
 
 
-def _adult(folder: Path, levels: dict[str, int]) -> tuple[pa.Table, Policy]:
+def adult_fields(folder: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Adult with what is missing in it, and its quasi-identifiers."""
     table = adult.load_stream(folder)
     for at, name in enumerate(table.column_names):
         if name in {"workclass", "native-country"}:
@@ -53,6 +54,11 @@ def _adult(folder: Path, levels: dict[str, int]) -> tuple[pa.Table, Policy]:
     columns: dict[str, Any] = {"race": {"role": "quasi"}, "sex": {"role": "quasi"}, "age": dict(_AGE)}
     for name in ("education", "marital-status", "native-country", "workclass"):
         columns[name] = {"role": "quasi", "hierarchy": {"file": f"adult_hierarchy_{name}.csv"}}
+    return table, columns
+
+
+def _adult(folder: Path, levels: dict[str, int]) -> tuple[pa.Table, Policy]:
+    table, columns = adult_fields(folder)
     for name, level in levels.items():
         columns[name]["level"] = level
     columns[adult.STREAM_SENSITIVE] = {"role": "sensitive"}

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.priors import adult_fields
 from bench.reading.bounds import veil_bounds
 from reticent.audit.attack.informed import figures_of, read
 from reticent.audit.attack.sights import Grouped, Sights, normal, sights
@@ -149,13 +150,7 @@ def _worlds(size: int, folder: Path) -> dict[str, World]:
 
 
 def _adult(folder: Path, size: int) -> World:
-    table = adult.load_stream(folder)
-    for at, name in enumerate(table.column_names):
-        if name in {"workclass", "native-country"}:
-            table = table.set_column(at, name, pc.if_else(pc.equal(table[name], "?"), None, table[name]))
-    columns: dict[str, Any] = {"race": {"role": "quasi"}, "sex": {"role": "quasi"}, "age": dict(_AGE)}
-    for name in ("education", "marital-status", "native-country", "workclass"):
-        columns[name] = {"role": "quasi", "hierarchy": {"file": f"adult_hierarchy_{name}.csv"}}
+    table, columns = adult_fields(folder)
     return World(
         table.slice(0, size).select([*columns, adult.STREAM_SENSITIVE]), columns, adult.STREAM_SENSITIVE, 8, folder
     )

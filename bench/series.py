@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
-from reticent.engine.series.queries import Queries, errors
 from reticent.policy import Policy
 from reticent.reproduce.census_series import SIZES, Series, Setting, census, diameter, snapshots
+from reticent.reproduce.queries import Queries, errors
 
 POLICY = {
     "version": 1,

@@ -135,7 +135,7 @@ class EvolvingTable:
         """
         with self._turn() as driver:
             driver.despite = despite_ledger
-            return driver.deliver(None if folder is None else Path(folder), again=again, form=format)
+            return driver.deliver(None if folder is None else Path(folder), format, again=again)
 
     def status(self) -> dict[str, Any]:
         """How the table stands, in plain values."""
@@ -220,7 +220,7 @@ class Series:
             with store.lock(name):
                 driver, place = series.Series(store, self.policy), None if folder is None else Path(folder)
                 driver.despite = self._despite
-                return driver.deliver(records, place, seed=self._seed, first=first, form=format)
+                return driver.deliver(records, place, format, seed=self._seed, first=first)
 
     def status(self) -> dict[str, Any]:
         """How the series stands, in plain values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -17,6 +17,8 @@ class Section(BaseModel):
     """Words of earlier versions, with the word that is written instead."""
     moved: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with what is written at the top level of the policy instead."""
+    short: ClassVar[str] = ""
+    """The key that a text alone stands for."""
 
     @property
     def keeps(self) -> str:
@@ -26,6 +28,8 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
+        if cls.short and isinstance(value, str):
+            return {cls.short: value}
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
@@ -40,6 +44,24 @@ class Section(BaseModel):
                         "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
                     )
         return value
+
+
+class KindSection(Section):
+    """How one kind of release is made; what earlier versions called otherwise is refused with what is written now."""
+
+    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
+
+    @field_validator("method", mode="before", check_fields=False)
+    @classmethod
+    def _not_sealed(cls, method: Any) -> Any:
+        if method == "sealed":
+            raise PydanticCustomError(
+                "gone",
+                "'sealed' is no more: readers who knew how values depend on age, sex or ward undid its groups. Write method: veil, "
+                "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own.",
+            )
+        return method
 
 
 class FileRef(Section):

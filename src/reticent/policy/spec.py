@@ -172,10 +172,6 @@ class Column(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if value is None:
-            raise PydanticCustomError(
-                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
-            )
         role = value.get("role") if isinstance(value, dict) else value
         if role is None:
             raise PydanticCustomError(

@@ -191,15 +191,14 @@ class Evolving(Publication):
 
             return self.commit(step)
 
-    def deliver(self, folder: str | Path | None, *, again: bool = False, form: str = "csv") -> Release:
+    def deliver(self, folder: Path | None, file_format: str, *, again: bool) -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
-        with self.turn:
-            self._refuse_ahead(folder)
-            waiting = self._waiting(folder)
-            if waiting is not None:
-                return self._hand_over(from_bytes(waiting.payload), waiting.number, folder, form)
-            passed = self.publish(again=again, sent=False)
-            return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
+        return self._deliver(
+            folder,
+            file_format,
+            stored=lambda waiting: from_bytes(waiting.payload),
+            publish=lambda: self.publish(again=again, sent=False),
+        )
 
     def status(self) -> dict[str, Any]:
         """How the table stands, in plain values; nothing of it is private."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from reticent.engine import publisher_class
@@ -15,6 +14,8 @@ from reticent.publication.stamp import refuse_ahead, stamped, stands_beside
 from reticent.release.codec import from_bytes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reticent.policy import Policy
     from reticent.release import Release
     from reticent.release.release import Kind
@@ -69,23 +70,36 @@ class Publication:
         method = str(getattr(self.policy, self.kind).method)
         return Population(self.store, self.name, self.policy, kind=self.kind, method=method, despite=despite)
 
-    def _refuse_ahead(self, folder: str | Path | None) -> None:
-        """Refuses to go on where the folder beside the new one holds what this store never released."""
-        if folder is not None:
-            refuse_ahead(Path(folder), self.store)
+    def _deliver(
+        self,
+        folder: Path | None,
+        file_format: str,
+        *,
+        stored: Callable[[OutboxEntry], Release],
+        publish: Callable[[], Passed],
+    ) -> Release:
+        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        with self.turn:
+            if folder is not None:
+                refuse_ahead(folder, self.store)
+            waiting = self._waiting(folder)
+            if waiting is not None:
+                return self._hand_over(stored(waiting), waiting.number, folder, file_format)
+            passed = publish()
+            return self._hand_over(passed.release, passed.entry.number - 1, folder, file_format)
 
-    def _waiting(self, folder: str | Path | None) -> OutboxEntry | None:
+    def _waiting(self, folder: Path | None) -> OutboxEntry | None:
         """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
         waiting = next(self.store.unsent(self.name), None)
-        if waiting is None or folder is None or not stands_beside(Path(folder), self.store, self.name, waiting.number):
+        if waiting is None or folder is None or not stands_beside(folder, self.store, self.name, waiting.number):
             return waiting
         self.commit(lambda tx: tx.mark_sent(self.name, waiting.number))
         return None
 
-    def _hand_over(self, release: Release, number: int, folder: str | Path | None, form: str) -> Release:
+    def _hand_over(self, release: Release, number: int, folder: Path | None, file_format: str) -> Release:
         """Writes a stored release to its folder and notes that it is there."""
         if folder is not None:
             release = stamped(release, self.store, self.name, number)
-            release.to_dir(folder, format=form)
+            release.to_dir(folder, format=file_format)
         self.commit(lambda tx: tx.mark_sent(self.name, number))
         return release

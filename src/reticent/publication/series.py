@@ -111,22 +111,15 @@ class Series(Publication):
             return self.commit(step)
 
     def deliver(
-        self,
-        table: pa.Table,
-        folder: str | Path | None,
-        *,
-        seed: int | None = None,
-        first: Next | None = None,
-        form: str = "csv",
+        self, table: pa.Table, folder: Path | None, file_format: str, *, seed: int | None, first: Next | None
     ) -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
-        with self.turn:
-            self._refuse_ahead(folder)
-            waiting = self._waiting(folder)
-            if waiting is not None:
-                return self._hand_over(_same(waiting, table), waiting.number, folder, form)
-            passed = self.publish(table, seed=seed, first=first, sent=False)
-            return self._hand_over(passed.release, passed.entry.number - 1, folder, form)
+        return self._deliver(
+            folder,
+            file_format,
+            stored=lambda waiting: _same(waiting, table),
+            publish=lambda: self.publish(table, seed=seed, first=first, sent=False),
+        )
 
     def _next(self, table: pa.Table, seed: int | None, words: tuple[str, ...] = ()) -> Next:
         rng = self.rng(self.policy.series.method) if seed is None else Rng.from_seed(seed)

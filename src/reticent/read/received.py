@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,7 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
             )
     parts = [parts_of(each, name=name) for each in (place, *more)]
     whole = parts[0] if len(parts) == 1 else together(parts)
-    return Received(shape_of(whole, sensitive), whole, sensitive or sensitive_of(whole) or "value")
+    return Received.of(whole, sensitive)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,6 +76,11 @@ class Received:
     shape: Shape
     parts: Parts
     sensitive: str
+
+    @classmethod
+    def of(cls, parts: Parts, sensitive: str | None = None) -> Self:
+        """A release by its parts, and the sensitive column where they do not say it."""
+        return cls(shape_of(parts, sensitive), parts, sensitive or sensitive_of(parts) or "value")
 
     def __repr__(self) -> str:
         fields = ", ".join(self.columns)

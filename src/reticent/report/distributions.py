@@ -17,12 +17,9 @@ OTHERS = "all others"
 
 def distribution(column: Column) -> list[dict[str, Any]]:
     """Shares before, and as a reader would reconstruct them: numbers in even bins, other values by name if they were published."""
-    size = column.within.shape[1]
-    before = np.bincount(column.source, minlength=size) / max(1, len(column.source))
-    often = np.bincount(column.label, minlength=column.within.shape[0])
-    after = np.asarray(column.within.T @ often / max(1, len(column.label)))
+    before, after = column.shares()
     numbers = _numbers(column.values)
-    bins = _by_name(column, often) if numbers is None else _by_size(numbers)
+    bins = _by_name(column) if numbers is None else _by_size(numbers)
     return [
         {"name": name, "before": float(before[inside].sum()), "after": float(after[inside].sum())}
         for name, inside in bins
@@ -47,8 +44,9 @@ def _by_size(numbers: NDArray[np.float64]) -> list[tuple[str, NDArray[np.bool_]]
     return [*bins, ("missing", ~np.isfinite(numbers))]
 
 
-def _by_name(column: Column, often: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
+def _by_name(column: Column) -> list[tuple[str, NDArray[np.bool_]]]:
     """The values that stand in the release as they are, the most frequent of them first; all others together."""
+    often = np.bincount(column.label, minlength=len(column.labels))
     published = {label: int(often[code]) for code, label in enumerate(column.labels) if often[code] > 0}
     known = [value for value in column.values if value in published]
     chosen = sorted(known, key=lambda value: (-published[value], str(value)))[:_BINS]

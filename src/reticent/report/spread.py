@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
+    Shares = tuple[NDArray[np.float64], NDArray[np.float64]]
+
 
 @dataclass(frozen=True, repr=False)
 class Column:
@@ -46,6 +48,10 @@ class Column:
     values: tuple[str | None, ...] = ()
     labels: tuple[str | None, ...] = ()
 
+    def shares(self) -> Shares:
+        """Of each original value: before, and as a reader would reconstruct them."""
+        return _shares(self.source, self.within, self.label)
+
 
 @dataclass(frozen=True, repr=False)
 class Spread:
@@ -67,9 +73,19 @@ class Spread:
     values: tuple[str | None, ...]
     shown: View
 
+    def shares(self) -> Shares:
+        """Of each sensitive value: before, and as a reader would reconstruct them."""
+        return _shares(self.sensitive, self.group_share, self.group)
+
     def offered(self, rows: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Probability of each sensitive value for some published records."""
         return np.asarray(self.group_share[self.group[rows]].toarray())
+
+
+def _shares(source: NDArray[np.int64], within: csr_array, label: NDArray[np.int64]) -> Shares:
+    before = np.bincount(source, minlength=within.shape[1]) / max(1, len(source))
+    often = np.bincount(label, minlength=within.shape[0])
+    return before, np.asarray(within.T @ often / max(1, len(label)))
 
 
 def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | None:

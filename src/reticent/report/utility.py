@@ -45,13 +45,13 @@ def utility(
         name: {
             "loss": _loss(column, rows_in),
             "coarser": float((column.covered[column.label] > 1).mean()),
-            "distance": _distance(column),
+            "distance": _distance(*column.shares()),
             "association": _kept(beside, column, rng),
             "distribution": distribution(column),
         }
         for name, column in beside.columns.items()
     }
-    out["sensitive_distance"] = _sensitive_distance(beside)
+    out["sensitive_distance"] = _distance(*beside.shares())
     out["query_error"] = _query_error(beside, rng)
     out["classifier"] = classifier_scores(beside, rng, target)
     return out
@@ -80,20 +80,8 @@ def _loss(column: Column, rows_in: int) -> float:
     return attribute_loss(filled, size, counts, gone)
 
 
-def _distance(column: Column) -> float:
+def _distance(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
     """Total variation between the original distribution and what a reader would reconstruct."""
-    size = column.within.shape[1]
-    before = np.bincount(column.source, minlength=size) / max(1, len(column.source))
-    often = np.bincount(column.label, minlength=column.within.shape[0])
-    after = column.within.T @ often / max(1, len(column.label))
-    return float(np.abs(before - after).sum() / 2)
-
-
-def _sensitive_distance(beside: Spread) -> float:
-    width = len(beside.values)
-    before = np.bincount(beside.sensitive, minlength=width) / max(1, len(beside.sensitive))
-    sizes = np.bincount(beside.group, minlength=beside.group_share.shape[0])
-    after = beside.group_share.T @ sizes / max(1, len(beside.group))
     return float(np.abs(before - after).sum() / 2)
 
 

@@ -29,9 +29,9 @@ from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
 from reticent.engine.stream.delay_free import DelayFree
-from reticent.engine.stream.windows import Monitor, Query, truth
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
+from reticent.reproduce.windows import Monitor, Query, truth
 from reticent.utility.stream import stream_information_loss
 
 if TYPE_CHECKING:

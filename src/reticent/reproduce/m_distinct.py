@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.engine.series.queries import Queries, errors
 from reticent.engine.series.sug import risk_of
 from reticent.reproduce.census_series import SIZES, Series, Setting, Snapshot, census, diameter, snapshots
+from reticent.reproduce.queries import Queries, errors
 
 if TYPE_CHECKING:
     from pathlib import Path

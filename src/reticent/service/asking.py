@@ -126,13 +126,11 @@ def opened(data: bytes, codebook: bytes) -> Received:
     """A release as its recipient has it; with a codebook, the lines of a stream."""
     import orjson
 
-    from reticent.read.load import sensitive_of, shape_of
     from reticent.read.received import Received, read
     from reticent.read.wire import from_lines
     from reticent.release.codec import from_bytes
 
     if codebook:
-        parts = from_lines(data.decode().splitlines(), orjson.loads(codebook))
-        return Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+        return Received.of(from_lines(data.decode().splitlines(), orjson.loads(codebook)))
     with tempfile.TemporaryDirectory(prefix="reticent-explore-") as folder:
         return read(from_bytes(data).to_dir(Path(folder) / "release", format="parquet"))

@@ -34,21 +34,21 @@ TABLE, CLINIC = "hospital.csv", "clinic.csv"
 # Ten days of the stream are there at once, with an outbreak in their middle.
 _PAST, _OUTBREAK, _PUSHED = 12_000, "influenza", 1_000
 _SEED = 2026
+_ROWS = 3_000
 _BATCH, _PAUSE = 5, 0.25
 
 
 class Demo:
     """Fills the store once and feeds the stream for as long as the server runs."""
 
-    def __init__(self, hub: Hub, *, rows: int = 3_000) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._rows = rows
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reticent-demo", daemon=True)
 
     def __enter__(self) -> Self:
         fresh = STREAM not in self._hub.streams
-        fill(self._hub, self._rows)
+        fill(self._hub, _ROWS)
         self._thread.start()
         if fresh:
             threading.Thread(target=look_closer, args=(self._hub,), name="reticent-demo-audit", daemon=True).start()

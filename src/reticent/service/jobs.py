@@ -37,15 +37,16 @@ if TYPE_CHECKING:
 _OPEN = ("queued", "running")
 PARKED = "parked"
 _TRIES = 3
+_WORKERS = 2
 
 
 class Jobs:
     """The queue and its workers."""
 
-    def __init__(self, hub: Hub, *, workers: int = 2) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.documents = Documents(hub.store, "job", "job")
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reticent-job")
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reticent-job")
         self._running: dict[str, Future[None]] = {}
         self._progress: dict[str, tuple[float, str]] = {}
         self._watches: dict[str, _core.table.Watch] = {}
@@ -136,11 +137,11 @@ class Jobs:
         hidden = ("request", "who")
         return {key: value for key, value in job.items() if key not in hidden} | {"progress": done, "stage": stage}
 
-    def wait(self, ident: str, seconds: float | None = None) -> dict[str, Any]:
+    def wait(self, ident: str) -> dict[str, Any]:
         """The job when it has ended, for pages and tests."""
         future = self._running.get(ident)
         if future is not None:
-            future.result(seconds)
+            future.result()
         return self.get(ident)
 
     def cancel(self, ident: str) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.encode import encode_table
 from reticent.policy.hierarchy import ladder
+from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from reticent.policy import Policy
@@ -43,16 +43,9 @@ def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[
                 continue
             at = {**levels, name: level}
             nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
-            small = _in_small_groups(nodes, policy.privacy.k or 1)
+            key = packed([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
+            sizes = np.unique(key, return_counts=True)[1]
+            small = int(sizes[sizes < (policy.privacy.k or 1)].sum())
             fits = small <= policy.privacy.suppression * table.num_rows
             choices.append(Neighbour(name, step < 0, small, table.num_rows, fits))
     return choices
-
-
-def _in_small_groups(nodes: list[npt.NDArray[Any]], k: int) -> int:
-    key = np.zeros(len(nodes[0]), dtype=np.int64)
-    for part in nodes:
-        # Numbered anew at each step, so that the key never overflows.
-        key = np.unique(key * (int(part.max()) + 1) + part, return_inverse=True)[1].astype(np.int64)
-    sizes = np.bincount(key)
-    return int(sizes[sizes < k].sum())

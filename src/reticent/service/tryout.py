@@ -137,7 +137,6 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
     import orjson
 
     from reticent.publication.stream import StreamPublication
-    from reticent.read.load import sensitive_of, shape_of
     from reticent.read.received import Received
     from reticent.read.wire import from_lines
 
@@ -151,8 +150,7 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
     engine = publication.engine
     figures = _frame(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
     if lines:
-        parts = from_lines(lines, orjson.loads(publication.codebook()))
-        received = Received(shape_of(parts, None), parts, sensitive_of(parts) or "value")
+        received = Received.of(from_lines(lines, orjson.loads(publication.codebook())))
         figures |= {"asked": _asked(received, table, policy, policy.stream.method), "shown": _lines(lines)}
         figures["guess"] = _veiled_guess(received)
     return figures | {"watched": {name: float(value) for name, value in engine.metrics.items()}}
@@ -259,7 +257,7 @@ def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any
         "query_error": useful.get("query_error", {}),
         "model": useful.get("classifier", {}),
         "columns": _columns(table, release, policy, losses),
-        "distributions": _distributions(beside, text, policy) if beside and policy.sensitive else {},
+        "distributions": _distributions(beside, policy) if beside and policy.sensitive else {},
         "around": _around(table, policy, release),
         "shown": _shown(release),
     }
@@ -306,22 +304,10 @@ def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str
     ]
 
 
-def _distributions(beside: Spread, text: pa.Table, policy: Policy) -> dict[str, Any]:
+def _distributions(beside: Spread, policy: Policy) -> dict[str, Any]:
     """Shares of values before, and after as a reader would reconstruct them; numbers in bins, words by frequency."""
-    from reticent.audit.groups import codes
-
-    sizes = np.bincount(beside.group, minlength=beside.group_share.shape[0])
-    before = np.bincount(beside.sensitive, minlength=len(beside.values)) / max(1, len(beside.sensitive))
-    after = np.asarray(beside.group_share.T @ sizes) / max(1, len(beside.group))
-    out = {policy.sensitive[0]: _bars(list(beside.values), before, after)}
-    for name, column in beside.columns.items():
-        values = codes(text[name])[1]
-        size = len(values)
-        before = np.bincount(column.source, minlength=size) / max(1, len(column.source))
-        often = np.bincount(column.label, minlength=column.within.shape[0])
-        after = np.asarray(column.within.T @ often) / max(1, len(column.label))
-        out[name] = _bars(list(values), before, after)
-    return out
+    out = {policy.sensitive[0]: _bars(list(beside.values), *beside.shares())}
+    return out | {name: _bars(list(column.values), *column.shares()) for name, column in beside.columns.items()}
 
 
 def _bars(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:

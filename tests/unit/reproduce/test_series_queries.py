@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from reticent.engine.series.grouping import Grouping
-from reticent.engine.series.l_diverse import l_diverse
-from reticent.engine.series.queries import Queries, errors
 from reticent.errors import GuaranteeError
+from reticent.reproduce.l_diverse import l_diverse
+from reticent.reproduce.queries import Queries, errors
 
 
 def estimate_twin(queries, grouping, positions):

@@ -75,10 +75,10 @@ def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, floa
 
 def _publications(evidence: Evidence) -> Iterable[tuple[pa.Array, View]]:
     """Each publication with a name per record; null where the record cannot be told apart."""
-    streams = evidence.of_kind("stream")
+    streams = evidence.of_shape("stream")
     if streams and (shown := stream_view(streams)) is not None:
         yield _stream_names(evidence, shown), shown
-    for release in evidence.of_kind("anatomy", "m-distinct"):
+    for release in evidence.of_shape("anatomy", "m-distinct"):
         shown = view(release, evidence.policy, evidence.policy.sensitive[0])
         if shown is not None and shown.quasi.num_columns:
             yield _alone(_joined(shown.quasi)), shown
@@ -124,7 +124,7 @@ def _truth(evidence: Evidence) -> dict[str, set[str | None]]:
     original, policy = evidence.original, evidence.policy
     if original is None:
         return {}
-    if evidence.of_kind("stream"):
+    if evidence.of_shape("stream"):
         if policy.person not in original.column_names:
             return {}
         names = original[policy.person].to_pylist()

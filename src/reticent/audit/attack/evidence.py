@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.policy.prior import read_prior
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from reticent.audit.published import Published
     from reticent.policy import Policy
+    from reticent.policy.prior import Counts
     from reticent.release import Ledger
 
 
@@ -44,6 +47,12 @@ class Evidence:
     def __repr__(self) -> str:
         return f"Evidence({len(self.releases)} releases)"
 
-    def of_kind(self, *kinds: str) -> list[Published]:
-        """The releases of some kinds."""
-        return [release for release in self.releases if release.shape in kinds]
+    def of_shape(self, *shapes: str) -> list[Published]:
+        """The releases of some shapes."""
+        return [release for release in self.releases if release.shape in shapes]
+
+
+def prior_counts(policy: Policy) -> Counts | None:
+    """What everybody knows of the past: value -> count, from the policy's prior; None when it names no file."""
+    file = policy.prior.file if policy.prior is not None else None
+    return None if file is None else read_prior(policy.path(file), "prior")

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.chains import Chains
+from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.prior import prior_counts
 from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.attack.rules import barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
@@ -84,7 +84,7 @@ def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effo
 
 def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | None:  # noqa: B008 - frozen
     """Attack the beginning of a stream's transcript."""
-    streams = evidence.of_kind("stream")
+    streams = evidence.of_shape("stream")
     seen = transcript(streams, effort.tuples)
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.bound import kappa_bound
+from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import link, truths
-from reticent.audit.attack.prior import prior_counts
 from reticent.audit.attack.sights import Veiled, latest
 from reticent.audit.groups import codes
 

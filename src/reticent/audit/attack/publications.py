@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def publications(evidence: Evidence) -> list[Publication]:
     """The releases in two tables, in order; fewer than two give nothing to compare."""
-    ours = [release for release in evidence.of_kind("anatomy") if {"qit", "st"} <= set(release.tables)]
+    ours = [release for release in evidence.of_shape("anatomy") if {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
         return []
     ledger = evidence.ledger

@@ -29,7 +29,7 @@ QUESTION = "Knows how values develop and in which group each person stood; weigh
 
 def sug(evidence: Evidence) -> Outcome | None:
     """Attack a series of releases; needs the ledger to tell who stood where."""
-    series, ledger, policy = evidence.of_kind(SHAPE), evidence.ledger, evidence.policy
+    series, ledger, policy = evidence.of_shape(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None
     column = policy.sensitive[0]

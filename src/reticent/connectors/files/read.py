@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent.connectors.files import columnar, csv_read, excel_read, ndjson_read, stats_read
-from reticent.connectors.files.finite import check_finite
-from reticent.connectors.files.read_options import ReadOptions
+from reticent.connectors.files.read_options import ReadOptions, check_finite
 from reticent.connectors.files.sniff import sniff
 from reticent.connectors.files.source import SourceLike, opened
 

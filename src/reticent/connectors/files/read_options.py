@@ -1,10 +1,13 @@
-"""How a caller wants a table read, and the checks on column names that every format shares."""
+"""How a caller wants a table read, and the checks that every format shares."""
 
 from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.errors import DataError
 
@@ -46,3 +49,19 @@ def check_names(name: str, names: Sequence[str]) -> None:
 def no_rows(name: str) -> DataError:
     """The error for a table without rows."""
     return DataError(f"{name} has no rows.", hint="There is nothing to release; check the export that wrote it.")
+
+
+def check_finite(table: pa.Table | pa.RecordBatch, *, name: str = "data") -> None:
+    """Refuse NaN and infinity, with which nothing can be compared and no group built; null is fine.
+
+    >>> check_finite(pa.table({"weight": [61.5, None]}))
+    """
+    for field in table.schema:
+        if not pa.types.is_floating(field.type):
+            continue
+        strange = pc.sum(pc.invert(pc.is_finite(table[field.name]))).as_py()
+        if strange:
+            raise DataError(
+                f"{name}: column {field.name!r} has {strange} cells that are NaN or infinite.",
+                hint="Write missing numbers as null (an empty cell), and remove the others.",
+            )

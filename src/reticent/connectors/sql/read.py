@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.connectors.files.finite import check_finite
-from reticent.connectors.files.read_options import check_names
+from reticent.connectors.files.read_options import check_finite, check_names
 from reticent.connectors.sql.url import SqlSource, parse
 from reticent.errors import ConnectorError, DataError, PolicyError
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.policy.models.average_risk import AverageRisk
-from reticent.policy.models.k_map import KMap
+from reticent.policy.models.k_map import KMap, read_population
 from reticent.policy.models.population_uniqueness import PopulationUniqueness
-from reticent.policy.population import read_population
 
 if TYPE_CHECKING:
     import numpy.typing as npt

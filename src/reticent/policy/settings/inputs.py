@@ -34,16 +34,13 @@ _PATH = re.compile(r"^[A-Z][A-Za-z]+(\.[A-Za-z]|\b).*$")
 class FhirColumn(Section):
     """One column: a path, and what becomes of its value; a path alone is the short form."""
 
+    short = "path"
+
     path: str
     until: str | None = Field(default=None, description="with `as: days`, the later of the two dates")
     read_as: Literal["text", "date", "days"] = Field(
         default="text", alias="as", description="text as it is, the day of a time, or days from path to until"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _sound(self) -> FhirColumn:
@@ -97,18 +94,13 @@ READY_FHIR: dict[str, dict[str, Any]] = {
 class FhirSettings(Section):
     """How FHIR resources become rows, one per encounter; `fhir: encounters` is the ready mapping."""
 
+    short = "mapping"
+
     mapping: Literal["encounters"] | None = Field(default=None, description="a ready mapping to start from")
     columns: dict[str, FhirColumn] = Field(default_factory=dict, description="column: path, added to the mapping")
     diagnoses: Literal["all", "first"] = Field(
         default="all", description="a row for each condition of an encounter that differs, or for the first alone"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            value = {"mapping": value}
-        return value
 
     @property
     def paths(self) -> dict[str, FhirColumn]:
@@ -211,14 +203,11 @@ _FIELD = re.compile(r"^[A-Z][A-Z0-9]{2}-[1-9][0-9]*(\.[1-9][0-9]*)?$")
 class Hl7Settings(Section):
     """How HL7 v2 messages become records; `hl7: adt` is the ready mapping."""
 
+    short = "mapping"
+
     mapping: Literal["adt"] | None = Field(default=None, description="a ready mapping to start from")
     columns: dict[str, str] = Field(default_factory=dict, description="column: field, such as PID-8 or DG1-3.1")
     events: tuple[str, ...] = Field(default=("A01", "A04"), description="trigger events that are records")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Any) -> Any:
-        return {"mapping": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _fields(self) -> Hl7Settings:

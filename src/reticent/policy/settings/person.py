@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_serializer
 
 from reticent.policy.section import Section
 
 
 class PersonSettings(Section):
     """The column that names the same person across records; the short form is the column alone."""
+
+    short = "column"
 
     column: str = Field(description="names the same person across records; never released")
     records: Literal["all", "first", "last"] = Field(
@@ -20,11 +22,6 @@ class PersonSettings(Section):
         default=None,
         description="time or visit number: the order of a person's records; the same again is the same fact",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Any) -> Any:
-        return {"column": value} if isinstance(value, str) else value
 
     @model_serializer
     def _plain(self) -> str | dict[str, str]:

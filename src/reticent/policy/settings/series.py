@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from reticent.policy.section import Section
-from reticent.policy.settings.gone import refuse_sealed
+from reticent.policy.section import KindSection
 
 
-class SeriesSettings(Section):
+class SeriesSettings(KindSection):
     """How a series of releases of the same persons is made."""
 
-    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
-    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
-
-    method: Annotated[Literal["veil", "m-distinct", "m-distinct*", "m-invariance"], refuse_sealed] = "veil"
+    method: Literal["veil", "m-distinct", "m-distinct*", "m-invariance"] = "veil"
     m: int | None = Field(
         default=None,
         ge=2,

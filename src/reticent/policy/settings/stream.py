@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from reticent.policy.section import Section
-from reticent.policy.settings.gone import refuse_sealed
+from reticent.policy.section import KindSection
 
 
-class StreamSettings(Section):
+class StreamSettings(KindSection):
     """How a feed is released."""
 
-    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
-    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
-
-    method: Annotated[Literal["veil", "delay-free", "castle"], refuse_sealed] = "veil"
+    method: Literal["veil", "delay-free", "castle"] = "veil"
     l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
     retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
     # delay-free

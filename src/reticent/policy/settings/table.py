@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import Section
+from reticent.policy.section import KindSection, Section
 
 Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"]
 
@@ -25,10 +25,8 @@ class SupervisionSettings(Section):
     )
 
 
-class TableSettings(Section):
+class TableSettings(KindSection):
     """How one table is released."""
-
-    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
 
     method: Literal["auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil"] = "auto"
     loss: Loss = "loss"

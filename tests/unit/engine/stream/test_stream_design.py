@@ -8,9 +8,9 @@ from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
 from reticent.engine.stream.delay_free import DelayFree
-from reticent.engine.stream.windows import Monitor, Query, truth
 from reticent.errors import DataError, GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
+from reticent.reproduce.windows import Monitor, Query, truth
 
 COLUMNS = {"who": "identifier", "age": "quasi", "ill": "sensitive"}
 
