@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.connectors.files import columnar, csv_read, excel_read, ndjson_read, stats_read
 from reticent.connectors.files.finite import check_finite
 from reticent.connectors.files.read_options import ReadOptions
 from reticent.connectors.files.sniff import Format, sniff_head
@@ -16,14 +16,19 @@ from reticent.connectors.files.source import SourceLike, opened
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-_READERS: dict[str, Any] = {
-    "csv": csv_read,
-    "ndjson": ndjson_read,
-    "parquet": columnar,
-    "arrow": columnar,
-    "excel": excel_read,
-    "stats": stats_read,
+_READERS = {
+    "csv": "csv_read",
+    "ndjson": "ndjson_read",
+    "parquet": "columnar",
+    "arrow": "columnar",
+    "excel": "excel_read",
+    "stats": "stats_read",
 }
+
+
+def _reader(name: str) -> Any:
+    """The reader of a format, loaded for files that have it."""
+    return import_module(f"reticent.connectors.files.{_READERS[name]}")
 
 
 def read_table(
@@ -49,7 +54,7 @@ def read_table(
     options = ReadOptions(None if columns is None else tuple(columns), types or {}, finite=finite)
     with opened(source) as there:
         file_format = file_format or sniff_head(there)
-        table = _READERS[file_format.name].table(there, file_format, options)
+        table = _reader(file_format.name).table(there, file_format, options)
         if finite:
             check_finite(table, name=there.name)
         return table
@@ -71,7 +76,7 @@ def read_batches(
     options = ReadOptions(None if columns is None else tuple(columns), types or {}, batch_rows, finite)
     with opened(source) as there:
         file_format = file_format or sniff_head(there)
-        pieces = _READERS[file_format.name].batches(there, file_format, options)
+        pieces = _reader(file_format.name).batches(there, file_format, options)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 if finite:
