@@ -12,7 +12,7 @@ from typing import Any
 # Each step runs in a process of its own, so that its memory is its own.
 _READ = """
 import json, resource, sys, time
-from reticent.connectors.fhir import read_fhir_batches
+from reticent.connectors.fhir.read import read_fhir_batches
 from reticent.policy import Policy
 start, began, rows = time.perf_counter(), time.process_time(), 0
 for batch in read_fhir_batches(sys.argv[1], Policy.load(sys.argv[2]).fhir):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reticent import _core
 from reticent.api import anonymize
-from reticent.connectors.fhir import read_fhir
+from reticent.connectors.fhir.read import read_fhir
 from reticent.connectors.files import read_table
 from reticent.connectors.hl7 import Hl7Lines
 from reticent.connectors.inputs import READY_FHIR

@@ -25,9 +25,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, coded, coded_column, codes, different, histograms, numbers, shared
-from reticent.audit.matching import matching
 from reticent.audit.order import check_shuffled
-from reticent.audit.places import find_places
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -91,6 +89,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     counted = records_that_count(cells, policy)
     places, doubt = original.places, 0
     if places is None:
+        from reticent.audit.places import find_places  # not where the gate knows
+
         places, doubt = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
     if places is None:
@@ -344,6 +344,8 @@ def matchings(
         rows
     ):  # one record each: every value finds a person of its own
         return np.bincount(distinct(rows, value)[0], minlength=size)
+    from reticent.audit.matching import matching  # asked for where persons have several records
+
     edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
     out = np.zeros(size, dtype=np.int64)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from reticent.audit.groups import as_text, coded, numbered
 from reticent.audit.stream_lines import in_order
@@ -319,9 +318,15 @@ def _shape(tables: set[str]) -> str:
 
 def _read(file: Path) -> pa.Table:
     try:
-        return text_table(pq.read_table(file)) if file.suffix == ".parquet" else _read_csv(file)
+        return _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
     except (OSError, pa.ArrowException):
         raise DataError(f"{file} cannot be read.", hint="Restore the folder, or release again.") from None
+
+
+def _read_parquet(file: Path) -> pa.Table:
+    import pyarrow.parquet as pq  # few releases are written so, and it takes longer to load than to read one
+
+    return text_table(pq.read_table(file))
 
 
 def _read_csv(file: Path) -> pa.Table:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reticent.notebook import shown
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -66,6 +64,8 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: one row per check."""
+        from reticent.notebook import shown
+
         rows = [("holds" if f.holds else "REFUTED", f.claim, f.measured, f.required, f.where) for f in self.findings]
         heading = "Every claim holds." if self.holds else f"{len(self.refuted)} claims are refuted."
         return shown(heading, ("", "claim", "measured", "required", "where"), rows)

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reticent.connectors.fhir import is_fhir
+from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.inputs import count_values, is_hl7, is_sql
 from reticent.errors import DataError, PolicyError
 from reticent.policy.guess import SUPPRESSION, K, guess_l

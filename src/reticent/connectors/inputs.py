@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reticent.connectors.fhir import is_fhir, read_fhir, read_fhir_batches
+from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
 from reticent.policy.missing import without_markers
@@ -48,6 +48,8 @@ def _read(data: str, policy: Policy | None) -> pa.Table:
 
         return read_sql(data, _query(policy))
     if is_fhir(data):
+        from reticent.connectors.fhir.read import read_fhir
+
         return read_fhir(data, _mapping(policy))
     if is_hl7(data):
         raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
@@ -102,6 +104,8 @@ def read_input_head(data: str, rows: int) -> pa.Table:
     if is_sql(data):
         return _sql_head(data, rows)
     if is_fhir(data):
+        from reticent.connectors.fhir.read import read_fhir_batches
+
         return first_of(read_fhir_batches(data, READY_FHIR), rows)
     return read_head(data, rows)
 

@@ -8,18 +8,17 @@ them: the cautious side. Guesses are a start for a person to correct.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from reticent.policy.guess_column import ColumnFacts, Sign, plain_word, sign_of
+from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
 from reticent.policy.guess_missing import missing_markers
 from reticent.policy.missing import without_markers
+from reticent.policy.repeated import person_columns
 from reticent.policy.spellings import folded
 
 SAMPLE = 200_000
@@ -129,32 +128,6 @@ def guess_person(guesses: Sequence[Guess]) -> str | None:
     again = {g.column for g in guesses if g.repeats}
     likely = person_columns(names)
     return next(iter([n for n in likely if n in again] + likely), None)
-
-
-def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
-    """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
-    for name in person_columns(names):
-        cells = table.column(name).drop_null()
-        further = len(cells) - pc.count_distinct(cells).as_py()
-        if further:
-            return name, further
-    return None
-
-
-def person_columns(names: Sequence[str]) -> list[str]:
-    """Names of identifiers that may tell one person from another, the surest first."""
-    strong = [
-        n
-        for n in names
-        if re.search(
-            r"(patient|paciente|person|subj|member|mrn|nhs|insur|versicherten|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$)"
-            r"|^(ipp|nip|nir|kvnr|bsn|dni|nhc)$)",
-            plain_word(n),
-        )
-        and not re.search("name", plain_word(n))
-    ]
-    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", plain_word(n))]
-    return list(dict.fromkeys(strong + weak))
 
 
 def _batteries(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict[str, Sign]:

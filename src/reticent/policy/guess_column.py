@@ -6,7 +6,6 @@ Each rule gives a `Sign` or nothing; the first that speaks is taken. No reason q
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from reticent.policy.column_patterns import (
     VISIT_NAMES,
     looks_like,
 )
+from reticent.policy.column_word import plain_word
 from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknow
 clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "°": "o ", "º": "o "})
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
@@ -110,17 +109,6 @@ class ColumnFacts:
     def unique(self) -> bool:
         """Whether nearly every record has a value of its own that is no measured number."""
         return self.cells >= 30 and self.distinct > 0.9 * self.cells and not (self.numeric and not self.whole)
-
-
-def plain_word(name: str) -> str:
-    """A name in small letters without accents, its parts joined by underscores.
-
-    >>> plain_word("N° patient"), plain_word("Pat. Nr."), plain_word("birthDate"), plain_word("Größe [cm]")
-    ('no_patient', 'pat_nr', 'birth_date', 'groesse_cm')
-    """
-    name = name.translate(_UMLAUTS)
-    name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
 def sign_of(c: ColumnFacts) -> Sign:

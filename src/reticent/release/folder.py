@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from reticent.disk import make_folder, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
@@ -89,6 +88,13 @@ def refuse_taken(path: Path) -> None:
         raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
 
 
+def _parquet() -> Any:
+    """Loaded by whoever asks for it: it takes longer than to write a small release."""
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
 def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {file.name: _digest(file) for file in draft.iterdir()}
     codebook = release.documents.get("codebook")
@@ -98,7 +104,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
             if file_format == "csv":
                 pa.csv.write_csv(escaped(table), file)
             else:
-                pq.write_table(typed(table, codebook["columns"] if codebook else ()), file)
+                _parquet().write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
     for name, document in release.documents.items():
         with _new(target := draft / f"{name}.json") as file:
@@ -149,7 +155,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
             if file.suffix == ".json":
                 documents[file.stem] = json.loads(file.read_bytes())
             else:
-                tables[file.stem] = pq.read_table(file) if file.suffix == ".parquet" else read_csv(file)
+                tables[file.stem] = _parquet().read_table(file) if file.suffix == ".parquet" else read_csv(file)
         except (OSError, ValueError, pa.ArrowException):
             raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
     return manifest, tables, documents

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent.errors import PolicyError
-from reticent.frames import pandas_of, polars_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -108,10 +107,14 @@ class Release:
 
     def to_pandas(self, name: str | None = None) -> Any:
         """A table of the release as a pandas frame; whole numbers and truth values stay what they are where cells are missing."""
+        from reticent.frames import pandas_of
+
         return pandas_of(self.to_arrow(name))
 
     def to_polars(self, name: str | None = None) -> Any:
         """A table of the release as a polars frame."""
+        from reticent.frames import polars_of
+
         return polars_of(self.to_arrow(name))
 
     def to_dir(self, path: str | Path, *, format: str = "csv", now: dt.datetime | None = None) -> Path:  # noqa: A002 - the users' word

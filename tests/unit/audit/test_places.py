@@ -132,17 +132,13 @@ def check(places, fit):
 
 
 def test_nobody_is_a_stranger_before_all_ways_were_tried():
-    # The first row fits the first and the third label, the others the first and the second: taken in order, nobody is left for the third.
-    table = pa.table(
-        {name: text([None] * 3) for name in ("day", "zip", "town", "ward")}
-        | {"age": text(["10", "20", "20"]), "ill": text(["flu"] * 3)}
-    )
-    rows = table.set_column(4, "age", text(["[10, 20]", "[20, 30]", "[0, 10]"]))
-    places, doubt = find_places(
-        SimpleNamespace(shape="generalised", tables={"data": rows}), POLICY, table, np.array([0, 1, 2])
-    )
-    assert places[2] == 0
-    assert sorted(places[:2]) == [1, 2]
+    # Each fits two of three places, each place two of the three: taken in order, nobody is left for the last one.
+    columns = {name: text([VALUES[name][0]] * 3) for name in COLUMNS}
+    table = pa.table(columns | {"town": text(["a", "b", "c"])})
+    rows = pa.table(columns | {"town": text(["{a, c}", "{b, c}", "{a, b}"])})
+    release = SimpleNamespace(shape="generalised", tables={"data": rows})
+    places, doubt = find_places(release, POLICY, table, np.arange(3))
+    assert sorted(places) == [0, 1, 2]
     assert doubt == 3
 
 

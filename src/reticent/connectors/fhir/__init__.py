@@ -4,7 +4,3 @@ The mapping of the policy says which path becomes which column. Resources are jo
 themselves, ids and free text never leave. A large export is spread over temporary files by patient and joined piece by
 piece, so memory does not grow with it.
 """
-
-from reticent.connectors.fhir.read import is_fhir, read_fhir, read_fhir_batches
-
-__all__ = ["is_fhir", "read_fhir", "read_fhir_batches"]

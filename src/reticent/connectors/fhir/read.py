@@ -6,7 +6,6 @@ give a row each, where they differ in what is read of them. What cannot be joine
 
 from __future__ import annotations
 
-import gzip
 import logging
 import zlib
 from collections import Counter
@@ -32,33 +31,8 @@ if TYPE_CHECKING:
 # Bytes of NDJSON per part: the text cells kept of them are a small share of this.
 _PART = 128 << 20
 _MOST_PARTS = 64
-_HEAD = 4096
 LOG = logging.getLogger(__name__)
 Row = tuple[str | None, ...]
-
-
-def is_fhir(source: str | Path) -> bool:
-    """Whether a source is a folder of NDJSON files or Bundles, or a file that begins with a resource."""
-    if str(source) == "-":
-        return False
-    path = Path(source)
-    if path.is_dir():
-        return any(".ndjson" in file.name.lower() or _is_json(file) for file in sorted(path.iterdir()))
-    return path.is_file() and _is_resource(path)
-
-
-def _is_json(path: Path) -> bool:
-    return path.name.lower().endswith((".json", ".json.gz")) and path.is_file() and _is_resource(path)
-
-
-def _is_resource(path: Path) -> bool:
-    packed = path.suffix.lower() == ".gz"
-    try:
-        with gzip.open(path) if packed else path.open("rb") as file:
-            head = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        return False
-    return head.startswith(b"{") and b'"resourceType"' in head
 
 
 def read_fhir(source: str | Path, mapping: FhirSettings) -> pa.Table:

@@ -142,3 +142,20 @@ def ole_kind(data: bytes) -> str:
         "__properties_version1.0": "an Outlook message",
     }
     return next((kind for mark, kind in marks.items() if mark.encode("utf-16-le") in data), "an old Office document")
+
+
+_STATISTICS = (
+    (re.compile(rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92"), "sas7bdat", "SAS"),
+    (re.compile(rb"HEADER RECORD\*{7}LIB"), "xport", "SAS"),
+    (re.compile(rb"\$FL[23]"), "sav", "SPSS"),
+    (re.compile(rb"<stata_dta>|[\x69\x6c-\x73][\x01\x02]\x01\0"), "dta", "Stata"),
+)
+
+
+def program_of(head: bytes) -> tuple[str, str] | None:
+    """Which reader takes a file with these first bytes, and the program's name.
+
+    >>> program_of(b"$FL2@(#) SPSS DATA FILE")
+    ('sav', 'SPSS')
+    """
+    return next(((reader, program) for mark, reader, program in _STATISTICS if mark.match(head)), None)

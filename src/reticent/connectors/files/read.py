@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.connectors.files import columnar, csv_read, excel_read, ndjson_read, stats_read
 from reticent.connectors.files.read_options import ReadOptions, check_finite
 from reticent.connectors.files.sniff import sniff
 from reticent.connectors.files.source import SourceLike, opened
@@ -15,14 +15,19 @@ from reticent.connectors.files.source import SourceLike, opened
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-_READERS: dict[str, Any] = {
-    "csv": csv_read,
-    "ndjson": ndjson_read,
-    "parquet": columnar,
-    "arrow": columnar,
-    "excel": excel_read,
-    "stats": stats_read,
+_READERS = {
+    "csv": "csv_read",
+    "ndjson": "ndjson_read",
+    "parquet": "columnar",
+    "arrow": "columnar",
+    "excel": "excel_read",
+    "stats": "stats_read",
 }
+
+
+def _reader(name: str) -> Any:
+    """The reader of a format, loaded for files that have it."""
+    return import_module(f"reticent.connectors.files.{_READERS[name]}")
 
 
 def read_table(source: SourceLike) -> pa.Table:
@@ -33,7 +38,7 @@ def read_table(source: SourceLike) -> pa.Table:
     """
     with opened(source) as there:
         file_format = sniff(there)
-        table = _READERS[file_format.name].table(there, file_format, ReadOptions())
+        table = _reader(file_format.name).table(there, file_format, ReadOptions())
         check_finite(table, name=there.name)
         return table
 
@@ -48,7 +53,7 @@ def read_batches(
     options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
     with opened(source) as there:
         file_format = sniff(there)
-        pieces = _READERS[file_format.name].batches(there, file_format, options)
+        pieces = _reader(file_format.name).batches(there, file_format, options)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 check_finite(batch, name=there.name)

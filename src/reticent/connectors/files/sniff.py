@@ -18,9 +18,8 @@ from pathlib import PurePath
 from typing import Literal
 
 from reticent.connectors.files.archive import ZIP
-from reticent.connectors.files.magic import hint_for, kind_of, ole_kind
+from reticent.connectors.files.magic import hint_for, kind_of, ole_kind, program_of
 from reticent.connectors.files.source import OLE, Opened
-from reticent.connectors.files.stats_read import program_of
 from reticent.errors import DataError
 
 FormatName = Literal["csv", "ndjson", "parquet", "arrow"]

@@ -6,12 +6,12 @@ missing is null. Dates and times keep their types.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from reticent.connectors.files.cells import column_of
+from reticent.connectors.files.magic import program_of
 from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import ConnectorError, DataError
@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from reticent.connectors.files.sniff import Format
-
-_MARKS = (
-    (re.compile(rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92"), "sas7bdat", "SAS"),
-    (re.compile(rb"HEADER RECORD\*{7}LIB"), "xport", "SAS"),
-    (re.compile(rb"\$FL[23]"), "sav", "SPSS"),
-    (re.compile(rb"<stata_dta>|[\x69\x6c-\x73][\x01\x02]\x01\0"), "dta", "Stata"),
-)
-
-
-def program_of(head: bytes) -> tuple[str, str] | None:
-    """Which reader takes a file with these first bytes, and the program's name.
-
-    >>> program_of(b"$FL2@(#) SPSS DATA FILE")
-    ('sav', 'SPSS')
-    """
-    return next(((reader, program) for mark, reader, program in _MARKS if mark.match(head)), None)
 
 
 def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.ipc
-import pyarrow.parquet as pq
 
 from reticent.connectors.files.atomic import atomic_file, write_errors
 from reticent.connectors.files.sniff import SUFFIXES, FormatName
@@ -136,6 +135,8 @@ def _bare_csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
 
 @contextlib.contextmanager
 def _parquet(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+    import pyarrow.parquet as pq  # loaded where it is written
+
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         yield writer.write_batch
 

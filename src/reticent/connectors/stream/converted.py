@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reticent.connectors.files import read_batches, to_ndjson
 from reticent.connectors.files.guard import Guard
-from reticent.connectors.files.sniff import Format, sniff_head
+from reticent.connectors.files.sniff import Format, sniff
 from reticent.connectors.files.source import SAMPLE, opened
 from reticent.disk import read_at
 from reticent.encode.native import native
@@ -37,7 +37,7 @@ def as_lines(name: str, handle: int) -> IO[bytes] | None:
         return None
     try:
         with opened(name) as there:
-            file_format = sniff_head(there)
+            file_format = sniff(there)
     except DataError:
         if b"\0" in head:
             raise

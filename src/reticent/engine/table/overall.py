@@ -15,10 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.policy.models.average_risk import AverageRisk
-from reticent.policy.models.k_map import KMap, read_population
-from reticent.policy.models.population_uniqueness import PopulationUniqueness
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -37,6 +33,11 @@ def next_k(k: int) -> int:
 def holds_overall(policy: Policy, sizes: npt.NDArray[np.int64]) -> bool:
     """Whether classes of these sizes keep what the policy asks of all of them together."""
     privacy = policy.privacy
+    if privacy.average_risk is None and privacy.population_uniqueness is None:
+        return True
+    from reticent.policy.models.average_risk import AverageRisk  # few policies ask for these
+    from reticent.policy.models.population_uniqueness import PopulationUniqueness
+
     if privacy.average_risk is not None and not AverageRisk(privacy.average_risk).holds(sizes):
         return False
     asked = privacy.population_uniqueness
@@ -49,6 +50,8 @@ def within_population(encoded: EncodedTable, outcome: Outcome, classes: Classes)
     spec = policy.privacy.k_map
     if spec is None:
         return outcome, classes
+    from reticent.policy.models.k_map import KMap, read_population
+
     rows = np.flatnonzero(classes >= 0)
     numbers, first = np.unique(classes[rows], return_index=True)
     chosen = rows[first]
