@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
+from reticent.audit.papers import is_figure
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves
@@ -114,8 +115,8 @@ def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
         for key, value in release.explain.items()
         if key not in _EXPLAIN
         or not (
-            isinstance(value, int)
-            or (isinstance(value, dict) and set(value) <= set(layout) and all(type(n) is int for n in value.values()))
+            is_figure(value)
+            or (isinstance(value, dict) and set(value) <= set(layout) and all(map(is_figure, value.values())))
         )
     ]
     return none_of("explain tells counts only", len(odd))

@@ -28,6 +28,7 @@ from reticent.audit.groups import Groups, coded, coded_column, codes, different,
 from reticent.audit.order import check_shuffled
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.spellings import same
+from reticent.audit.standing import check_standing
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         release.shape == "generalised" and original.places is not None
     ):  # among rows that read alike nobody else can tell
         findings.append(check_shuffled(places))
+    if release.shape == "generalised" and original.places is None and not release.bare:
+        findings += check_standing(release.tables["data"], table.take(pa.array(counted)), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
         return Verdict(tuple(findings))  # the methods of evolving tables claim nothing of persons
     claims = _claims(release, policy, cells.take(places), cells.take(counted))

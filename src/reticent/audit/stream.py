@@ -42,6 +42,7 @@ _RULES = {
     "written": "every line is written in the one way",
     "columns": "only columns the policy releases",
     "names": "names of groups are drawn by chance",
+    "rising": "lines stand in the order of the input",
     "again": "a group is published once",
     "candidates": "candidates are distinct, sorted, with whole counts of at least 1",
     "distinct": "every group offers at least l distinct candidates",
@@ -60,7 +61,10 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     for release in releases:
         before = transcript.rows
         transcript.codebook(release.documents.get("veil"), told=release.codebook is not None)
-        for line in transcript.lines(release.wire) if release.wire is not None else _rows(release, policy):
+        lines = (
+            transcript.lines(release.wire, beside=release.codebook is not None) if release.wire is not None else None
+        )
+        for line in _rows(release, policy) if lines is None else lines:
             transcript.read(line)
         if "published" in release.counts and transcript.rows - before != release.counts["published"]:
             transcript.offences["counts"] += 1
@@ -81,7 +85,7 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
 def _veiled(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> Verdict:
     """Records under the veil stand each for itself."""
     claims = {name: value for release in releases for name, value in release.claims.items()}
-    rules = ("form", "written", "seq", "counts")
+    rules = ("form", "written", "rising", "seq", "counts")
     counted = [none_of(_RULES[rule], transcript.offences[rule]) for rule in rules]
     counted.append(none_of("all records are veiled", transcript.rows - veiled.rows))
     unchecked = [*generalised.unchecked(claims, ("veil", "l")), *veiled.unchecked()]
@@ -134,8 +138,12 @@ class Transcript:
         else:
             self.offences["form"] += 1
 
-    def lines(self, path: Path) -> Iterator[Any]:
-        """The objects of a file, one a line; what cannot be read is None."""
+    def lines(self, path: Path, *, beside: bool = False) -> Iterator[Any]:
+        """The objects of a file, one a line; what cannot be read is None.
+
+        A file with its codebook `beside` it has one writer, who writes as records come; clusters of CASTLE wait for one another.
+        """
+        last = -1
         with path.open("rb") as file:
             for line in file:
                 try:
@@ -146,6 +154,14 @@ class Transcript:
                         yield None
                     continue
                 self.offences["written"] += self._strict and not self._form.fits(line, read)
+                if (
+                    beside
+                    and isinstance(read, dict)
+                    and type(seq := read.get("seq")) is int
+                    and "sensitive" not in read
+                ):
+                    self.offences["rising"] += seq <= last
+                    last = seq
                 yield None if _doubled(line, read) else read
 
     def findings(self) -> tuple[Finding, ...]:

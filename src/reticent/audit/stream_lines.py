@@ -28,6 +28,8 @@ _KEYS = (
 )
 _BOOK = ("type", "kind", "method", "columns", "guarantee", "policy", "veil", "notes")
 _DIGITS, _LOOKED, _FEW = 16, 4, 64
+_MANY = 1 << 16
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 class Written:
@@ -35,6 +37,7 @@ class Written:
 
     def __init__(self, policy: Policy) -> None:
         self._inner = {"qi": list(policy.quasi), "plain": list(policy.plain), "sensitive": list(policy.sensitive)}
+        self._types: dict[str, dict[float, type]] = {name: {} for name in (*policy.quasi, *policy.plain)}
 
     def fits(self, line: bytes, read: Any) -> bool:
         """Whether a line is written as what it says is."""
@@ -43,7 +46,20 @@ class Written:
         if read.get("type") == "codebook":
             return in_order(read)
         inner = ((self._inner[name], read[name]) for name in self._inner.keys() & read.keys())
-        return tuple(read) in _KEYS and all(not isinstance(o, dict) or _follows(list(o), names) for names, o in inner)
+        if tuple(read) not in _KEYS:
+            return False
+        return all(not isinstance(o, dict) or (_follows(list(o), names) and self._alike(o)) for names, o in inner)
+
+    def _alike(self, cells: dict[str, Any]) -> bool:
+        """Whether every number is of the type that it had before: 25, 25.0 and "25" would be three words for one."""
+        alike = True
+        for name, cell in cells.items():
+            types = self._types.get(name)
+            if types is None or (isinstance(cell, str) and not _NUMBER.fullmatch(cell)):
+                continue
+            if isinstance(cell, str | int | float) and len(types) < _MANY:
+                alike &= types.setdefault(float(cell), type(cell)) is type(cell)
+        return alike
 
 
 def in_order(book: dict[str, Any]) -> bool:

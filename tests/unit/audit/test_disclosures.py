@@ -241,6 +241,20 @@ def test_a_code_with_and_without_its_dot_is_one_value(table):
     assert refuted(planted, rules)["no two values are spellings of one"] == "column 'ill'"
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["HIV\x01", "HIV\x7f", "HIV\ufe0f", "HI\u034fV", "HIV\u2800", "HIV\u3164", "\u041dIV", "\u0397IV", "H\u0406V"],
+)
+def test_what_nobody_sees_makes_no_other_value(word):
+    assert same(word) == folded(word) == "hiv"
+
+
+def test_words_of_other_scripts_and_units_stay_apart():
+    words = ["5 \u00b5g", "5 mg", "\u03b1-thalassaemia", "a-thalassaemia", "\u043d\u043e\u0441", "hoc"]
+    assert len({same(word) for word in words}) == len({folded(word) for word in words}) == 6
+    assert same("\u041d\u041e\u0421") == same("\u043d\u043e\u0441") == folded("\u041d\u043e\u0441")
+
+
 def test_normalise_merges_spellings(table):
     ills = pa.array([f"{'D' if i % 2 else 'd'}{i % 7}{' ' * (i % 3)}" for i in range(300)])
     document = policy("optimal", k=5, l=3).to_dict()
