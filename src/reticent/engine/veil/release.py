@@ -29,7 +29,7 @@ NOT_COVERED = (
     "a reader who can exclude candidates of weight x: a becomes a / (1 - x)",
     "persons whose values depend on one another beyond the published fields, unless a unit is declared",
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
-    "the same person published elsewhere under another key, and the loss of the key",
+    "the same person published elsewhere under another key or another name, and the loss of the key",
 )
 ALONE = "singling out by published quasi-identifiers"
 LINKED = (
