@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 
 import orjson
 
@@ -50,7 +51,17 @@ def checked(cells, policy, numbers):
         cell = record[name][0]
         if cell is None or not NUMBER.fullmatch(cell) or not math.isfinite(float(cell)):
             return f"no number in '{name}'"
+    if policy.person is not None:
+        person, json_text = record[policy.person]
+        record[policy.person] = named(person), json_text
     return record
+
+
+def named(word):
+    """One spelling per name: no spaces around it, nothing invisible, one Unicode form, whole numbers without a fraction."""
+    letters = [c for c in unicodedata.normalize("NFKC", word) if unicodedata.category(c) != "Cf"]
+    name = " ".join("".join(letters).split()) or word
+    return name.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+[.]0+", name) else name
 
 
 def unfit(cell):

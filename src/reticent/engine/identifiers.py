@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.encode.names import single_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy.missing import without_markers
@@ -35,7 +36,7 @@ JOINT = " | "
 
 
 def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.Table:
-    """The table as engines may see it: markers read as missing, columns combined, identifiers replaced, dates shifted.
+    """The table as engines may see it: markers read as missing, columns combined, one name per person, identifiers replaced, dates shifted.
 
     Args:
         table: as it was read.
@@ -46,6 +47,9 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
+    for name in (policy.person, policy.prior.unit if policy.prior else None):
+        if name is not None and name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, single_names(table.column(name)))
     for name, column in policy.columns.items():
         identifier = column.identifier
         if identifier is None or identifier.drop or name not in table.column_names:

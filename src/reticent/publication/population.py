@@ -5,7 +5,7 @@ Guarantee: against a reader who lays two publications of one store side by side:
     `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
     them went on to later events (`mates`). A stream moves with every record, so it shares nobody.
-Not covered: persons whom two publications call by different names; publications of other stores; records without a person.
+Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent import _core
+from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError
@@ -67,7 +68,8 @@ class Population:
         """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
-        rows = pa.RecordBatch.from_arrays([native(persons)], names=["person"])
+        column = single_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
+        rows = pa.RecordBatch.from_arrays([native(column)], names=["person"])
         hashes = self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons
         return np.asarray(hashes, dtype=np.uint64)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.errors import DataError
 from reticent.policy.missing import without_markers
@@ -144,7 +145,7 @@ class RecordReader:
     def _as_they_are(self, columns: Mapping[str, pa.Array]) -> Batch:
         texts = {name: column if column.type == _TEXT else column.cast(_TEXT) for name, column in columns.items()}
         tokens = {name: texts[name] for name in columns if name in self._published and columns[name].type != _TEXT}
-        table = pa.table(texts)
+        table = self._named(pa.table(texts))
         return Batch(table, np.arange(table.num_rows), table.num_rows, [], tokens)
 
     def _cell_by_cell(self, columns: Mapping[str, pa.Array]) -> Batch:
@@ -169,8 +170,16 @@ class RecordReader:
         whole, size = _array(read.cells, len(read.rows) * len(self._names)), len(read.rows)
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
-        table = pa.Table.from_arrays(arrays, names=self._names)
+        table = self._named(pa.Table.from_arrays(arrays, names=self._names))
         return Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad], tokens)
+
+    def _named(self, table: pa.Table) -> pa.Table:
+        """The table with each person and unit under one name."""
+        for column in self._required:
+            cells = table.column(column)
+            if (same := single_names(cells)) is not cells:
+                table = table.set_column(table.column_names.index(column), column, same)
+        return table
 
 
 def _array(cells: _core.wire.Cells, size: int) -> pa.Array:

@@ -47,7 +47,7 @@ VEIL = (
     "a reader who can exclude candidates of weight x: a becomes a / (1 - x)",
     "persons whose values depend on one another beyond the published fields, unless a unit is declared",
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
-    "the same person published elsewhere under another key, and the loss of the key",
+    "the same person published elsewhere under another key or another name, and the loss of the key",
 )
 LINKED = (
     "several records of one person, or several tables of one house: candidates that are alike show which belong together, and k "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from reticent.encode.names import single_names
 from reticent.engine.base import Members, Publisher, check_batch
 from reticent.engine.evolving import change_feed
 from reticent.engine.evolving.change import Change
@@ -411,7 +412,8 @@ def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
         raise DataError(
             "An identifier is missing; nothing was changed.", hint="Give every row its person and record id."
         )
-    texts: list[str] = column.cast(pa.string()).to_pylist()
+    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    texts: list[str] = single_names(column.cast(pa.string())).to_pylist()
     return texts
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import pyarrow as pa
 
 from reticent import _core
+from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.errors import DAMAGED, DataError, StateError
 
@@ -37,7 +38,7 @@ def hasher_of(rng: Rng) -> _core.stream.Hasher:
 
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> npt.NDArray[np.uint64]:
     """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
-    rows = pa.RecordBatch.from_arrays([native(column)], names=[name])
+    rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
     hashes = hasher_of(rng).read(rows.__arrow_c_array__(), [], 0, 0)
     if hashes.missing:
         raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
