@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 _QUIET: list[bool] = []
+_LARGE = 1000
 _SCALE = " (0: all as it was, 1: nothing left)"
 
 
@@ -70,6 +71,7 @@ def describe(release: Release, seconds: float, done: str = "released") -> None:
         )
     for name, value in release.metrics.items():
         if name == "loss" or release.shape != "generalised":
-            say(f"  {name.replace('_', ' ')}: {value:,.4g}{_SCALE if name == 'loss' else ''}")
+            figure = f"{value:,.0f}" if value >= _LARGE else f"{value:.4g}"
+            say(f"  {name.replace('_', ' ')}: {figure}{_SCALE if name == 'loss' else ''}")
     if release.seeded:
         say("  Made with a seed: fit for tests, not for publication.")

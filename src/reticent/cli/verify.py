@@ -53,8 +53,9 @@ def verify(
     for name, figure in verdict.measured.items():
         say(f"  measured: {name.replace('_', ' ')} = {figure:g}")
     failed = len(verdict.refuted)
+    unseen = f"; {len(verdict.unchecked)} not recomputed" if verdict.unchecked else ""
     say(
-        f"Every claim holds ({len(verdict.findings)} checks)."
+        f"Every claim holds ({len(verdict.findings)} checks{unseen})."
         if verdict.holds
         else f"REFUTED: {failed} of {len(verdict.findings)} checks fail."
     )

@@ -162,7 +162,9 @@ def _veil(policy: Policy, kind: str) -> str:
     """What the veil of a kind rests on; its engine refuses what it cannot do without."""
     prior = policy.prior
     source = "no prior" if prior is None or prior.file is None else f"prior from {prior.file}"
-    measured = "measured" if read_report(policy) else "not measured"
+    report = read_report(policy) or {}
+    released = f"counted on the released data with noise, epsilon = {report.get('epsilon') or 0:g}; not measured"
+    measured = released if report.get("source") == "released" else "measured" if report else "not measured"
     updates = [column.updates for column in policy.columns.values() if column.role == "sensitive"]
     moving = (prior is not None and prior.kernel is not None) or any(one is not None and one.file for one in updates)
     kernel = "with a kernel" if moving else "without a kernel: later values that differ are not offered"

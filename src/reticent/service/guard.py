@@ -62,7 +62,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, body.receive, sending)
+            await body.passed_to(self._app, scope, sending)
         except ServiceError as problem:
             if answered:
                 raise
@@ -78,11 +78,20 @@ class _Body:
         self._declared = int(length) if length.isdigit() else 0
         self._seen, self._whole, self._began = 0, False, time.monotonic()
         self.problem: ServiceError | None = None
+        self._gone = False
+
+    async def passed_to(self, app: ASGIApp, scope: Scope, send: Send) -> None:
+        """Lets an app read it; who hangs up gets no answer, which the kit's layers (starlette's `base.py`) call an error."""
+        try:
+            await app(scope, self.receive, send)
+        except RuntimeError:
+            if not self._gone:
+                raise
 
     async def receive(self) -> Message:
         """The next part."""
         if self._whole:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
-            return await self._receive()
+            return self._noted(await self._receive())
         self._check(self._declared)
         left = self._began + self._timeout + self._seen / _SLOWEST - time.monotonic()
         try:
@@ -90,9 +99,14 @@ class _Body:
         except TimeoutError:
             self.problem = ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.")
             raise self.problem from None
+        self._noted(message)
         self._seen += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         self._check(self._seen)
+        return message
+
+    def _noted(self, message: Message) -> Message:
+        self._gone |= message["type"] == "http.disconnect"
         return message
 
     def _check(self, size: int) -> None:

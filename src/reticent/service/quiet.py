@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+_HUNG_UP = "the handler is closed"
+"""What the event loop says where a client is gone before its answer is written."""
+
 
 class Quiet(logging.Filter):
     """Reduces what others log to what went wrong and where."""
@@ -12,6 +15,8 @@ class Quiet(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record may be logged, after its exception was replaced by the name of it."""
         if record.exc_info and record.exc_info[1] is not None:
+            if isinstance(record.exc_info[1], RuntimeError) and _HUNG_UP in str(record.exc_info[1]):
+                return False
             record.msg, record.args, record.exc_info = named(record.exc_info[1]), None, None
         return "://" not in record.getMessage()
 
