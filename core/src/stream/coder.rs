@@ -173,7 +173,7 @@ impl Coder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::column::sample::Sample;
+    use super::super::sample::Sample;
     use super::*;
 
     #[test]

@@ -117,7 +117,7 @@ impl Hasher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::column::sample::Sample;
+    use super::super::sample::Sample;
     use super::*;
 
     fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {

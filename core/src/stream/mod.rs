@@ -11,10 +11,13 @@ mod crowd;
 pub mod delay_free;
 pub mod draw;
 pub mod hash;
+pub mod json_cell;
 pub mod ndjson;
 pub mod placed;
 pub mod pools;
 mod quick;
+#[cfg(test)]
+mod sample;
 pub mod sip;
 #[cfg(target_arch = "x86_64")]
 mod sip_avx2;

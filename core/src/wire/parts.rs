@@ -6,7 +6,7 @@ use super::csv::{self, Layout};
 use super::json::{self, Objects, newline};
 use super::rows::{Bad, Kind, Rows, Texts};
 use super::rules::Rules;
-use crate::stream::ndjson::quoted;
+use crate::stream::json_cell::quoted;
 
 /// Bytes that are worth a part of their own.
 const PART: usize = 1 << 17;

@@ -131,6 +131,8 @@ def _tree_labels(tree: Tree, domain: Sequence[Any], column: str) -> Labels:
 
 def _refuse_strangers(labels: Labels, domain: Sequence[Any], column: str, kind: str) -> None:
     first = labels[0] if labels else []
+    if None not in first:
+        return
     strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
     expectations = {"dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
     _count_strangers(strangers, column, kind, expectations.get(kind, "codes of that length"))

@@ -151,9 +151,8 @@ class Fields:
             own = field < len(self._labels)
             codes = self._labels[field].learn(values) if own else self._house.domain.codes(values)
             self._core.learn(field, values, codes)
-        by = [self._labels[field].nodes for field in self._by]
         for codes in read.combinations:
-            nodes = tuple(nodes[code] for nodes, code in zip(by, codes, strict=True))
+            nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
             self._core.learn_row(codes, self._house.levels.row(nodes))
 
     def _refuse_missing(self, missing: int) -> None:

@@ -1,0 +1,134 @@
+//! One cell as JSON.
+
+use super::column::Cell;
+
+/// Digits that every reader of JSON keeps exactly.
+const DIGITS: usize = 18;
+
+/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot, not too long to be kept.
+fn is_number(text: &[u8]) -> bool {
+    let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut rest = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(rest);
+    if whole == 0 || whole > DIGITS || (whole > 1 && rest[0] == b'0') {
+        return false;
+    }
+    rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let n = digits(fraction);
+        rest = &fraction[n..];
+        return n > 0 && rest.is_empty();
+    }
+    rest.is_empty()
+}
+
+/// Text between quotes, escaped where JSON wants it.
+pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    // Nearly all text goes out as it is: one look at all of it, without a branch per byte.
+    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    if !text.iter().fold(false, |any, &byte| any | special(byte)) {
+        out.extend_from_slice(text);
+        out.push(b'"');
+        return;
+    }
+    let mut from = 0;
+    for (i, &byte) in text.iter().enumerate() {
+        if !special(byte) {
+            continue;
+        }
+        out.extend_from_slice(&text[from..i]);
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+        from = i + 1;
+    }
+    out.extend_from_slice(&text[from..]);
+    out.push(b'"');
+}
+
+pub fn number(out: &mut Vec<u8>, mut x: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (x % 10) as u8;
+        x /= 10;
+        if x == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// A column's text goes out as text.
+pub const TEXT: u8 = 0;
+/// A column's text goes out as a number where it is written as one.
+pub const NUMBER: u8 = 1;
+/// A column's text is JSON already.
+pub const TOKEN: u8 = 2;
+
+/// A cell by its type and, where it is text, by the form of its column.
+pub fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
+    match *cell {
+        Cell::Null => out.extend_from_slice(b"null"),
+        Cell::Text(text) if form == TOKEN || (form == NUMBER && is_number(text)) => {
+            out.extend_from_slice(text);
+        }
+        Cell::Text(text) => quoted(out, text),
+        Cell::Int(x) if x >= 0 => number(out, x as u64),
+        Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
+        Cell::Float(x) if x.is_finite() => out.extend_from_slice(format!("{x:?}").as_bytes()),
+        Cell::Float(_) => out.extend_from_slice(b"null"),
+        Cell::Bool(x) => out.extend_from_slice(if x { b"true" } else { b"false" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn text_is_escaped_as_json_wants_it() {
+        let quote = |text: &str| text_of(|out| quoted(out, text.as_bytes()));
+        assert_eq!(quote("plain é"), r#""plain é""#);
+        assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(quote("\n\r\t\u{1}\u{1f}"), r#""\n\r\t\u0001\u001f""#);
+        assert_eq!(quote("\u{7f}"), "\"\u{7f}\"");
+    }
+
+    #[test]
+    fn only_json_numbers_go_out_bare() {
+        for text in ["0", "-1", "10.50", "-0.5"] {
+            assert!(is_number(text.as_bytes()), "{text}");
+        }
+        for text in ["", "-", "01", "+1", ".5", "1.", "1e5", "1 ", "nan"] {
+            assert!(!is_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn cells_are_written_by_their_type() {
+        let cell = |cell: Cell, form| text_of(|out| value(out, &cell, form));
+        assert_eq!(cell(Cell::Int(i64::MIN), TEXT), "-9223372036854775808");
+        assert_eq!(cell(Cell::Float(1.0), TEXT), "1.0");
+        assert_eq!(cell(Cell::Float(f64::NAN), TEXT), "null");
+        assert_eq!(cell(Cell::Text(b"12"), NUMBER), "12");
+        assert_eq!(cell(Cell::Text(b"12"), TEXT), "\"12\"");
+        assert_eq!(cell(Cell::Text(b"[1]"), TOKEN), "[1]");
+        assert_eq!(text_of(|out| number(out, u64::MAX)), u64::MAX.to_string());
+    }
+}
