@@ -21,10 +21,12 @@ def parse_yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         PolicyError: not YAML, a word written twice, or an alias; the line is named.
     """
     try:
-        _refuse_aliases(text, name)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
         lines = dict(_lines(node, (), name))
-        return yaml.safe_load(text), lines
+        return None if node is None else loader.construct_document(node), lines
+    except _AliasError as error:
+        raise PolicyError(f"{name}, line {error}: a policy has no aliases.", hint="Write the value out.") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PolicyError(f"{name}, line {line}: not readable as YAML ({error.problem}).") from None
@@ -32,12 +34,18 @@ def parse_yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         raise PolicyError(f"{name}: not readable ({type(error).__name__}).", hint="Write plain YAML.") from None
 
 
-def _refuse_aliases(text: str, name: str) -> None:
-    """A few aliases of aliases unfold to gigabytes; a policy has no use for them."""
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            line = event.start_mark.line + 1 if event.start_mark else 1
-            raise PolicyError(f"{name}, line {line}: a policy has no aliases.", hint="Write the value out.")
+class _AliasError(Exception):
+    """The line of an alias."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads no aliases: a few of aliases unfold to gigabytes, and a policy has no use for them."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            alias = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _AliasError(alias.start_mark.line + 1)
+        return super().compose_node(parent, index)
 
 
 def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
