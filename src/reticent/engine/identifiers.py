@@ -47,9 +47,9 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
-    for name in (policy.person, policy.prior.unit if policy.prior else None):
-        if name is not None and name in table.column_names:
-            table = table.set_column(table.column_names.index(name), name, single_names(table.column(name)))
+    for who in (policy.person, policy.prior.unit if policy.prior else None):
+        if who is not None and who in table.column_names:
+            table = table.set_column(table.column_names.index(who), who, single_names(table.column(who)))
     for name, column in policy.columns.items():
         identifier = column.identifier
         if identifier is None or identifier.drop or name not in table.column_names:
