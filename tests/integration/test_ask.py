@@ -236,3 +236,21 @@ def test_intervals_hold_as_often_as_they_say(place, shape):
             truth = ((age >= low) & (age <= high) & (sex == who) & (ill == value)).sum()
             holds.append(answer.low <= truth <= answer.high)
     assert 0.90 <= np.mean(holds) <= 0.995
+
+
+def test_a_release_without_a_sensitive_column_counts_records(tmp_path):
+    sexes, ages = ["f", "m"] * 50, [str(20 + at % 40) for at in range(100)]
+    rules = {
+        "version": 1,
+        "columns": {"sex": "quasi", "age": "quasi"},
+        "privacy": {"k": 2},
+        "table": {"method": "local"},
+    }
+    release = reticent.anonymize(pa.table({"sex": sexes, "age": ages}), reticent.Policy.from_dict(rules), seed=1)
+    release.to_dir(tmp_path / "out")
+    received = reticent.read(tmp_path / "out")
+    assert set(received.columns) == {"sex", "age"}
+    counts = {row["sex"]: row["estimate"] for row in received.count(by="sex").to_list()}
+    assert counts == {"f": 50, "m": 50}
+    assert received.count(where="age>=40").to_list()[0]["low"] <= 45
+    assert set(received.to_arrow().column_names) == {"sex", "age"}

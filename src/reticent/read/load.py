@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reticent.errors import DataError, PolicyError
-from reticent.read.shape.generalised import Generalised
+from reticent.read.shape.generalised import EVERY, Generalised
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
 from reticent.release.folder import read as read_folder
@@ -166,7 +166,7 @@ def shape_of(parts: Parts, sensitive: str | None) -> Shape:
         return joined(parts, sensitive or sensitive_of(parts))
     data = _typed(parts, "data")
     column = sensitive or sensitive_of(parts)
-    if column is None or column not in data.column_names:
+    if column is None or column not in (EVERY, *data.column_names):
         raise PolicyError(
             "The release does not say which column is sensitive.",
             hint='Name it: --sensitive diagnosis, or read(PATH, sensitive="diagnosis").',
@@ -204,6 +204,8 @@ def sensitive_of(parts: Parts) -> str | None:
     if name is None:
         columns = parts.codebook.get("columns", ())
         name = next((entry["name"] for entry in columns if entry.get("role") == "sensitive"), None)
+        if name is None and columns and parts.shape == "generalised":
+            return EVERY
     return None if name is None else str(name)
 
 

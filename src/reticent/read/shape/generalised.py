@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.int64]
     Vector = npt.NDArray[np.float64]
 
+EVERY = "every record"
+"""Stands for the sensitive column where a release has none: records can still be counted by their fields."""
+
 
 @dataclass(frozen=True, repr=False)
 class Generalised:
@@ -44,7 +47,7 @@ class Generalised:
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that occur."""
-        return domain(self.table.column(self.sensitive))
+        return domain(self.table.column(self.sensitive)) if self.sensitive != EVERY else ("all",)
 
     @property
     def bounded(self) -> bool:
@@ -60,6 +63,8 @@ class Generalised:
 
     @cached_property
     def _values(self) -> Codes:
+        if self.sensitive == EVERY:
+            return np.zeros(self.table.num_rows, dtype=np.int64)
         return codes(self.table.column(self.sensitive), self.domain)
 
     def counts(self, question: Question) -> Counts:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 from starlette.requests import Request
 
+from reticent.read.shape.generalised import EVERY
 from reticent.service import questions
 from reticent.service.actor import reaches
 from reticent.service.asking import Place
@@ -90,12 +91,14 @@ def _stream(hub: Hub, name: str) -> Place:
 
 def _ask(hub: Hub, name: str, about: About) -> None:
     sensitive = about.sensitive
-    held(f"{about.records:,} records, {len(about.values):,} values of {sensitive}.")
+    told = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY else "no sensitive column"
+    held(f"{about.records:,} records, {told}.")
     values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
-    values.props("use-chips use-input").classes("w-full")
+    values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY)
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
     with ui.row().classes("w-full gap-4"):
-        by = ui.select([sensitive, *about.columns], value=[sensitive], label="By", multiple=True).classes("grow")
+        fields = [sensitive, *about.columns] if sensitive != EVERY else list(about.columns)
+        by = ui.select(fields, value=fields[:1], label="By", multiple=True).classes("grow")
         share = ui.checkbox("Shares instead of counts")
     button = ui.button("Ask", icon="query_stats").props("size=lg")
     body = ui.column().classes("w-full gap-2")
