@@ -158,7 +158,7 @@ class Grouped:
         after = np.zeros_like(belief)
         offers, order = self.offers, np.argsort(self.group[records], kind="stable")
         groups, starts = np.unique(self.group[records][order], return_index=True)
-        ends = np.append(starts[1:], len(order))
+        ends = np.append(starts, len(order))[1:]
         bounds = np.searchsorted(offers.group, np.stack([groups, groups + 1]))
         for start, end, low, high in zip(starts, ends, *bounds, strict=True):
             counts = offers.count[low:high]
