@@ -78,8 +78,7 @@ def _is_place(policy: Policy, name: str) -> bool:
 def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:
     """Per level the node of every record; none where the column does not fit its hierarchy."""
     whole = column.combine_chunks()
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.cast(whole.type.value_type)
+    whole = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
     values = pc.unique(whole)
     codes = pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int64)
     try:

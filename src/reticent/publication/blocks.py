@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -68,8 +69,10 @@ class CsvLines:
             text = line.decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
             raise DataError("The header line is not UTF-8.", hint="Convert the input to UTF-8.") from None
-        self._delimiter = max(",;\t|", key=text.count)
-        self._header = [name.strip().strip('"') for name in text.split(self._delimiter)]
+        ways = {delimiter: next(csv.reader([text], delimiter=delimiter), []) for delimiter in ",;\t|"}
+        self._delimiter = max(ways, key=lambda delimiter: len(ways[delimiter]))
+        known = self._reader.policy.columns
+        self._header = [name if name in known else name.strip() for name in ways[self._delimiter]]
         self._reader.policy.check_columns(self._header)
         if len(set(self._header)) < len(self._header):
             raise DataError("Two columns have the same name.", hint="Rename one of them.")

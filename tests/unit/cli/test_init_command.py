@@ -5,7 +5,9 @@ import json
 import shlex
 from collections import Counter
 
+import pyarrow as pa
 import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
 from wide_tables import admissions, encounters
 
@@ -282,3 +284,20 @@ def test_where_nobody_knows_a_column_the_veil_is_named(folder, capsys):
     assert run("anonymize", "data.csv", "-p", "p.yaml", "--store", "s.db", "-o", "out") == 0
     (folder / "q.yaml").write_text("version: 1\ncolumns: {d: sensitive}\nprivacy: {l: 2}\ntable: {method: auto}\n")
     assert run("policy", "check", "q.yaml") == 2
+
+
+@pytest.mark.parametrize("kind", ["evolving", "stream"])
+def test_columns_with_types_work_as_text_does(folder, capsys, kind):
+    rows = range(1200)
+    columns = {
+        "patient_id": pa.array(rows),
+        "born": pa.array([at * 23 % 30_000 for at in rows], pa.int32()).cast(pa.date32()),
+        "sex": pa.array(["fm"[at % 2] for at in rows]).dictionary_encode(),
+        "insured": pa.array([at % 3 > 0 for at in rows]),
+        "diagnosis": pa.array([CODES[at * at % 97 % 10] for at in rows]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(columns), folder / "data.parquet")
+    assert run("init", "data.parquet", "--for", kind, "-o", "policy.yaml") == 0
+    assert Policy.load("policy.yaml").person == "patient_id"
+    for line in [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  reticent ")]:
+        assert run(*shlex.split(line)[1:]) == 0, line

@@ -356,3 +356,20 @@ def test_a_decimal_comma_is_a_point_where_semicolons_part_the_cells(tmp_path):
         assert size == len(body)
         (tmp_path / "in.csv").write_bytes(text)
         assert read_table(tmp_path / "in.csv")["weight"].to_pylist() == [weight]
+
+
+@pytest.mark.parametrize(
+    ("line", "delimiter"),
+    [
+        (b'"a, b",c,d\n', ","),
+        (b'"a, b";c;d\n', ";"),
+        (b'"a, b", c ,"d"\n', ","),
+        (b"\xef\xbb\xbf" + b'"a, b"\tc\td\n', "\t"),
+    ],
+)
+def test_a_header_is_read_as_csv(line, delimiter):
+    reader = RecordReader(Policy.from_dict({"version": 1, "columns": dict.fromkeys(["a, b", "c", "d"], "quasi")}))
+    lines = CsvLines(reader)
+    lines.begin(line)
+    batch, _ = lines.read(delimiter.join("123").encode() + b"\n", last=True)
+    assert batch.table.to_pylist() == [{"a, b": "1", "c": "2", "d": "3"}]

@@ -80,6 +80,7 @@ def names(labels: pa.Array) -> tuple[str, ...]:
 def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     """The distinct values of a column, and the code of each record."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
     values = pc.unique(whole)
     return values, pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int32)
 
