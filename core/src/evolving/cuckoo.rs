@@ -2,15 +2,13 @@
 //!
 //! Four 16-bit fingerprints share one 64-bit bucket; a key has two possible buckets, each reachable from the other by the
 //! fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with probability at
-//! most 8 / 65,535, about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
+//! most 8 / 65,535 (0 marks an empty slot), about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
 
 const SLOTS: usize = 4;
 const LANES: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = 0x8000_8000_8000_8000;
 /// After this many evictions the filter counts as full; the value is that of the paper.
 const KICKS: usize = 500;
-/// Eight comparisons per lookup against 65,535 possible fingerprints (0 marks an empty slot).
-pub const FALSE_POSITIVES: f64 = 8.0 / 65_535.0;
 
 /// Finaliser of splitmix64: spreads every input bit over the whole word.
 pub fn mix(mut x: u64) -> u64 {

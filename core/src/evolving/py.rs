@@ -4,7 +4,6 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::cuckoo::{self, FALSE_POSITIVES, Hashed, buckets_for};
 use super::locate::Lost;
 use super::method::{self, Evolving};
 use crate::py::refuse;
@@ -140,73 +139,9 @@ impl Classes {
     }
 }
 
-/// A cuckoo filter over 64-bit keys.
-#[pyclass(module = "reticent._core.evolving")]
-pub struct CuckooFilter {
-    buckets: Vec<u64>,
-    held: usize,
-}
-
-#[pymethods]
-impl CuckooFilter {
-    #[new]
-    fn new(capacity: usize) -> Self {
-        CuckooFilter {
-            buckets: vec![0; buckets_for(capacity)],
-            held: 0,
-        }
-    }
-
-    /// Upper bound on the chance that a key never added is reported.
-    #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        FALSE_POSITIVES
-    }
-
-    fn __len__(&self) -> usize {
-        self.held
-    }
-
-    fn __contains__(&self, key: u64) -> bool {
-        cuckoo::contains(&self.buckets, Hashed::new(key))
-    }
-
-    /// Adds a key; raises when the filter is full.
-    fn insert(&mut self, key: u64) -> PyResult<()> {
-        if !cuckoo::insert(&mut self.buckets, Hashed::new(key)) {
-            return Err(refuse("the filter is full; make it with a larger capacity"));
-        }
-        self.held += 1;
-        Ok(())
-    }
-
-    /// Forgets a key that was added; false when no such fingerprint is there.
-    fn delete(&mut self, key: u64) -> bool {
-        let gone = cuckoo::delete(&mut self.buckets, Hashed::new(key));
-        self.held -= usize::from(gone);
-        gone
-    }
-
-    /// Looks up many keys at once.
-    fn contains_many<'py>(
-        &self,
-        py: Python<'py>,
-        keys: PyReadonlyArray1<'py, u64>,
-    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let keys = keys.as_slice()?;
-        let answers: Vec<bool> = py.detach(|| {
-            keys.iter()
-                .map(|&k| cuckoo::contains(&self.buckets, Hashed::new(k)))
-                .collect()
-        });
-        Ok(answers.into_pyarray(py))
-    }
-}
-
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "evolving")?;
     m.add_class::<Change>()?;
     m.add_class::<Classes>()?;
-    m.add_class::<CuckooFilter>()?;
     parent.add_submodule(&m)
 }

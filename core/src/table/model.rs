@@ -202,16 +202,8 @@ impl Model {
             self.plausible(&part, n, sensitive) && self.holds(&part, n, rows, sensitive)
         };
         let most = |v: &u32| class.counts[*v as usize];
-        let (mut low, mut high) = (0, class.touched.iter().map(most).max()?);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        (low > 0).then(|| part(low))
+        let cap = largest(0, class.touched.iter().map(most).max()?, fits);
+        (cap > 0).then(|| part(cap))
     }
 
     fn diverse(&self, class: &Histogram, n: u32, s: &Sensitive) -> bool {
@@ -344,7 +336,11 @@ fn largest_close(class: &Histogram, n: u32, rows: u32, s: &Sensitive, t: Ratio, 
     if !fits(least) {
         return 0;
     }
-    let (mut low, mut high) = (least, n);
+    largest(least, n, fits)
+}
+
+/// The largest number up to `high` that fits, where all up to some number do; `low` does.
+fn largest(mut low: u32, mut high: u32, fits: impl Fn(u32) -> bool) -> u32 {
     while low < high {
         let middle = low + (high - low).div_ceil(2);
         if fits(middle) {

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
 _ROWS = 8192
 
@@ -64,7 +63,5 @@ class Spill:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
