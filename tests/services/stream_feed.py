@@ -61,6 +61,6 @@ def check(lines: list[dict], given: list[dict], wanted: Policy, folder: Path, sh
         events.setdefault(record["person"], []).append(line["event"])
     assert all(numbers == list(range(len(numbers))) for numbers in events.values())
     path = folder / f"shard{shard}.ndjson"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines))
     verdict = verify(path, wanted)
     assert verdict.holds, verdict.refuted

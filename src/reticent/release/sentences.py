@@ -130,11 +130,8 @@ def _parts(sentence: str) -> list[str]:
 def _said(clause: str, names: frozenset[str]) -> bool:
     if clause in _plain():
         return True
-    for pattern in _patterns():
-        found = pattern.fullmatch(clause)
-        if found is not None:
-            return all(set(group.split(", ")) <= names or group in names for group in found.groups())
-    return False
+    found = (pattern.fullmatch(clause) for pattern in _patterns())
+    return any(all(set(g.split(", ")) <= names or g in names for g in match.groups()) for match in found if match)
 
 
 @cache
