@@ -130,11 +130,10 @@ def _parts(sentence: str) -> list[str]:
 def _said(clause: str, names: frozenset[str]) -> bool:
     if clause in _plain():
         return True
-    for pattern in _patterns():
-        found = pattern.fullmatch(clause)
-        if found is not None:
-            return all(set(group.split(", ")) <= names or group in names for group in found.groups())
-    return False
+    fits = (pattern.fullmatch(clause) for pattern in _patterns())
+    return any(
+        found and all(group in names or set(group.split(", ")) <= names for group in found.groups()) for found in fits
+    )
 
 
 @cache
