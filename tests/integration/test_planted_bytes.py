@@ -15,6 +15,7 @@ import pytest
 
 from reticent import Policy, anonymize, verify
 from reticent.release.readme import citation, readme
+from reticent.release.sentences import AGAINST, strange
 
 COLUMNS = {
     "id": "identifier",
@@ -274,3 +275,9 @@ def test_rows_do_not_stand_by_what_is_known_of_persons(tmp_path, what):
     assert claims == {"rows stand in an order that tells nothing"}
     standing(tmp_path / "release", lambda line: [str(cell) for cell in line.values()])
     assert verify(tmp_path / "release", rules, original=people).holds  # by what is published anyway
+
+
+def test_a_guarantee_may_name_columns_and_how_many_more():
+    words = "a reader who knows what a column that is released as it is says of a person (a, b and {} more)"
+    assert not strange(AGAINST["generalised"], [words.format(32)], ["a", "b"])
+    assert strange(AGAINST["generalised"], [words.format("p1")], ["a", "b"]) == ["sentence 1"]

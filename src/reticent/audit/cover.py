@@ -31,6 +31,10 @@ _AFTER = "\uffff"
 """Comes after everything that may follow a day: hours, minutes, seconds."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
+_WHOLE = r"\d{1,15}"
+_FROM_TO = re.compile(rf"({_WHOLE})(?: ?[-\u2013] ?| to )({_WHOLE})")
+_BEYOND = re.compile(rf"(<=?|>=?|\u2264|\u2265) ?({_NUMBER})|({_NUMBER}) ?\+")
+_INFINITY = float("inf")
 
 
 def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> csr_array:
@@ -216,8 +220,21 @@ def _ends(label: str | None) -> tuple[float, float, bool] | tuple[str, str, bool
     """The ends of a range, as numbers or as texts, and whether the upper one belongs to it; None for other labels."""
     if match := _RANGE.fullmatch(label or ""):
         return float(match[1]), float(match[2]), match[3] == "]"
-    match = _TEXTS.fullmatch(label or "")
-    return (match[1], match[2], True) if match else None
+    if match := _TEXTS.fullmatch(label or ""):
+        return match[1], match[2], True
+    return _of_others(label or "")
+
+
+def _of_others(label: str) -> tuple[float, float, bool] | None:
+    """Ranges as others write them: 20-29, which holds whatever is below 30, <30, 30+."""
+    if match := _FROM_TO.fullmatch(label):
+        return float(match[1]), float(match[2]) + 1, False
+    match = _BEYOND.fullmatch(label)
+    if match is None:
+        return None
+    if match[1] is None or match[1][0] in ">\u2265":
+        return float(match[2] or match[3]), _INFINITY, False
+    return -_INFINITY, float(match[2]), match[1] != "<"
 
 
 def _last(end: str) -> str:

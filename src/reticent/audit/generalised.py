@@ -79,7 +79,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     return Verdict(
         tuple(findings),
         tuple(dict.fromkeys(notes)),
-        unchecked(release.claims) + hidden(release.claims),
+        unchecked(release.claims) + hidden(release.claims) + _unnamed(release, policy),
         measured,
     )
 
@@ -111,6 +111,12 @@ def seen(rules: list[Requirement]) -> list[Requirement]:
 def hidden(claims: Mapping[str, Any]) -> tuple[str, ...]:
     """Claims of persons: records show at most that they can hold."""
     return tuple(f"{requirement} (needs the original)" for requirement in of_persons(claims))
+
+
+def _unnamed(release: Published, policy: Policy) -> tuple[str, ...]:
+    """What the policy asks of persons, of a table that claims nothing."""
+    asked = demanded(policy, persons=True) if release.bare and policy.person is not None else []
+    return tuple(f"{requirement} (needs the original)" for requirement in asked)
 
 
 def left_out(release: Published, policy: Policy) -> int:

@@ -80,7 +80,20 @@ def judge(release: Published, policy: Policy) -> Verdict:
         if papers[-1].holds and release.kind != "stream":
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
-    return Verdict(tuple(findings), (_NOTE,), unchecked(release.claims, ("veil", "k")) + hidden(release.claims))
+    open_claims = unchecked(release.claims, ("veil", "k")) + hidden(release.claims)
+    return Verdict(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
+
+
+_ETA = "eta: that so many truths are not offered (needs the original)"
+_EVENTS = "events: that persons without a pseudonym have had so many (the store knows)"
+
+
+def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
+    """What the files of a veil say and nobody can recompute from them."""
+    if release.manifest is None:
+        return ()
+    later = "event" in data.column_names and bool((whole(data["event"]) > 0).any())
+    return (_ETA, *((_EVENTS,) if later and "person" not in data.column_names else ()))
 
 
 def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from reticent.audit.chain import check_chain
 from reticent.audit.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -85,6 +86,7 @@ def verify(
     verdicts += [judge_in("stream")(streams, policy)] if streams else []
     if original is not None and releases:
         verdicts = _beside(releases, verdicts, policy, original)
+    verdicts.append(check_chain(releases, ledger))
     shapes = {release.shape for release in releases}
     beside = [place for shape, place in SEQUENCE_JUDGES.items() if shape in shapes]
     verdicts += [_guarded(releases, partial(judge_in(*place), releases, policy, ledger)) for place in beside]

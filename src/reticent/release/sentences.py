@@ -130,8 +130,10 @@ def _parts(sentence: str) -> list[str]:
 def _said(clause: str, names: frozenset[str]) -> bool:
     if clause in _plain():
         return True
-    found = (pattern.fullmatch(clause) for pattern in _patterns())
-    return any(all(set(g.split(", ")) <= names or g in names for g in match.groups()) for match in found if match)
+    fits = (pattern.fullmatch(clause) for pattern in _patterns())
+    return any(
+        found and all(group in names or set(group.split(", ")) <= names for group in found.groups()) for found in fits
+    )
 
 
 @cache

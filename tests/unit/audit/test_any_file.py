@@ -82,3 +82,25 @@ def test_the_helper_fails_with_the_claim_and_without_a_cell():
         assert_holds(line_list(["Secret"] * 4), rules(k=2, l=2))
     assert "Secret" not in str(failure.value)
     assert assert_holds(line_list(["a", "a", "b", "b"]), rules(k=2, l=2)).holds
+
+
+def test_what_the_policy_asks_of_persons_is_said_to_need_the_original():
+    policy = rules(k=2).to_dict() | {"person": "id"}
+    policy["columns"] |= {"id": "identifier"}
+    verdict = reticent.verify(line_list(["flu", "cold", "cold", "flu"]), reticent.Policy.from_dict(policy))
+    assert verdict.holds
+    assert verdict.unchecked == ("k = 2 of persons (needs the original)",)
+
+
+@pytest.mark.parametrize("ages", [("20-29", "30-39"), ("<30", "30+"), ("<=29", ">29"), ("20 to 29", "\u226530")])
+def test_ranges_as_others_write_them_are_found_again_in_the_input(ages):
+    document = {"columns": {"id": "identifier", "age": "quasi", "ill": "sensitive"}, "person": "id"}
+    policy = reticent.Policy.from_dict({"version": 1, "privacy": {"k": 2}} | document)
+    young, old = ages
+    table = pa.table({"age": [young, young, old, old], "ill": ["a", "b", "a", "b"]})
+    input_ = pa.table({"id": ["p1", "p2", "p3", "p4"], "age": [20, 29, 30, 39], "ill": ["a", "b", "a", "b"]})
+    assert reticent.verify(table, policy, original=input_).holds
+    one = input_.set_column(0, "id", pa.array(["p1", "p1", "p3", "p4"]))
+    assert [finding.claim for finding in reticent.verify(table, policy, original=one).refuted] == ["k = 2 of persons"]
+    moved = input_.set_column(1, "age", pa.array([20, 30, 31, 39]))
+    assert not reticent.verify(table, policy, original=moved).holds
