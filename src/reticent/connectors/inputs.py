@@ -39,7 +39,16 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
         DataError: the data is missing, damaged, or not a table.
         ConnectorError: a database refuses.
     """
-    return without_markers(_read(data, policy), policy.missing if policy is not None else ())
+    return without_markers(_decoded(_read(data, policy)), policy.missing if policy is not None else ())
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """The table without dictionaries, as categories of other programs are written: what counts are the values."""
+    for place, name in enumerate(table.column_names):
+        kind = table.schema.field(place).type
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(place, name, table.column(place).cast(kind.value_type))
+    return table
 
 
 def _read(data: str, policy: Policy | None) -> pa.Table:

@@ -52,6 +52,8 @@ def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ())
     """
     for name in (name for name in policy.sensitive if name in table.column_names):
         column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             continue
         counts = pc.value_counts(column)

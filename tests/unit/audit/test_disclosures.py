@@ -329,3 +329,9 @@ def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table)
         explain={**made.explain, "left_out": 100},
     )
     assert "suppressed rows within the policy's limit" in refuted(forged, rules)
+
+
+def test_categories_are_read_as_their_values(table):
+    ills = pa.array([SPELLINGS[i % 10] for i in range(300)]).dictionary_encode()
+    with pytest.raises(DataError, match="9 values in 270 records are other spellings"):
+        anonymize(table.set_column(3, "ill", ills), policy("optimal", k=5, l=5), seed=1)
