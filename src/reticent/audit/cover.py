@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -233,7 +234,8 @@ def _of_others(label: str) -> tuple[float, float, bool] | None:
     if match is None:
         return None
     if match[1] is None or match[1][0] in ">\u2265":
-        return float(match[2] or match[3]), _INFINITY, False
+        low = float(match[2] or match[3])
+        return math.nextafter(low, _INFINITY) if match[1] == ">" else low, _INFINITY, False
     return -_INFINITY, float(match[2]), match[1] != "<"
 
 
