@@ -1,8 +1,12 @@
 """Persons over several visits: what a reader who knows the true kernel makes of published sets, and what is quoted of it."""
 
+import json
+
 import numpy as np
 import pytest
 from bench import kernels_of_persons as attack
+
+from reticent import Policy, Stream
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +28,20 @@ def test_the_quoted_figure_is_what_the_attack_finds(figures):
     for events, (right, error) in figures["quoted"].items():
         both = np.hypot(error, figures["standard_error"])
         assert abs(right - figures["times_one_in_l"][events]) < 3 * both, events
+
+
+def test_a_record_that_is_delivered_again_is_a_visit_that_stayed(tmp_path):
+    """Conceded: the truth stays for certain while decoys move, and what the sets of both deliveries have in common tells."""
+    values = [f"v{v:02d}" for v in range(20)]
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{value},5\n" for value in values))
+    (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{value},.5,0\n" for value in values))
+    columns = {"id": "identifier", "sex": "quasi", "ill": "sensitive"}
+    prior = {"file": "prior.csv", "kernel": {"file": "kernel.csv"}}
+    rules = {"version": 1, "person": "id", "columns": columns, "privacy": {"l": 4}, "prior": prior}
+    truths = np.random.default_rng(3).choice(values, 500).tolist()
+    lines = "".join(json.dumps({"id": i, "sex": "f", "ill": truth}) + "\n" for i, truth in enumerate(truths)).encode()
+    with Stream(Policy.from_dict(rules, base=tmp_path), store=tmp_path / "store.db") as stream:
+        once, again = ([json.loads(line)["candidates"] for line in stream.push(lines).splitlines()] for _ in range(2))
+    common = [set(a) & set(b) for a, b in zip(once, again, strict=True)]
+    assert all(truth in both for truth, both in zip(truths, common, strict=True))
+    assert 0.38 < np.mean([1 / len(both) for both in common]) < 0.55
