@@ -311,7 +311,7 @@ def test_dates_that_leave_open_what_is_the_month_stay_inside():
         ("insured", ["yes", "no"], "quasi"),
         ("Fachabteilung", ["HNO", "Innere"], "quasi"),
         ("N° patient", [f"{100 + i}" for i in range(60)], "identifier"),
-        ("n_patient", [str(i) for i in range(N * 3)], "identifier"),
+        ("no_formulaire", [str(i) for i in range(N * 3)], "identifier"),
         ("Kommentar", ["k. A."], "identifier"),
         ("discharged", ["03.04.24", "31.12.23", "07.05.24"], "identifier"),
         ("born", ["1980-12-31", "31.12.1980", "12/31/1980", "31-Dec-1980"], "identifier"),
