@@ -76,6 +76,7 @@ bench: setup $(VENV)/.spark
 
 lint: setup $(VENV)/.spark
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --quiet --preview --select PLW1514 src   # without an encoding Windows reads and writes in its own
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports

@@ -1,4 +1,4 @@
-"""What operating systems do differently about files: rights, flushing, locks, waiting. Nothing else calls them by name.
+"""What operating systems do differently about files: rights, flushing, moving, locks, waiting. Nothing else calls them by name.
 
 On Windows a file has no mode bits: it belongs to whom its folder belongs to. Names of a folder cannot be flushed there,
 and the wait for a pipe cannot be cut short; everything else is the same.
@@ -28,6 +28,7 @@ OWNER_FOLDER = 0o700
 WINDOWS = os.name == "nt"
 _BINARY = getattr(os, "O_BINARY", 0)
 _PIPE = 1 << 20
+_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
@@ -75,6 +76,29 @@ def read_at(handle: int, size: int, offset: int) -> bytes:
         return os.read(handle, size)
     finally:
         os.lseek(handle, before, os.SEEK_SET)
+
+
+def write_at(handle: int, data: bytes, offset: int) -> None:
+    """Writes a few bytes of a file, wherever its position is."""
+    before = os.lseek(handle, 0, os.SEEK_CUR)
+    try:
+        os.lseek(handle, offset, os.SEEK_SET)
+        os.write(handle, data)
+    finally:
+        os.lseek(handle, before, os.SEEK_SET)
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives a finished file or folder its name, in the place of a file that has it.
+
+    Windows refuses as long as anybody has one of them open, and a scanner for viruses opens whatever is new: then it is tried again.
+    """
+    for pause in _PAUSES if WINDOWS else ():
+        with contextlib.suppress(PermissionError):
+            source.replace(target)
+            return
+        time.sleep(pause)
+    source.replace(target)
 
 
 def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:

@@ -54,6 +54,14 @@ def test_a_copy_put_back_by_hand_is_refused(tmp_path):
     assert "store restore" in caught.value.hint
 
 
+def test_a_folders_name_means_nothing_to_a_backup(tmp_path):
+    folder = tmp_path / "a#b%41 ü"
+    folder.mkdir()
+    evolving(folder).publish()
+    backup(folder / STORE, folder / "old.db")
+    assert restore(folder / "old.db", folder / STORE)["evolving"].closed == ""
+
+
 def test_a_store_that_is_gone_is_not_begun_anew(tmp_path):
     evolving(tmp_path)
     (tmp_path / STORE).unlink()

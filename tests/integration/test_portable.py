@@ -12,7 +12,7 @@ import reticent
 
 SOURCE = Path(reticent.__file__).parent
 PORTABLE = Path(__file__).parent.parent / "portable"
-POSIX = r"\bfcntl\b|os\.(nice|fsync|fdatasync|pread|chmod|fchmod|geteuid|getuid|fork|mkfifo)\b|\b0o[67]00\b|O_CLOEXEC|O_DIRECTORY"
+POSIX = r"\bfcntl\b|os\.(nice|fsync|fdatasync|p(?:read|write)v?|chmod|f?chown|fchmod|lockf|geteuid|getuid|fork|mkfifo|posix_\w+)\b|\.rename\(|\b0o[67]00\b|O_CLOEXEC|O_DIRECTORY"
 
 
 def reticent_without_fcntl(*words, cwd):

@@ -30,3 +30,18 @@ def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
     assert zipfile.ZipFile(io.BytesIO(data)).namelist() == ["data.csv"]
     assert Release.packed == 4
     assert sorted(file.name for file in (tmp_path / "packed").iterdir()) == ["c.csv.zip", "d.csv.zip"]
+
+
+def test_a_file_that_cannot_go_yet_goes_later(tmp_path, monkeypatch):
+    """On Windows a file stays as long as somebody reads it."""
+    packer = Packer(tmp_path / "packed")
+    packer.open("a", "csv", Release).close()
+    with monkeypatch.context() as windows:
+
+        def unlink(self, **_):
+            raise PermissionError(13, "sharing violation")
+
+        windows.setattr(packing.Path, "unlink", unlink)
+        packer.drop("a")
+    packer.open("b", "csv", Release).close()
+    assert [file.name for file in (tmp_path / "packed").iterdir()] == ["b.csv.zip"]

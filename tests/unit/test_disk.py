@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reticent import disk
+
 PORTABLE = Path(__file__).parent.parent / "portable"
 HOLD = """
 import sys
@@ -66,3 +68,49 @@ def test_the_file_of_a_lock_is_its_owners_alone_and_empty(environment, holder, t
     about = (tmp_path / "x.lock").stat()
     assert about.st_size == 0
     assert os.name == "nt" or about.st_mode & 0o077 == 0
+
+
+@pytest.fixture
+def scanner(monkeypatch):
+    """As on Windows, where somebody else has a new file open for a while."""
+    refusals = []
+    rename = Path.replace
+
+    def replace(self, target):
+        if refusals:
+            raise refusals.pop()
+        return rename(self, target)
+
+    monkeypatch.setattr(disk, "WINDOWS", True)
+    monkeypatch.setattr(disk, "_PAUSES", (0.0,) * 3)
+    monkeypatch.setattr(Path, "replace", replace)
+    return refusals
+
+
+def test_what_is_open_elsewhere_for_a_moment_is_moved_after_it(scanner, tmp_path):
+    (tmp_path / "draft").write_text("new")
+    (tmp_path / "target").write_text("old")
+    scanner += [PermissionError(13, "sharing violation")] * 3
+    disk.move(tmp_path / "draft", tmp_path / "target")
+    assert (tmp_path / "target").read_text() == "new"
+    assert not (tmp_path / "draft").exists()
+
+
+def test_what_stays_open_elsewhere_is_not_moved(scanner, tmp_path):
+    (tmp_path / "draft").write_text("new")
+    scanner += [PermissionError(13, "sharing violation")] * 9
+    with pytest.raises(PermissionError):
+        disk.move(tmp_path / "draft", tmp_path / "target")
+    assert (tmp_path / "draft").exists()
+
+
+def test_bytes_are_written_and_read_wherever_the_position_is(tmp_path):
+    handle = disk.open_private(tmp_path / "x", os.O_RDWR | os.O_CREAT)
+    try:
+        os.write(handle, b"abcdef")
+        os.lseek(handle, 1, os.SEEK_SET)
+        disk.write_at(handle, b"XY", 3)
+        assert disk.read_at(handle, 4, 2) == b"cXYf"
+        assert os.lseek(handle, 0, os.SEEK_CUR) == 1
+    finally:
+        os.close(handle)

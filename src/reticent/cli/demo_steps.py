@@ -57,7 +57,7 @@ def _table(rows: int) -> None:
     _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "anatomy", first=3)
     _run("verify", "anatomy", "-p", "hospital.policy.yaml", last=1)
     say("Generalising instead: the columns become coarser until nobody stands alone.")
-    Path("general.policy.yaml").write_text(_general(Path("hospital.policy.yaml")))
+    Path("general.policy.yaml").write_text(_general(Path("hospital.policy.yaml")), encoding="utf-8")
     _run("anonymize", "hospital.csv", "-p", "general.policy.yaml", "-o", "general", first=ALL)
     _run("verify", "general", "-p", "general.policy.yaml", first=3, last=1)
 
@@ -66,7 +66,7 @@ def _general(policy: Path) -> str:
     """The same columns under k-anonymity and l-diversity."""
     import yaml
 
-    rules = yaml.safe_load(policy.read_text())
+    rules = yaml.safe_load(policy.read_text(encoding="utf-8"))
     rules["privacy"] = {"k": 5, "l": 3, "suppression": 0.02}
     rules["table"] = {"method": "auto"}
     return yaml.safe_dump(rules, sort_keys=False)
@@ -111,7 +111,7 @@ def _feed(rows: int) -> None:
     _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", "feed.csv")
     _run("stream", "feed.csv", "-p", "feed.policy.yaml", "--store", "feed.db", "--to", "feed.ndjson", first=1)
     _run("verify", "feed.ndjson", "-p", "feed.policy.yaml", last=1)
-    with Path("feed.ndjson").open() as lines:
+    with Path("feed.ndjson").open(encoding="utf-8") as lines:
         say(f"  {next(lines)[:_WIDTH]}\u2026")
 
 

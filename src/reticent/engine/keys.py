@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.disk import open_new, others_may_read
+from reticent.disk import move, open_new, others_may_read
 from reticent.errors import ConnectorError, PolicyError
 
 
@@ -77,7 +77,7 @@ def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
         if not fresh:
-            target.replace(path)
+            move(target, path)
     except FileExistsError:
         raise ConnectorError(f"{path} exists.", hint="Name a new file, or rotate the one that is there.") from None
     except OSError as error:

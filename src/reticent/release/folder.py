@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.csv
 
-from reticent.disk import make_folder, open_new, sync
+from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codec import to_dict
 from reticent.release.formula import escaped, plain
@@ -56,11 +56,11 @@ def write(
         make_folder(draft)
         for file in ready:
             sync(file)
-            file.rename(draft / file.name)
+            move(file, draft / file.name)
         _fill(draft, release, file_format, now)
         if path.exists():
             path.rmdir()  # empty, or refuse_taken had raised
-        draft.rename(path)
+        move(draft, path)
         sync(path.parent)
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__

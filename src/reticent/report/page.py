@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.disk import open_new
+from reticent.disk import move, open_new
 from reticent.errors import ConnectorError
 from reticent.report import sections
 from reticent.report.markup import tag
@@ -85,7 +85,7 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        move(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise ConnectorError(

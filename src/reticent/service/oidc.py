@@ -63,8 +63,8 @@ class OidcSettings:
     def read(cls, file: Path) -> OidcSettings:
         """From a YAML file; the secret stands in a file of its own, named `client_secret_file`."""
         try:
-            values = yaml.safe_load(file.read_text())
-            secret = (file.parent / values.pop("client_secret_file")).read_text().strip()
+            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+            secret = (file.parent / values.pop("client_secret_file")).read_text(encoding="utf-8").strip()
             settings = cls(client_secret=secret, **values)
         except (OSError, yaml.YAMLError, TypeError, AttributeError, KeyError):
             raise PolicyError(

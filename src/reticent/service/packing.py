@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO
 
-from reticent.disk import make_folder
+from reticent.disk import make_folder, move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ class Packer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._turn = threading.Lock()
+        self._in_use: set[Path] = set()
 
     def open(self, name: str, file_format: str, load: Callable[[], Release]) -> BinaryIO:
         """The zip file of a release, opened; made when it is not there."""
@@ -45,7 +46,7 @@ class Packer:
         """Removes the files of a release."""
         with self._turn:
             for file in self._folder.glob(f"{name}.*.zip"):
-                file.unlink()
+                self._remove(file)
 
     def _pack(self, release: Release, file: Path, file_format: str) -> None:
         with TemporaryDirectory(dir=self._folder) as folder:
@@ -54,9 +55,17 @@ class Packer:
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
                 for part in sorted(where.iterdir()):
                     archive.write(part, part.name)
-            unfinished.rename(file)
+            move(unfinished, file)
 
     def _forget(self) -> None:
         files = sorted(self._folder.glob("*.zip"), key=lambda file: file.stat().st_mtime)
-        for file in files[:-_FILES]:  # whoever is reading one goes on reading it
-            file.unlink()
+        for file in {*files[:-_FILES], *self._in_use}:
+            self._remove(file)
+
+    def _remove(self, file: Path) -> None:
+        """Whoever is reading it goes on reading it; on Windows it goes after them, with the next one that is made."""
+        self._in_use.discard(file)
+        try:
+            file.unlink(missing_ok=True)
+        except PermissionError:
+            self._in_use.add(file)

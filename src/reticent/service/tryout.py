@@ -25,8 +25,6 @@ from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from reticent.policy import Policy

@@ -10,9 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from reticent.disk import open_private, sync
+from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
 from reticent.store import database, files, generation, place, restored, schema
 from reticent.store.opening import check_structure
@@ -98,9 +97,7 @@ def restore(
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
             database.settle(store.engine)
-        _set_aside(path)
-        draft.replace(path)
-        sync(path.parent)
+        _put(draft, path)
         with Store.open(path, create=False) as store:
             witness.note(head, store.seal)
         witness.close()
@@ -200,12 +197,12 @@ def _copy(source: Path, target: Path) -> None:
     try:
         os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         with (
-            closing(sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True)) as old,
+            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old,
             closing(sqlite3.connect(draft)) as new,
         ):
             old.backup(new)
         sync(draft)
-        draft.rename(target)
+        move(draft, target)
         sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise StateError(
@@ -213,6 +210,16 @@ def _copy(source: Path, target: Path) -> None:
         ) from None
     finally:
         files.remove(draft)
+
+
+def _put(draft: Path, path: Path) -> None:
+    try:
+        _set_aside(path)
+        move(draft, path)
+    except OSError as error:  # on Windows a file that anybody has open stays where it is
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"Store {path}: cannot be replaced: {reason}.", hint="Stop whoever uses it.") from None
+    sync(path.parent)
 
 
 def _set_aside(path: Path) -> None:
@@ -223,7 +230,7 @@ def _set_aside(path: Path) -> None:
     for suffix in ("-wal", "-shm"):  # a log that stayed would be taken for that of the new file
         companion = path.with_name(path.name + suffix)
         if companion.exists():
-            companion.rename(aside.with_name(aside.name + suffix))
+            move(companion, aside.with_name(aside.name + suffix))
     aside.hardlink_to(path)
 
 

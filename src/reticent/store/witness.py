@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reticent.disk import open_private
+from reticent.disk import open_private, write_at
 from reticent.errors import StateError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Witness:
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
-            os.pwrite(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
+            write_at(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
 
     def said(self, seal: Seal | None = None) -> Seen | None:
         """The latest that was noted; with a seal, only what that store noted itself."""

@@ -20,7 +20,7 @@ from reticent.connectors.fhir.elements import setter
 from reticent.connectors.fhir.flat import flat_tables
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
 from reticent.connectors.fhir.systems import ICD10
-from reticent.disk import make_folder, open_new, sync
+from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import ConnectorError, PolicyError
 from reticent.release.folder import read, refuse_taken
 
@@ -132,7 +132,7 @@ def _output(target: Path) -> Iterator[Any]:
             yield write
         if target.exists():
             target.rmdir()  # empty, or it had been refused
-        draft.rename(target)
+        move(draft, target)
         sync(target.parent)
     except OSError as error:
         raise ConnectorError(

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from reticent.disk import open_new, sync
+from reticent.disk import move, open_new, sync
 from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _draft(path: Path) -> Iterator[Path]:
         os.close(open_new(draft))
         yield draft
         sync(draft)
-        draft.replace(path)
+        move(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
