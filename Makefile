@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/toolchain:$(PATH)
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes vulnerabilities serve clean
+.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes wheels vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core $(VENV)/.deps
@@ -101,6 +101,10 @@ vulnerabilities: setup
 # Every package with its checksums, for `pip install --require-hashes -r requirements.txt`; made anew, never committed.
 hashes: setup
 	$(BIN)/python scripts/hashes constraints.txt > requirements.txt
+
+# For Linux with glibc 2.28 and with musl, on x86_64 and aarch64, into dist/; the release workflow builds the others.
+wheels: setup
+	scripts/wheels $(VENV)
 
 sbom: setup
 	$(BIN)/python scripts/sbom > sbom.json
