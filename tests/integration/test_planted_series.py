@@ -234,8 +234,6 @@ GROUPS = {
     "a note": (lambda lines: [line[:-1] + ',"note":1}' for line in lines], WRITTEN),
     "names that tell": (lambda lines: names(lines, lambda at: f"p{at} has d3"), "names of groups are drawn by chance"),
     "names in a row": (lambda lines: names(lines, lambda at: f"g{at:016x}"), "names of groups are drawn by chance"),
-    "numbers as text": (one_in_three(lambda line: re.sub(r'"age":(\d+)', r'"age":"\1"', line)), WRITTEN),
-    "numbers as fractions": (one_in_three(lambda line: re.sub(r'"age":(\d+)', r'"age":\1.0', line)), WRITTEN),
 }
 
 
