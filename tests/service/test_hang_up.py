@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -36,7 +37,9 @@ def ask(app, *messages):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Guard(BaseHTTPMiddleware(app, passing), Settings("private.db"))(dict(SCOPE), receive, send))
+    guard = Guard(BaseHTTPMiddleware(app, passing), Settings("private.db"))
+    with ThreadPoolExecutor(1) as thread:  # a browser's tests leave a loop running in this one
+        thread.submit(lambda: asyncio.run(guard(dict(SCOPE), receive, send))).result()
     return sent
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,11 +36,13 @@ class Packer:
         """The zip file of a release, opened; made when it is not there."""
         with self._turn:
             file = self._folder / f"{name}.{file_format}.zip"
-            if not file.exists():
+            fresh = not file.exists()
+            if fresh:
                 make_folder(self._folder, exist_ok=True)
                 self._pack(load(), file, file_format)
+            os.utime(file, ns=(now := time.time_ns(), now))  # the file system's own clock stands still for milliseconds
+            if fresh:
                 self._forget()
-            os.utime(file)
             return file.open("rb")
 
     def drop(self, name: str) -> None:
@@ -58,7 +61,7 @@ class Packer:
             move(unfinished, file)
 
     def _forget(self) -> None:
-        files = sorted(self._folder.glob("*.zip"), key=lambda file: file.stat().st_mtime)
+        files = sorted(self._folder.glob("*.zip"), key=lambda file: file.stat().st_mtime_ns)
         for file in {*files[:-_FILES], *self._in_use}:
             self._remove(file)
 

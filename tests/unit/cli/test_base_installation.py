@@ -15,7 +15,7 @@ TOP = Path(__file__).parent.parent.parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
 BLOCKED = f"""
 import sys
-for name in {sorted({*EXTRAS, "authlib", "cryptography", "yaml"})!r}:
+for name in {sorted({*EXTRAS, "authlib", "cryptography"})!r}:
     sys.modules[name] = None
 from reticent.cli import main
 main(sys.argv[1:])
