@@ -250,3 +250,13 @@ def test_damaged_and_foreign_memories_are_refused(tmp_path):
             Veil.restore(policy, bad)
     again = Veil.restore(policy, state)
     assert again.push(people(1, 10))[0].tables["data"].column("event").to_pylist() == [1] * 10
+
+
+def test_a_stream_goes_on_wherever_it_stopped(tmp_path):
+    """The judge's memory begins with the last position; no position looks like something else."""
+    policy = rules(tmp_path)
+    publication = StreamPublication(policy, rng=Rng.from_seed(5))
+    batch = people(5, 260)
+    for position in range(260):
+        assert records(publication.take(publication.reader.table(batch.slice(position, 1))).lines)
+        publication = StreamPublication(policy, rng=Rng.from_seed(5), state=publication.snapshot())

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from reticent.audit.published import Published
 from reticent.audit.veil import line_findings, linked, prior_findings
@@ -92,31 +91,11 @@ class VeilJudge:
         Raises:
             StateError: it is damaged.
         """
-        if state[:1] == b"{":
-            state = _of_before(state, self._possible.line.l)
         self._last = int.from_bytes(state[:8], "little", signed=True)
         try:
             self._followed.load(state[8:])
         except ValueError:
             raise StateError("The memory of the judge is damaged.", hint=DAMAGED) from None
-
-
-def _of_before(state: bytes, l: int) -> bytes:
-    """A snapshot of earlier versions, columns behind a line of JSON, as it is written now."""
-    line, _, data = state.partition(b"\n")
-    head = orjson.loads(line)
-    size = head["persons"]
-    rows = np.frombuffer(data, np.int32, size, 8 * size)
-    events = np.frombuffer(data, np.int64, size, 12 * size)
-    sets = np.frombuffer(data, np.uint16, size * l, 20 * size).reshape(size, l)
-    last = np.column_stack([rows, events & 0xFFFF, events >> 16, sets]).astype(np.uint16)
-    parts = (
-        head["last"].to_bytes(8, "little", signed=True),
-        size.to_bytes(8, "little"),
-        data[: 8 * size],
-        last.tobytes(),
-    )
-    return b"".join(parts)
 
 
 def _names_differ(persons: U64, names: U64) -> bool:

@@ -7,7 +7,6 @@ import pytest
 
 from reticent._core import judge
 from reticent.audit.numbers import Numbers
-from reticent.audit.veil_running import _of_before
 from reticent.audit.veil_steps import Possible
 
 ONE = 1 << 40
@@ -216,17 +215,3 @@ def test_a_memory_of_another_stream_is_refused():
             followed(possible).load(damaged)
     with pytest.raises(ValueError, match="kernel"):
         judge.Followed(values=3, rows=1, factors=possible.factors, starts=[0, 1], targets=[1])
-
-
-def test_the_memory_of_earlier_versions_is_taken_over():
-    names, rows, events = np.array([7, 9], np.uint64), np.array([0, 0], np.int32), np.array([0, 70_000], np.int64)
-    sets = np.array([[0, 1], [1, 2]], np.uint16)
-    columns = b"".join(column.tobytes() for column in (names, rows, events, sets))
-    now = _of_before(b'{"last":11,"persons":2}\n' + columns, 2)
-    assert int.from_bytes(now[:8], "little") == 11
-    followed = judge.Followed(values=3, rows=1, factors=np.array([3, 5], np.uint64))
-    followed.load(now[8:])
-    assert followed.to_bytes() == now[8:]
-    record = np.array([9], np.uint64), np.zeros(1, np.uint32), np.array([70_001], np.uint32), sets[1:]
-    assert followed.offence(*record) is None
-    assert "one by one" in followed.offence(*record)
