@@ -102,6 +102,20 @@ def test_a_policy_without_a_prior_is_refused_with_the_ways_out(place):
     assert "reticent prior" in str(done.exception)
 
 
+@pytest.mark.parametrize("by", ["", "age,"])
+def test_a_prior_of_more_values_or_rows_than_a_veil_counts_is_refused_in_words(place, by):
+    cells = (f"{n}," if by else "" for n in range(65_536))
+    lines = (f"{cell}{'gout' if by else f'v{n}'},1\n" for n, cell in enumerate(cells))
+    (place / "prior.csv").write_text(f"{by}value,count\n" + "".join(lines))
+    (place / "prior.report.json").unlink()
+    (place / "policy.yaml").write_text(POLICY.replace(", level: 1", ""))
+    done = release(place, "out")
+    assert isinstance(done.exception, PolicyError)
+    assert "65,536" in str(done.exception)
+    assert "65,535 of each at most" in str(done.exception)
+    assert not (place / "out").exists()
+
+
 def changed(path, change):
     document = json.loads(path.read_bytes())
     change(document)

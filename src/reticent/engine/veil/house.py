@@ -34,6 +34,8 @@ ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
 _MOST_CANDIDATES = 254
 """What a byte counts."""
+_MOST_CODES = 65_535
+"""What two bytes count, and one sign for nothing."""
 _PARTS = 1 << 20
 """Of a count of one."""
 OWN = ("row", "event", "person")
@@ -103,6 +105,7 @@ class House:
         refuse_totals(policy, kind)
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
+        _refuse_many(file, len(domain), len(prior.strata))
         strata, counts = _rows(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
         if l > _MOST_CANDIDATES:
@@ -222,6 +225,14 @@ def _refuse_crowds(policy: Policy, kind: str) -> None:
         raise PolicyError(
             "k and link do not go together: a pseudonym joins the records of a person, and what they have in common may be unique.",
             hint="Take prior: {link: true} out, or k.",
+        )
+
+
+def _refuse_many(file: Path, values: int, rows: int) -> None:
+    if max(values, rows + 1) > _MOST_CODES:  # a row for everybody else may be added
+        raise PolicyError(
+            f"prior: {file} has {values:,} values in {rows:,} rows; the veil takes {_MOST_CODES:,} of each at most.",
+            hint="Make the prior with `reticent prior`, which puts rare values under their parent in the hierarchy and fields into few rows.",
         )
 
 

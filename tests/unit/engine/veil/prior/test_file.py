@@ -5,6 +5,7 @@ import pytest
 
 from reticent.engine.veil.prior.file import write_prior
 from reticent.engine.veil.prior.prior import Prior
+from reticent.errors import PolicyError
 from reticent.policy.prior import read_strata
 
 SHARES = np.array([[0.5, 0.25, 0.0, 0.25], [0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25]])
@@ -27,3 +28,22 @@ def test_the_reader_of_priors_reads_it(tmp_path):
     assert list(again.strata) == [("f", "[0, 50)"), ("", "*"), ("*", "*")]
     for counts, shares, size in zip(again.strata.values(), SHARES, PRIOR.sizes, strict=True):
         assert [counts.get(label, 0) for label in PRIOR.labels] == pytest.approx(shares * size)
+
+
+@pytest.mark.parametrize(
+    ("strata", "hidden"),
+    [
+        (["f,1", "f,*", "*,1", "*,*"], 0),
+        (["f,*", "f,1", "m,1"], 1),
+        (["*,1", "f,*", "f,1", "f,2"], 2),
+        (["*,*", "f,*", "m,1"], 2),
+    ],
+)
+def test_strata_that_nobody_would_reach_are_refused(tmp_path, strata, hidden):
+    file = tmp_path / "prior.csv"
+    file.write_text("sex,age,value,count\n" + "".join(f"{cells},flu,1\n" for cells in strata))
+    if not hidden:
+        assert len(read_strata(file, "prior").strata) == len(strata)
+        return
+    with pytest.raises(PolicyError, match=f"{hidden} strata of prior.csv stand behind wider ones"):
+        read_strata(file, "prior")
