@@ -1,6 +1,7 @@
 //! One cell as JSON.
 
 use super::column::Cell;
+use crate::wire::number as numbers;
 
 /// Digits that every reader of JSON keeps exactly.
 const DIGITS: usize = 18;
@@ -20,6 +21,26 @@ fn is_number(text: &[u8]) -> bool {
         return n > 0 && rest.is_empty();
     }
     rest.is_empty()
+}
+
+/// Whether a JSON number is written as every door writes it: no other digits stand for it, and none are too many.
+fn is_shortest(text: &[u8]) -> bool {
+    let unsigned = text.strip_prefix(b"-").unwrap_or(text);
+    match text.contains(&b'.') {
+        false => text != b"-0",
+        // Up to fifteen digits no shorter number reads back as the same; very small ones have an exponent.
+        true if unsigned.len() > 16 || unsigned.starts_with(b"0.00000") => false,
+        true => text.ends_with(b".0") || !text.ends_with(b"0"),
+    }
+}
+
+/// A JSON number in its one way.
+fn bare(out: &mut Vec<u8>, text: &[u8]) {
+    match is_shortest(text) {
+        true => out.extend_from_slice(text),
+        false if text == b"-0" => out.push(b'0'),
+        false => numbers::shortest(out, numbers::value(text)),
+    }
 }
 
 /// Text between quotes, escaped where JSON wants it.
@@ -79,9 +100,8 @@ pub const TOKEN: u8 = 2;
 pub fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
     match *cell {
         Cell::Null => out.extend_from_slice(b"null"),
-        Cell::Text(text) if form == TOKEN || (form == NUMBER && is_number(text)) => {
-            out.extend_from_slice(text);
-        }
+        Cell::Text(text) if form == TOKEN => out.extend_from_slice(text),
+        Cell::Text(text) if form == NUMBER && is_number(text) => bare(out, text),
         Cell::Text(text) => quoted(out, text),
         Cell::Int(x) if x >= 0 => number(out, x as u64),
         Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
@@ -117,6 +137,28 @@ mod tests {
         }
         for text in ["", "-", "01", "+1", ".5", "1.", "1e5", "1 ", "nan"] {
             assert!(!is_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_goes_out_in_one_way_however_it_came() {
+        let cases = [
+            ("12", "12"),
+            ("-0", "0"),
+            ("12.5", "12.5"),
+            ("12.50", "12.5"),
+            ("-7.00", "-7.0"),
+            ("100.0", "100.0"),
+            ("-0.0", "-0.0"),
+            ("0.000", "0.0"),
+            ("0.00001", "0.00001"),
+            ("0.000001", "1e-6"),
+            ("123456789.123456789123", "123456789.12345679"),
+            ("12345678901234567.25", "1.2345678901234568e+16"),
+        ];
+        for (text, written) in cases {
+            let cell = Cell::Text(text.as_bytes());
+            assert_eq!(text_of(|out| value(out, &cell, NUMBER)), written);
         }
     }
 

@@ -5,7 +5,7 @@
 
 pub mod csv;
 pub mod json;
-mod number;
+pub mod number;
 pub mod parts;
 pub mod rows;
 pub mod rules;

@@ -69,8 +69,8 @@ fn nearest(x: f64) -> String {
     }
 }
 
-/// Writes a finite float that is not whole, or too large to be written out.
-fn shortest(out: &mut Vec<u8>, x: f64) {
+/// Writes a finite float with its fraction or exponent.
+pub fn shortest(out: &mut Vec<u8>, x: f64) {
     let text = nearest(x);
     let (digits, power) = text.split_once('e').expect("an exponent");
     let power: i32 = power.parse().expect("an exponent");

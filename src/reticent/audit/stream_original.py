@@ -10,6 +10,7 @@ Cost: one pass over the lines, their fields in memory.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})([.][0-9]+)?")
 _ORIGIN = "every published record is one of the input"
 _MOST, _DRIFT = 0.1, 6.0
 NOT_OUT = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
@@ -95,8 +97,23 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArra
             if policy.columns[name].identifier is not None:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
             cell, label = coded_column(source[name]), _column(rows, part, name)
-            fit &= stands_for(cell, label, policy, name) if part == "qi" else equal(cell, label)
+            fit &= stands_for(cell, label, policy, name) if part == "qi" else equal(_as_sent(cell, source[name]), label)
     return fit
+
+
+def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text that is a number is one in a line, and written in one way: 12.50 is 12.5, and -0 is 0."""
+    if not pa.types.is_string(column.type):
+        return cell
+    coded = cell.combine_chunks()
+    words = [_sent(word) for word in coded.dictionary.to_pylist()]
+    return pa.chunked_array([pa.array(words, pa.string()).take(coded.indices).dictionary_encode()])
+
+
+def _sent(word: str | None) -> str | None:
+    if word is None or _NUMBER.fullmatch(word) is None:
+        return word
+    return text(float(word)) if "." in word else str(int(word))
 
 
 def _truths(
