@@ -97,7 +97,8 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArra
             if policy.columns[name].identifier is not None:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
             cell, label = coded_column(source[name]), _column(rows, part, name)
-            fit &= stands_for(cell, label, policy, name) if part == "qi" else equal(_as_sent(cell, source[name]), label)
+            sent = equal(_as_sent(cell, source[name]), label)
+            fit &= sent if part == "plain" else sent | stands_for(cell, label, policy, name)
     return fit
 
 
@@ -107,7 +108,7 @@ def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return cell
     coded = cell.combine_chunks()
     words = [_sent(word) for word in coded.dictionary.to_pylist()]
-    return pa.chunked_array([pa.array(words, pa.string()).take(coded.indices).dictionary_encode()])
+    return coded_column(pa.chunked_array([pa.array(words, pa.string()).take(coded.indices)]))
 
 
 def _sent(word: str | None) -> str | None:

@@ -34,9 +34,9 @@ def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     {'intervals': [[2, 3, 4], [3]]}
     """
     numbers, times = _sorted(counts)
-    if len(numbers) < 3:
+    span = float(numbers[-1]) - float(numbers[0]) if len(numbers) else 0.0
+    if len(numbers) < 3 or not math.isfinite(span):  # 1e400 is written like a number
         return None
-    span = float(numbers[-1] - numbers[0])
     least = 2.0 if np.equal(np.mod(numbers, 1), 0).all() else 0.0  # a width of one would join nothing
     width = max(nice(span / _BINS), least)
     bins = np.bincount(np.floor((numbers - numbers[0]) / width).astype(np.int64), weights=times)

@@ -190,9 +190,10 @@ def _array(cells: _core.wire.Cells, size: int) -> pa.Array:
 
 
 def _token(cell: str | None, *, numbers: bool) -> str | None:
-    if cell is None or (numbers and _JSON_NUMBER.fullmatch(cell)):
-        return cell
-    return orjson.dumps(cell).decode()
+    if cell is None:
+        return None
+    number = numbers and _JSON_NUMBER.fullmatch(cell)
+    return orjson.dumps(orjson.loads(cell) if number else cell).decode()
 
 
 def _readable(column: pa.ChunkedArray) -> pa.Array:

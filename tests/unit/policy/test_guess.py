@@ -376,3 +376,8 @@ def test_spellings_of_one_value_are_merged(values):
     policy = Policy.guess(table)
     assert policy.columns["diagnosis"].normalise
     Policy.from_dict(yaml.safe_load(render(guess(table), None)))
+
+
+@pytest.mark.parametrize("large", [["1E400"], ["1e308", "-1e308"]])
+def test_numbers_beyond_all_numbers_have_no_intervals(large):
+    assert number_levels(dict.fromkeys(["1", "2", "3", *large], 1)) is None
