@@ -19,6 +19,7 @@ import pyarrow as pa
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import coded_column, numbered, numbers
 from reticent.audit.order import check_shuffled
+from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _known(
     shown: pa.Table, source: pa.Table, quasi: list[str], words: list[str], policy: Policy
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Published rows that only one row of the input can be, in their order, and that row."""
-    both = pa.concat_tables([shown.select(words), source.select(words)]) if words else None
+    both = pa.concat_tables([text_table(part.select(words)) for part in (shown, source)]) if words else None
     keys = np.zeros(shown.num_rows + source.num_rows, dtype=np.int64) if both is None else numbered(both, words)[0]
     alike, size = numbered(shown, [*quasi, *words])
     single = np.flatnonzero(np.bincount(alike, minlength=size)[alike] == 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.identifiers import prepare, refuse_unfit
-from reticent.errors import DataError
+from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ladder
 from reticent.release import Counts
 
@@ -143,6 +143,14 @@ def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
     batch = prepare(batch, policy)
     policy.check_columns(batch.column_names)
     return batch.select(list(policy.columns))
+
+
+def refuse_group(policy: Policy) -> None:
+    """Refuses a released column by the name that numbers of groups have."""
+    if "group" in policy.released:
+        raise PolicyError(
+            "A released column is called 'group', as the number of a group is.", hint="Rename the column."
+        )
 
 
 def check_values(table: pa.Table, policy: Policy, different: Mapping[str, pa.Array]) -> None:

@@ -23,7 +23,7 @@ def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+    if coded or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         return "text"
     if pa.types.is_integer(kind):
         return "integer"
@@ -31,7 +31,7 @@ def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str
         return "number"
     if pa.types.is_temporal(kind):
         return "date" if pa.types.is_date(kind) else "text"
-    if coded or column.null_count == len(column) or _of_text(column.slice(0, _SOME)) == "text":
+    if column.null_count == len(column) or _of_text(column.slice(0, _SOME)) == "text":
         return "text"
     return _of_text(pc.unique(column))
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.engine.base import refuse_group
 from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
@@ -39,6 +40,7 @@ class ClusterPublisher(EvolvingPublisher):
     """Classes kept by the native core under the method named by `method`."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        refuse_group(policy)
         super().__init__(policy, rng=rng)
         self._kept_back = 0
         self._new_core()

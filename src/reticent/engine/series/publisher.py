@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Members
+from reticent.engine.base import Members, refuse_group
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.history import History
@@ -156,7 +156,4 @@ def _check(policy: Policy) -> None:
             f"A series needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
             hint="Give one column the role sensitive.",
         )
-    if "group" in policy.released:
-        raise PolicyError(
-            "A released column is called 'group', as the number of a group is.", hint="Rename the column."
-        )
+    refuse_group(policy)

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.encode import Dictionary
-from reticent.engine.base import check_values
+from reticent.engine.base import check_values, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
@@ -166,6 +166,7 @@ class Anatomy(TablePublisher):
 
 def requirement(policy: Policy) -> tuple[int, str]:
     """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
+    refuse_group(policy)
     if len(policy.sensitive) != 1:
         raise PolicyError(
             f"Anatomy needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",

@@ -1,0 +1,96 @@
+"""What is published verifies, with its input and without, whatever types and names the columns have."""
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from reticent.cli import app
+from reticent.errors import PolicyError
+
+ROLES = "{id: identifier, age: quasi, ward: {role: quasi, hierarchy: {prefix: [1]}}, PLAIN: plain, ill: sensitive}"
+PLAIN = {
+    "weight": [70 + n / 4 for n in range(80)],
+    "when": [dt.date(2024, 1, 1) + dt.timedelta(days=n) for n in range(80)],
+    "stay": list(range(80)),
+    "home": [n % 2 == 0 for n in range(80)],
+}
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if isinstance(done.exception, PolicyError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def write(request):
+    def written(rows, folder):
+        file = folder / f"in.{request.param}"
+        (pacsv.write_csv if request.param == "csv" else pq.write_table)(rows, file)
+        return file
+
+    return written
+
+
+def people(plain):
+    rng = np.random.default_rng(3)
+    columns = {"id": [f"p{n}" for n in range(80)], "age": rng.integers(20, 40, 80), "ward": rng.integers(10, 30, 80)}
+    return pa.table(columns | {plain: PLAIN[plain], "ill": rng.choice(["flu", "gout", "hiv", "mumps"], 80)})
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+@pytest.mark.parametrize("method", ["mondrian", "local", "anatomy"])
+def test_a_table_verifies_beside_its_input(tmp_path, write, plain, method):
+    asked = "{l: 2}" if method == "anatomy" else "{k: 3, l: 2}"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"version: 1\nperson: id\ncolumns: {ROLES.replace('PLAIN', plain)}\nprivacy: {asked}\ntable: {{method: {method}}}\n"
+    )
+    source = write(people(plain), tmp_path)
+    run("anonymize", source, "-p", policy, "-o", tmp_path / "out", "--seed", 1)
+    run("verify", tmp_path / "out", "-p", policy)
+    run("verify", tmp_path / "out", "-p", policy, "--original", source)
+
+
+@pytest.mark.parametrize("method", ["encc", "indexed", "red"])
+def test_an_evolving_table_verifies_beside_its_input(tmp_path, write, method):
+    """Wards are whole numbers in Parquet; codes are text all the same."""
+    policy, store = tmp_path / "policy.yaml", tmp_path / "store.db"
+    policy.write_text(
+        f"version: 1\nperson: id\ncolumns: {ROLES.replace('PLAIN', 'stay')}\nprivacy: {{l: 2}}\nevolving: {{method: {method}}}\n"
+    )
+    source = write(people("stay"), tmp_path)
+    run("evolve", "init", store, "-p", policy)
+    run("evolve", "insert", store, source)
+    run("evolve", "publish", store, "-o", tmp_path / "out")
+    run("verify", tmp_path / "out", "-p", policy)
+    run("verify", tmp_path / "out", "-p", policy, "--original", source)
+
+
+@pytest.mark.parametrize(
+    "roles", ["group: quasi, ill: sensitive", "a: quasi, group: plain, ill: sensitive", "a: quasi, group: sensitive"]
+)
+@pytest.mark.parametrize(
+    "kind", ["table: {method: anatomy}", "evolving: {method: indexed}", "series: {method: m-distinct}"]
+)
+def test_a_column_called_group_is_refused_where_groups_have_numbers(tmp_path, roles, kind):
+    policy, source, store = tmp_path / "policy.yaml", tmp_path / "in.csv", tmp_path / "store.db"
+    policy.write_text(f"version: 1\nperson: id\ncolumns: {{id: identifier, {roles}}}\nprivacy: {{l: 2}}\n{kind}\n")
+    names = ["id", *(word.split(":")[0] for word in roles.split(", "))]
+    source.write_text(
+        ",".join(names) + "\n" + "".join(",".join(f"{name}{n}" for name in names) + "\n" for n in range(40))
+    )
+    words = {
+        "table": ("anonymize", source, "-p", policy, "-o", tmp_path / "out"),
+        "evolving": ("evolve", "init", store, "-p", policy),
+        "series": ("republish", source, "-p", policy, "--store", store, "-o", tmp_path / "out"),
+    }
+    with pytest.raises(PolicyError, match="called 'group'"):
+        run(*words[kind.split(":")[0]])
+    assert not (tmp_path / "out").exists()
