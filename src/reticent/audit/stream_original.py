@@ -97,13 +97,13 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArra
             if policy.columns[name].identifier is not None:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
             cell, label = coded_column(source[name]), _column(rows, part, name)
-            sent = equal(_as_sent(cell, source[name]), label)
+            sent = equal(cell, label) | equal(_as_sent(cell, source[name]), label)
             fit &= sent if part == "plain" else sent | stands_for(cell, label, policy, name)
     return fit
 
 
 def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text that is a number is one in a line, and written in one way: 12.50 is 12.5, and -0 is 0."""
+    """Text that is a number may be one in a line, and is then written in one way: 12.50 is 12.5, and -0 is 0."""
     if not pa.types.is_string(column.type):
         return cell
     coded = cell.combine_chunks()
