@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from reticent.cli import app
+from reticent.errors import PolicyError
 
 NUMBERS = [
     "0",
@@ -67,14 +68,14 @@ def parquet(folder):
     return folder / "in.parquet"
 
 
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("written", [csv, ndjson, parquet])
 def test_what_a_stream_writes_of_numbers_verifies(tmp_path, written, method):
-    def run(*words):
-        done = CliRunner().invoke(app, [str(word) for word in words])
-        assert done.exit_code == 0, done.output
-        return done.output
-
     (tmp_path / "policy.yaml").write_text(POLICY + METHODS[method])
     (tmp_path / "prior.csv").write_text("value,count\nflu,3\ngout,2\nhiv,1\n")
     source, shown, policy = written(tmp_path), tmp_path / "out.ndjson", tmp_path / "policy.yaml"
@@ -86,3 +87,22 @@ def test_what_a_stream_writes_of_numbers_verifies(tmp_path, written, method):
     run("verify", shown, "-p", policy)
     if written is not ndjson:  # as a table that file is refused: whole numbers beyond 2^53 beside fractions
         run("verify", shown, "-p", policy, "--original", source)
+
+
+def test_text_that_looks_like_a_number_stays_text(tmp_path):
+    lines = (f'{{"who":"p{i}","weight":1,"dose":"{i}.50","ill":"{ILLS[i % 3]}"}}\n' for i in range(40))
+    (tmp_path / "in.ndjson").write_text("".join(lines))
+    (tmp_path / "policy.yaml").write_text(POLICY + METHODS["castle"])
+    source, shown, policy = tmp_path / "in.ndjson", tmp_path / "out.ndjson", tmp_path / "policy.yaml"
+    run("stream", source, "-p", policy, "--store", tmp_path / "s.db", "--to", shown)
+    assert b'"dose":"7.50"' in shown.read_bytes()
+    run("verify", shown, "-p", policy, "--original", source)
+
+
+def test_a_column_called_seq_is_refused_where_records_are_held(tmp_path):
+    (tmp_path / "in.csv").write_text("who,weight,seq,ill\np1,1,1,flu\n")
+    (tmp_path / "policy.yaml").write_text((POLICY + METHODS["castle"]).replace("dose", "seq"))
+    words = ["stream", tmp_path / "in.csv", "-p", tmp_path / "policy.yaml", "--store", tmp_path / "s.db"]
+    done = CliRunner().invoke(app, [*map(str, words), "--to", str(tmp_path / "out.ndjson")])
+    assert isinstance(done.exception, PolicyError)
+    assert "called 'seq'" in str(done.exception)

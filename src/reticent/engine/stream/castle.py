@@ -288,6 +288,8 @@ class Castle(StreamPublisher):
 
 
 def _requirement(policy: Policy) -> tuple[int, int]:
+    if "seq" in policy.released:
+        raise PolicyError("A released column is called 'seq', as the place of a record is.", hint="Rename the column.")
     if policy.privacy.k is None:
         raise PolicyError("CASTLE needs k.", hint="Write privacy: {k: 5}.")
     if not policy.quasi:
