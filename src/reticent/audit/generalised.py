@@ -2,7 +2,7 @@
 
 Guarantee: what the findings say, about the files read and nothing else.
 Not covered: the original table (a release that kept every claim may still be useless), claims of
-    persons (see `reticent.audit.persons`), other releases of the same people.
+    persons (see `reticent.audit.original.persons`), other releases of the same people.
 Cost: one sort of the rows; a million rows take seconds.
 Reference: the models' own papers, see docs/models.md.
 Differences from the paper: the t-closeness reference is the release's own distribution, and the distance may exceed t by

@@ -18,9 +18,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered
-from reticent.audit.stream_lines import in_order
-from reticent.audit.written import odd_files
+from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release.formula import plain
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
 from reticent.audit.linked import original_views
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.matching import matching
+from reticent.audit.original.matching import matching
 from reticent.audit.stretches import Stretches
 
 

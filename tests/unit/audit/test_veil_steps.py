@@ -7,7 +7,7 @@ import pytest
 
 from reticent._core import judge
 from reticent.audit.numbers import Numbers
-from reticent.audit.veil_steps import Possible
+from reticent.audit.veil.steps import Possible
 
 ONE = 1 << 40
 # Three values on a line of length two; 0 goes to 1, 1 stays or goes to 2, 2 stays.

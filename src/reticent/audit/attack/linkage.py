@@ -19,7 +19,7 @@ from reticent.audit.attack.view import View, view
 from reticent.audit.cover import cover
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.requirements import requirements
-from reticent.audit.veil import SHAPE, codes_of, line_of
+from reticent.audit.veil.judge import SHAPE, codes_of, line_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

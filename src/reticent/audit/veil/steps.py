@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.audit.numbers import Numbers
-from reticent.audit.veil import Line
-from reticent.audit.veil_moves import Moves
+from reticent.audit.veil.judge import Line
+from reticent.audit.veil.moves import Moves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

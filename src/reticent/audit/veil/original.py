@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import veil
 from reticent.audit.groups import codes, numbered
 from reticent.audit.order import check_shuffled
-from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
+from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.veil_totals import compared, totals_of
-from reticent.audit.veil_values import truths_of
+from reticent.audit.veil import judge as veil
+from reticent.audit.veil.totals import compared, totals_of
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reticent.audit.published import Published
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
 _EDGES = 1 << 24

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.veil import SHAPE, codes_of, line_of, packed, whole
-from reticent.audit.veil_moves import Moves
+from reticent.audit.veil.judge import SHAPE, codes_of, line_of, packed, whole
+from reticent.audit.veil.moves import Moves
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.audit.published import Published
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
     from reticent.release import Ledger
 

@@ -21,8 +21,8 @@ from reticent.audit.generalised import check_counts, hidden, left_out, seen, unc
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
-from reticent.audit.veil_papers import check_order, level_findings, paper_findings, share_finding
-from reticent.audit.veil_totals import totals_findings
+from reticent.audit.veil.papers import check_order, level_findings, paper_findings, share_finding
+from reticent.audit.veil.totals import totals_findings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
 

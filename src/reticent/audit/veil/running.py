@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.audit.published import Published
-from reticent.audit.veil import line_findings, linked, prior_findings
-from reticent.audit.veil_steps import Possible
+from reticent.audit.veil.judge import line_findings, linked, prior_findings
+from reticent.audit.veil.steps import Possible
 from reticent.errors import DAMAGED, StateError
 
 if TYPE_CHECKING:

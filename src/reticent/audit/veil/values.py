@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"

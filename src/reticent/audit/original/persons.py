@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.order import check_shuffled
+from reticent.audit.original.standing import check_standing
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
 from reticent.audit.spellings import same
-from reticent.audit.standing import check_standing
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     counted = records_that_count(cells, policy)
     places, doubt = original.places, 0
     if places is None:
-        from reticent.audit.places import find_places  # not where the gate knows
+        from reticent.audit.original.places import find_places  # not where the gate knows
 
         places, doubt = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
@@ -347,7 +347,7 @@ def matchings(
         rows
     ):  # one record each: every value finds a person of its own
         return np.bincount(distinct(rows, value)[0], minlength=size)
-    from reticent.audit.matching import matching  # asked for where persons have several records
+    from reticent.audit.original.matching import matching  # asked for where persons have several records
 
     edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
 
     Bools = npt.NDArray[np.bool_]
     Codes = npt.NDArray[np.integer]

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
-from reticent.audit.veil_values import truths_of
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy.prior import read_report
 from reticent.policy.updates import read_updates
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
 _PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")

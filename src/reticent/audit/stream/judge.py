@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from reticent.audit import generalised
 from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
-from reticent.audit.papers import loose_entries
+from reticent.audit.folder.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
-from reticent.audit.stream_lines import Drawn, Written
-from reticent.audit.veil_stream import VeiledLines
+from reticent.audit.stream.lines import Drawn, Written
+from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reticent.audit.papers import check_papers, is_figure
+from reticent.audit.folder.papers import check_papers, is_figure
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:

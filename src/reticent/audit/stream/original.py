@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import coded, coded_column, numbered, numbers
-from reticent.audit.persons import distinct, equal, matchings
+from reticent.audit.original.persons import distinct, equal, matchings
 from reticent.audit.published import text
 from reticent.audit.requirements import check_matching, check_size, demanded
 from reticent.audit.spellings import same
-from reticent.audit.veil_steps import Possible
-from reticent.audit.veil_values import truths_of
+from reticent.audit.veil.steps import Possible
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.persons import Input
+    from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
