@@ -23,6 +23,7 @@ import numpy as np
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.legal import exact, illegal
 from reticent.audit.order import check_lines
+from reticent.audit.original.matching import matching
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
@@ -198,20 +199,8 @@ def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -
 
 def matched(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
     """Whether the values can be matched one to one to the sets that contain them."""
-    if len(sets) != len(values):
-        return False
-    owner: dict[int, int] = {}
-
-    def place(at: int, tried: set[int]) -> bool:
-        for i, value in enumerate(values):
-            if value in sets[at] and i not in tried:
-                tried.add(i)
-                if i not in owner or place(owner[i], tried):
-                    owner[i] = at
-                    return True
-        return False
-
-    return all(place(at, set()) for at in range(len(sets)))
+    places = [[at for at, value in enumerate(values) if value in one] for one in sets]
+    return len(sets) == len(values) == matching(places)
 
 
 def shares(views: list[View], updates: Updates) -> dict[int, float]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
 
-def matching(wishes: Mapping[int, Sequence[int]]) -> int:
-    """How many heads get a value of their own; every head names its values (augmenting paths, without recursion).
+def matching(wishes: Sequence[Iterable[Hashable]], enough: int | None = None) -> int:
+    """How many heads get a value of their own, counted as far as is enough; every head names its values (augmenting paths, without recursion).
 
-    >>> matching({0: [1, 2], 1: [1], 2: [1]})
+    >>> matching([[1, 2], [1], [1]])
     2
     """
-    owner: dict[int, int] = {}
-    return sum(_placed(head, wishes, owner) for head in wishes)
+    owner: dict[Hashable, int] = {}
+    return sum(1 for _ in islice((head for head in range(len(wishes)) if _placed(head, wishes, owner)), enough))
 
 
-def _placed(head: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int]) -> bool:
+def _placed(head: int, wishes: Sequence[Iterable[Hashable]], owner: dict[Hashable, int]) -> bool:
     """Finds a value for a head, letting others move on to values that are free."""
-    came: dict[int, tuple[int, int | None]] = {}
-    waiting: list[tuple[int, int | None]] = [(head, None)]
+    came: dict[Hashable, tuple[int, Hashable | None]] = {}
+    waiting: list[tuple[int, Hashable | None]] = [(head, None)]
     for one, by in waiting:  # grows while it is read: breadth first
         for value in wishes[one]:
             if value in came:
@@ -34,10 +35,9 @@ def _placed(head: int, wishes: Mapping[int, Sequence[int]], owner: dict[int, int
     return False
 
 
-def _move(value: int, came: dict[int, tuple[int, int | None]], owner: dict[int, int]) -> None:
+def _move(
+    value: Hashable | None, came: dict[Hashable, tuple[int, Hashable | None]], owner: dict[Hashable, int]
+) -> None:
     """Everybody on the way takes the value that was found for him or her."""
-    at: int | None = value
-    while at is not None:
-        head, before = came[at]
-        owner[at] = head
-        at = before
+    while value is not None:
+        owner[value], value = came[value]

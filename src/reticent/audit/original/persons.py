@@ -359,9 +359,9 @@ def matchings(
         if len(heads) == part.shape[1]:  # everybody has one value: each value finds a person of its own
             out[group] = len(seen)
             continue
-        wishes: dict[int, list[int]] = {}
+        wishes: list[list[int]] = [[] for _ in heads]
         for head, wish in zip(left.tolist(), right.tolist(), strict=True):
-            wishes.setdefault(head, []).append(wish)
+            wishes[head].append(wish)
         out[group] = matching(wishes)
     return out
 

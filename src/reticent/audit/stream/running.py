@@ -18,11 +18,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+
+from reticent.audit.original.matching import matching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -252,7 +253,7 @@ class RecordJudge:
 
     def offences(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
         """What is wrong with some records; takes them in when nothing is."""
-        pairs: dict[int, dict[Any, set[object]]] = defaultdict(lambda: defaultdict(set))
+        pairs: dict[int, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
         columns = [records.column(name).to_pylist() for name in quasi]
         owners = self._owners(records)
         for owner, value, *cells in zip(owners, records.column(sensitive).to_pylist(), *columns, strict=True):
@@ -260,13 +261,13 @@ class RecordJudge:
             if name not in self._known:
                 pairs[name][value].add(owner)
         few = sum(len(set().union(*of.values())) < self._k for of in pairs.values())
-        alike = sum(not _diverse(of, self._l) for of in pairs.values())
+        alike = sum(matching([*of.values()], self._l) < self._l for of in pairs.values())
         if few or alike:
             return [f"{few:,} combinations stand for fewer than {self._k} persons, {alike:,} for fewer than l values"]
         self._known |= pairs.keys()
         return []
 
-    def _owners(self, records: pa.Table) -> list[object]:
+    def _owners(self, records: pa.Table) -> list[int]:
         """Whose the records are; one that nobody was named for is somebody's own. Who has waited too long is forgotten."""
         if not self._waiting:
             return list(range(records.num_rows))
@@ -274,7 +275,7 @@ class RecordJudge:
         late = len(self._persons) - self._waiting
         for seq in list(self._persons)[: max(0, late)]:
             del self._persons[seq]
-        return list(owners)
+        return owners
 
     def snapshot(self) -> bytes:
         """What is remembered."""
@@ -286,19 +287,3 @@ class RecordJudge:
         size, *numbers = np.frombuffer(state, dtype=np.uint64).tolist() or [0]
         self._persons = dict(zip(numbers[:size:2], numbers[1:size:2], strict=True))
         self._known = set(numbers[size:])
-
-
-def _diverse(values: dict[Any, set[object]], l: int) -> bool:
-    """Whether l persons can be matched with as many different values."""
-    of: dict[object, Any] = {}
-
-    def place(value: Any, tried: set[object]) -> bool:
-        for person in values[value] - tried:
-            tried.add(person)
-            if person not in of or place(of[person], tried):
-                of[person] = value
-                return True
-        return False
-
-    matched = (value for value in values if place(value, set()))
-    return sum(1 for _ in islice(matched, l)) >= l

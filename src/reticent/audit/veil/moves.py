@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
     Codes = npt.NDArray[np.integer]
 
-# Values up to which a matrix is written out.
-_DENSE = 4_096
-
 
 class Moves:
     """What may follow what.
@@ -53,10 +50,6 @@ class Moves:
         """Whether one value can follow another under a row, for arrays that fit together."""
         return np.asarray(self._way.may(rows, before, after))
 
-    def one(self, row: int, before: int, after: int) -> bool:
-        """As `may`, for one."""
-        return self._way.one(row, before, after)
-
     def numbers(self) -> dict[str, Any]:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
         return self._way.numbers()
@@ -76,9 +69,6 @@ class _Still:
     def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002 - as the others
         return np.asarray(before == after)
 
-    def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
-        return before == after
-
     def numbers(self) -> dict[str, Any]:
         return {}
 
@@ -88,27 +78,18 @@ class _Matrix:
         starts, targets, weights = ([int(x) for x in kernel[name]] for name in ("starts", "targets", "weights"))
         if len(starts) != size + 1 or len(weights) != len(targets) or min(weights, default=1) < 1:
             raise ValueError("the kernel does not fit the domain")
-        self._followers = [frozenset(targets[starts[v] : starts[v + 1]]) for v in range(size)]
+        followers = [set(targets[starts[v] : starts[v + 1]]) for v in range(size)]
         self._size = size
-        self._pairs = np.sort([v * size + to for v, after in enumerate(self._followers) for to in after])
-        self._dense = None
-        if size <= _DENSE:
-            self._dense = np.zeros(size * size, dtype=bool)
-            self._dense[self._pairs] = True
-        self.all_stay = all(v in after for v, after in enumerate(self._followers))
+        self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
+        self.all_stay = all(v in after for v, after in enumerate(followers))
 
     def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
-        if self._dense is not None:
-            return np.asarray(self._dense[keys])
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
 
-    def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
-        return after in self._followers[before]
-
     def numbers(self) -> dict[str, Any]:
-        starts = np.cumsum([0, *map(len, self._followers)])
+        starts = np.searchsorted(self._pairs, np.arange(self._size + 1) * self._size)
         return {"starts": starts.tolist(), "targets": (self._pairs % self._size).tolist()}
 
 
@@ -130,13 +111,6 @@ class _Shares:
         near = self._anywhere[rows, before] | (self._parents[before] == self._parents[after])
         moves = self._leaves[rows, before] & self._offered[rows, after] & near
         return np.asarray(np.where(before == after, self._stays[rows, before], moves))
-
-    def one(self, row: int, before: int, after: int) -> bool:
-        if before == after:
-            return bool(self._stays[row, before])
-        if not (self._leaves[row, before] and self._offered[row, after]):
-            return False
-        return bool(self._anywhere[row, before] or self._parents[before] == self._parents[after])
 
     def numbers(self) -> dict[str, Any]:
         marks = sum(
