@@ -46,6 +46,10 @@ class Groups:
         np.maximum.at(out, self.group, self.count)
         return out
 
+    def shares(self) -> NDArray[np.float64]:
+        """Per entry, the part of its group that has the value."""
+        return np.asarray(self.count / np.maximum(self.sizes(), 1)[self.group])
+
     def counts_of(self, group: int) -> list[int]:
         """The counts of one group."""
         first, last = np.searchsorted(self.group, [group, group + 1])
@@ -135,6 +139,17 @@ def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64]
             key, cardinality = _dense(key)
         key, cardinality = key * width + code, cardinality * width
     return _dense(key)
+
+
+def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> NDArray[np.int64]:
+    """The place of each text among all: as numbers where all are, else by their text; a missing one first, or last."""
+    try:
+        keys = [((text is None) == missing_last, float(text or 0), "") for text in texts]
+    except ValueError:
+        keys = [((text is None) == missing_last, 0.0, text or "") for text in texts]
+    place = np.empty(len(texts), dtype=np.int64)
+    place[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))
+    return place
 
 
 def different(key: NDArray[np.int64]) -> NDArray[np.int64]:

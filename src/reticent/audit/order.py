@@ -125,13 +125,19 @@ def _standing(places: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
+def drift(cells: NDArray[Any]) -> float:
+    """How far numbers go with their place, in standard deviations of a random order."""
+    if not len(cells) or not np.ptp(cells):
+        return 0.0
+    return float(np.corrcoef(cells, np.arange(len(cells)))[0, 1]) * math.sqrt(len(cells) - 1)
+
+
 def check_shuffled(places: NDArray[np.int64]) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
     ranks = _standing(places)
-    spread = float(np.std(ranks)) if size else 0.0
-    drift = float(np.corrcoef(ranks, np.arange(size))[0, 1]) * math.sqrt(size - 1) if spread else 0.0
+    moved = abs(drift(ranks))
     # In a random order about two pairs of neighbours stay together, whatever the size.
     together = int((np.abs(np.diff(ranks)) == 1).sum())
-    holds = abs(drift) < _DRIFT and (size < _FEW or together < _TOGETHER)
-    return Finding("rows do not stand in the order of the input", holds, round(abs(drift), 2), _DRIFT)
+    holds = moved < _DRIFT and (size < _FEW or together < _TOGETHER)
+    return Finding("rows do not stand in the order of the input", holds, round(moved, 2), _DRIFT)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit import measures
-from reticent.audit.published import text
+from reticent.audit.groups import by_size
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -164,35 +164,13 @@ def check_t(
     return _finding(str(requirement), far, holds, float(bound), where, worst=np.max)
 
 
-def reference_of(explain: Mapping[str, Any], column: str) -> dict[str | None, int] | None:
-    """The distribution of the whole input as the manifest gives it: {column: {value: count}} or pairs."""
-    reference = explain.get("reference")
-    reference = reference.get(column, reference) if isinstance(reference, dict) else reference
-    pairs = reference.items() if isinstance(reference, dict) else reference or []
-    try:
-        return {text(value): int(count) for value, count in pairs} or None
-    except (TypeError, ValueError):
-        raise DataError(
-            "The manifest's reference distribution cannot be read.", hint="Restore release.json, or release again."
-        ) from None
-
-
 def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
     if kind == "equal":
         return measures.equal_parts(len(known))
     if kind == "ordered":
-        return measures.ordered_parts(_order(known))
+        return measures.ordered_parts(np.argsort(by_size(known)))
     spec = policy.columns[column].hierarchy
     return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
-
-
-def _order(known: list[str | None]) -> NDArray[np.int64]:
-    """Numbers by size, other values by their text, a missing value first."""
-    try:
-        keys = [(value is not None, float(value or 0), "") for value in known]
-    except ValueError:
-        keys = [(value is not None, 0.0, value or "") for value in known]
-    return np.array(sorted(range(len(known)), key=keys.__getitem__), dtype=np.int64)
 
 
 def _finding(

@@ -44,7 +44,7 @@ LINKING = "legal update instances and risk over several releases (give the ledge
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
-    data, fakes = release.tables["data"], release.tables["counterfeits"]
+    data, counts = release.tables["data"], _fakes(release)
     groups = np.array([int(g) for g in data.column("group").to_pylist()])
     shown = data.column(policy.sensitive[0]).to_pylist()
     members: dict[int, list[str | None]] = {}
@@ -52,13 +52,6 @@ def judge(release: Published, policy: Policy) -> Verdict:
         members.setdefault(group, []).append(value)
     doubled = sum(len(set(values)) < len(values) for values in members.values())
     least = min((len(set(values)) for values in members.values()), default=0)
-    counts = dict(
-        zip(
-            (int(g) for g in fakes.column("group").to_pylist()),
-            (int(n) for n in fakes.column("count").to_pylist()),
-            strict=True,
-        )
-    )
     odd = sum(group not in members or not 0 < n < len(members[group]) for group, n in counts.items())
     m = policy.m
     return Verdict(
@@ -82,6 +75,12 @@ def judge(release: Published, policy: Policy) -> Verdict:
             ),
         )
     )
+
+
+def _fakes(release: Published) -> dict[int, int]:
+    """The counterfeits of each group that has some."""
+    columns = (map(int, release.tables["counterfeits"].column(name).to_pylist()) for name in ("group", "count"))
+    return dict(zip(*columns, strict=True))
 
 
 def _ordered(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> list[Finding]:
@@ -128,7 +127,7 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
     still = series[-1].method == "m-invariance"
     values = [value for r in series for value in r.tables["data"].column(policy.sensitive[0]).to_pylist()]
     updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
-    views = [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    views = [view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
@@ -147,9 +146,10 @@ class View:
     off: int
 
 
-def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+    """One release, persons placed by the ledger; without them where it does not know the release."""
     number = int(release.explain.get("release", place + 1))
-    data, fakes = release.tables["data"], release.tables["counterfeits"]
+    data = release.tables["data"]
     members: dict[int, list[int]] = {}
     codes = (updates.codes[value] for value in data.column(policy.sensitive[0]).to_pylist())
     for group, code in zip(data.column("group").to_pylist(), codes, strict=True):
@@ -158,9 +158,7 @@ def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, 
     if number > len(ledger):
         return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
-    fake = dict(
-        zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True)
-    )
+    fake = _fakes(release)
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
     off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
     off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))

@@ -18,7 +18,7 @@ import numpy as np
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import link, truths
 from reticent.audit.attack.sights import latest
 
@@ -52,18 +52,15 @@ def definetti(evidence: Evidence) -> Outcome | None:
     after = match.mean(posterior, records, persons)
     truth = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())
-    right, top = after.argmax(axis=1) == truth, after.max(axis=1)
-    return Outcome(
-        attack="definetti",
-        question=QUESTION,
-        tried=len(persons),
+    right = after.argmax(axis=1) == truth
+    return Outcome.from_posterior(
+        "definetti",
+        QUESTION,
+        after.max(axis=1),
+        evidence.key,
         right=float(right.sum()),
         counted=True,
         claim=conceded_to(seen, belief, records),
-        highest=float(top.max(initial=0)),
-        sure=int((top > CERTAIN).sum()),
-        bins=binned(top),
-        worst=worst_of(top, evidence.key),
         notes=(
             f"She is right in {float(right.mean()):.1%} of {len(persons):,} cases; the release alone, read plainly, gives {blind:.1%}.",
         ),

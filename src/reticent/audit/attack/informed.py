@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import certain, learn
 from reticent.audit.attack.marks import marks
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import halves, link, truths
 from reticent.audit.attack.sights import Veiled, latest, normal
 
@@ -174,22 +174,18 @@ def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:
 
 
 def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: bool) -> Outcome:
-    top = reading.after.max(axis=1)
     figures = figures_of(reading, seen)
     learnt = "an outside table" if outside else "other persons of the same input"
     gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
     singled = f"If she knew which record is whose, she would expect to be right in {reading.singled:.1%}."
-    return Outcome(
-        attack="informed",
-        question=QUESTION,
-        tried=len(top),
+    return Outcome.from_posterior(
+        "informed",
+        QUESTION,
+        reading.after.max(axis=1),
+        evidence.key,
         right=float(reading.right(reading.after).sum()),
         counted=True,
         claim=reading.concession,
-        highest=float(top.max()),
-        sure=int((top > CERTAIN).sum()),
-        bins=binned(top),
-        worst=worst_of(top, evidence.key),
         notes=(f"Her model is learnt from {learnt}.", gain, singled, *flagged(reading, seen)),
         figures=figures,
     )

@@ -72,7 +72,7 @@ class Outcome:
             "claim": None,
             "highest": float(posterior.max(initial=0)),
             "sure": int((posterior > CERTAIN).sum()),
-            "bins": binned(posterior),
+            "bins": tuple(np.histogram(np.clip(posterior, 0, 1), BINS)[0].tolist()),
             "worst": worst_of(posterior, key),
         }
         return cls(attack, question, **(figures | others))
@@ -142,13 +142,8 @@ def pseudonyms(places: NDArray[np.int64], key: bytes) -> list[str]:
     return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
 
 
-def worst_of(posterior: NDArray[np.float64], key: bytes) -> tuple[Person, ...]:
-    """The persons the attacker is surest of; positions in the array are their row numbers."""
+def worst_of(posterior: NDArray[np.float64], key: bytes, rows: NDArray[np.int64] | None = None) -> tuple[Person, ...]:
+    """The persons the attacker is surest of, by their row numbers: their positions, if nobody says them."""
     order = np.argsort(-posterior, kind="stable")[:_WORST]
-    names = pseudonyms(order, key)
+    names = pseudonyms(order if rows is None else rows[order], key)
     return tuple(Person(name, float(posterior[place])) for name, place in zip(names, order, strict=True))
-
-
-def binned(posterior: NDArray[np.float64]) -> tuple[int, ...]:
-    """Persons per range of the posterior."""
-    return tuple(int(count) for count in np.histogram(np.clip(posterior, 0, 1), BINS)[0])

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
-from reticent.audit.groups import Groups, coded, coded_column, codes, different, histograms, numbers, shared
+from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.standing import check_standing
 from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
@@ -138,7 +138,7 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.in
     owner = table[settings.column].to_pylist()
     moments = everything.tolist()
     if settings.events is not None:
-        moments = _moments(table[settings.events].to_pylist())
+        moments = by_size(table[settings.events].to_pylist()).tolist()
     last = settings.records == "last"
     best: dict[str | None, int] = {}
     for row, person in enumerate(owner):
@@ -146,14 +146,6 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.in
         if before is None or (moments[row] >= moments[before] if last else moments[row] < moments[before]):
             best[person] = row
     return np.array(sorted(best.values()), dtype=np.int64)
-
-
-def _moments(cells: list[str | None]) -> list[tuple[bool, float, str]]:
-    """Keys that sort numbers by size, other text as it is, and a missing moment first."""
-    try:
-        return [(cell is not None, float(cell or 0), "") for cell in cells]
-    except ValueError:
-        return [(cell is not None, 0.0, cell or "") for cell in cells]
 
 
 def accounts(release: Published, rows: int, counted: NDArray[np.int64]) -> list[Finding]:

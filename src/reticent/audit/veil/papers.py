@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
+from reticent.audit.order import drift
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy.prior import read_report
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
-_PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
+PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _DEAREST = 1.0
 """Epsilon of eta, at most."""
 _MOST = 0.1
@@ -49,7 +50,7 @@ def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
     epsilon = stated if report is None else report.get("epsilon")
-    pinned = {word: document.get(word) for word in _PINNED}
+    pinned = {word: document.get(word) for word in PINNED}
     house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
         Finding("epsilon is that of the prior's report or of the policy", document.get("epsilon") == epsilon),
@@ -175,7 +176,7 @@ def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
         return Finding(claim, holds=True)
     columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
     features = [*columns, sets.mean(axis=1), sets.min(axis=1), sets.max(axis=1)]
-    worst = max(abs(_drift(feature)) for feature in features)
+    worst = max(abs(drift(feature)) for feature in features)
     worst = max([worst, _together(sets), *(_together(column[:, None]) for column in columns)])
     return Finding(claim, worst < _DRIFT, round(worst, 2), _DRIFT)
 
@@ -183,16 +184,7 @@ def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
 def _ranks(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """The place of every cell among the different texts of its column."""
     code, texts = codes(column)
-    rank = np.empty(len(texts), dtype=np.int64)
-    rank[sorted(range(len(texts)), key=lambda at: texts[at] or "")] = np.arange(len(texts))
-    return rank[code]
-
-
-def _drift(feature: NDArray[Any]) -> float:
-    """How far a number goes with the place of its line, in standard deviations of a random order."""
-    if not np.ptp(feature):
-        return 0.0
-    return float(np.corrcoef(feature, np.arange(len(feature)))[0, 1]) * math.sqrt(len(feature) - 1)
+    return np.argsort(np.argsort([text or "" for text in texts], kind="stable"), kind="stable")[code]
 
 
 def _together(cells: NDArray[Any]) -> float:

@@ -23,6 +23,7 @@ import numpy as np
 
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of, packed, whole
 from reticent.audit.veil.moves import Moves
+from reticent.audit.veil.papers import PINNED
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     Whole = npt.NDArray[np.int64]
 
-_HOUSE = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _AT_ONCE = 50_000
 _DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")
 NAMING = "whether a pseudonym is that of one person in all publications (give the ledger: --ledger STORE)"
@@ -122,7 +122,7 @@ def _linked_part(
 
 def _house(release: Published) -> dict[str, Any]:
     document = release.documents.get("veil", {})
-    return {key: document.get(key) for key in _HOUSE}
+    return {key: document.get(key) for key in PINNED}
 
 
 def _number(release: Published, place: int, size: int, ledger: Ledger) -> int:
