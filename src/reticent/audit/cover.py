@@ -278,7 +278,8 @@ class Spans:
 def spans(values: Sequence[str | None], labels: Sequence[str | None]) -> Spans:
     """The ranges among the labels."""
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
-    by_size = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    finite = np.flatnonzero(np.isfinite(numbers))
+    by_size = finite[np.argsort(numbers[finite], kind="stable")]
     by_text = np.array(
         sorted((r for r, v in enumerate(values) if v is not None), key=lambda r: str(values[r])), dtype=np.int64
     )

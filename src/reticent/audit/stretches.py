@@ -78,6 +78,15 @@ class Stretches:
         first = np.searchsorted(begin, np.arange(labels + 1) * width)
         return cls(rank, first, begin % width, end - begin // width * width)
 
+    def hold(self, value: Codes, label: Codes) -> NDArray[np.bool_]:
+        """Pair by pair, whether the label may stand for the value."""
+        if not len(self.low):
+            return np.zeros(len(value), dtype=np.bool_)
+        width, whose = len(self.rank) + 1, np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        begin, end, key = whose * width + self.low, whose * width + self.high, label * width + self.rank[value]
+        at = np.searchsorted(begin, key, side="right") - 1
+        return np.asarray((at >= 0) & (key < end[at]))
+
     def chance(self, values: Codes, labels: Codes) -> float:
         """How likely one of these values is to fit one of these labels."""
         below = np.append(0, np.cumsum(np.bincount(self.rank[values], minlength=int(self.high.max(initial=0)))))

@@ -102,7 +102,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     place = {value: code for code, value in enumerate(values)}
     known = np.array([place.get(value, -1) for value in offers.values], dtype=np.int64)
     inside = known[offers.value] >= 0
-    weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    weight = offers.shares()
     places = (offers.group[inside], known[offers.value[inside]])
     share = csr_array((weight[inside], places), shape=(offers.size, len(values)))
     return Spread(columns, sensitive, share, shown.group, values, shown)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.cover import cover
-from reticent.audit.groups import codes, numbered
+from reticent.audit.groups import numbered
 from reticent.audit.linked import SHAPE as LINKED
 from reticent.audit.linked import VIEW, view_table
+from reticent.audit.meeting import Field, meet
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
@@ -106,25 +106,14 @@ def _population_sizes(
 ) -> NDArray[np.int64]:
     """People of the population per published class: those whom its labels may stand for."""
     rows, size = grouped
-    names = [name for name in quasi.column_names if name in population.column_names]
-    keys, many = numbered(population, names)
-    weight = np.bincount(keys, minlength=many)
-    first, person = np.zeros(size, dtype=np.int64), np.zeros(many, dtype=np.int64)
-    first[rows[::-1]] = np.arange(len(rows))[::-1]
-    person[keys[::-1]] = np.arange(len(keys))[::-1]
-    parts = []
-    for name in names:
-        value, values = codes(population[name])
-        label, labels = codes(quasi[name])
-        parts.append((cover(values, labels, policy, name).T.tocsr(), label[first], value[person]))
-    out = np.zeros(size, dtype=np.int64)
-    step = max(1, 50_000_000 // max(1, many))
-    for low in range(0, size, step):
-        inside = np.ones((min(step, size - low), many), dtype=np.bool_)
-        for allowed, label, value in parts:
-            inside &= allowed[label[low : low + step]].toarray()[:, value]
-        out[low : low + step] = inside @ weight
-    return out
+    fields = [
+        Field.covering(population, quasi, policy, name)
+        for name in quasi.column_names
+        if name in population.column_names
+    ]
+    sizes = np.zeros(size, dtype=np.int64)
+    sizes[rows] = meet(fields, population.num_rows, quasi.num_rows).people
+    return sizes
 
 
 def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
