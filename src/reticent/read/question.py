@@ -36,9 +36,6 @@ class Question:
     size: int
     level: float
 
-    def __repr__(self) -> str:
-        return f"Question({int(self.target.sum())} values, {self.size} groups)"
-
     def sums(self, values: Vector, at: Codes | None = None) -> Vector:
         """Sums of a number per record, by group; `at` says which records the numbers are of, all if left out."""
         groups = self.groups if at is None else self.groups[at]

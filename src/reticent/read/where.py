@@ -63,9 +63,6 @@ class Match:
     sure: Flags
     perhaps: Flags
 
-    def __repr__(self) -> str:
-        return f"Match({len(self.share)} records, {int(self.sure.sum())} for sure, {int(self.perhaps.sum())} perhaps)"
-
     @property
     def exact(self) -> bool:
         """No cell leaves anything open."""

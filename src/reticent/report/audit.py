@@ -7,7 +7,7 @@ import json
 import platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,7 +122,7 @@ class Audit:
             "releases": [_describe(release) for release in self.releases],
             "verify": self.verdict.to_dict(),
             "risk": self.risk.to_dict() if self.risk else None,
-            "initial_risk": self.initial.to_dict() if self.initial else None,
+            "initial_risk": asdict(self.initial) if self.initial else None,
             "attacks": [outcome.to_dict() for outcome in self.outcomes],
             "not_applicable": list(self.skipped),
             "utility": self.utility,

@@ -11,7 +11,9 @@ from reticent.audit.attack.view import stream_view
 from reticent.report.classifier import classifier_scores
 from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread
-from reticent.utility import attribute_loss, relative_error, sau, sau_limit
+from reticent.utility.loss import attribute_loss
+from reticent.utility.stream import sau, sau_limit
+from reticent.utility.workload import relative_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

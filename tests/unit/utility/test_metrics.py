@@ -14,16 +14,12 @@ from hypothesis import strategies as st
 
 from reticent.policy import HierarchySpec
 from reticent.policy.hierarchy import ladder
-from reticent.utility import (
-    Recoding,
-    geometric_mean,
-    interval_loss,
-    measure,
-    relative_error,
-    sau,
-    sau_limit,
-    stream_information_loss,
-)
+from reticent.utility.loss import geometric_mean
+from reticent.utility.metrics import measure
+from reticent.utility.ncp import interval_loss
+from reticent.utility.recoding import Recoding
+from reticent.utility.stream import sau, sau_limit, stream_information_loss
+from reticent.utility.workload import relative_error
 
 # six leaves, of which only the first five occur in the data: absent leaves count in the loss
 PATHS = {"a": "AB", "b": "AB", "c": "CD", "d": "CD", "e": "EF", "f": "EF"}

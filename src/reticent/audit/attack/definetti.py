@@ -19,8 +19,9 @@ from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import latest
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
     posterior = seen.posterior(belief, records)
     persons = np.flatnonzero(match.reached(records))
     after = match.mean(posterior, records, persons)
-    truth = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    truth = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())
     right = after.argmax(axis=1) == truth
     return Outcome.from_posterior(

@@ -20,8 +20,9 @@ from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import certain, learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import halves, link, truths
+from reticent.audit.attack.persons import halves, link
 from reticent.audit.attack.sights import Veiled, latest, normal
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +108,7 @@ def read(
         limit: persons attacked, and learnt from, at most.
     """
     sensitive = policy.sensitive[0]
-    truth = truths(seen.values, table[sensitive], policy, sensitive)
+    truth = truths_of(seen.values, table[sensitive], policy, sensitive)
     match = link(seen, table, policy)
     if match is None:
         return None

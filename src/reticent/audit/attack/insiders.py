@@ -18,8 +18,9 @@ from scipy.sparse import csr_array
 
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, latest, normal
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def insiders(evidence: Evidence) -> Outcome | None:
     if not len(persons):
         return None
     truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
-    truth[match.alone[persons]] = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
+    truth[match.alone[persons]] = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
         persons
     ]
     by_share: dict[float, _Reading] = {}

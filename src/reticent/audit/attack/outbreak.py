@@ -18,9 +18,10 @@ import numpy as np
 from reticent.audit.attack.bound import kappa_bound
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, latest
 from reticent.audit.groups import codes
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +104,7 @@ def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> R
     """The value whose share rose most against the prior; a new one before all others."""
     policy = evidence.policy
     code, names = codes(column)
-    published = truths(seen.values, column, policy, policy.sensitive[0])
+    published = truths_of(seen.values, column, policy, policy.sensitive[0])
     number = np.bincount(code, minlength=len(names))
     before = _before(seen, evidence)
     if before is None:

@@ -15,8 +15,6 @@ from reticent.audit.cover import cover
 from reticent.audit.groups import codes
 from reticent.audit.meeting import Field, meet
 from reticent.audit.stretches import Stretches
-from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-MISSING = "(missing)"
 _WORK = 4_000_000  # comparisons of labels at once
 
 
@@ -198,28 +195,6 @@ def _combined(columns: list[tuple[Codes, int]], size: int) -> Codes:
     for code, width in columns:
         _, key = np.unique(key * max(width, 1) + code, return_inverse=True)
     return np.asarray(key.reshape(-1), dtype=np.int64)
-
-
-def truths(values: tuple[str | None, ...], column: pa.ChunkedArray, policy: Policy, name: str) -> Codes:
-    """The code of each person's value among the published ones: itself, or the nearest node above it; -1 for none."""
-    code, names = codes(column)
-    place = {label: number for number, label in enumerate(values)}
-    found = [next((place[label] for label in _labels(raw, policy, name) if label in place), -1) for raw in names]
-    return np.array(found, dtype=np.int64)[code]
-
-
-def _labels(raw: str | None, policy: Policy, name: str) -> list[str | None]:
-    """What a value may be called, its own name first."""
-    spec = policy.columns[name].hierarchy
-    above: list[str] = []
-    if spec is not None:
-        try:
-            rungs = ladder(spec, pa.array([raw], pa.string()), column=name, base=policy.base)
-            above = [str(labels[0].as_py()) for labels in rungs.labels[1:-1]]
-        except DataError:
-            above = []
-    own: list[str | None] = [MISSING] if raw is None else []
-    return [raw, *own, *(label for node in above for label in (f"{node}, other", node)), "other"]
 
 
 def halves(table: pa.Table, policy: Policy, key: bytes) -> NDArray[np.bool_]:

@@ -253,7 +253,7 @@ def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
 
 def _veiled(release: Published) -> Veiled | None:
     data, document = release.tables.get("data"), release.documents.get("veil")
-    return None if data is None or document is None or not data.num_rows else _of_table(data, document)
+    return None if data is None or not document or not data.num_rows else _of_table(data, document)
 
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,13 +53,13 @@ class Assessment:
         return {
             "threshold": self.threshold,
             "needed_class": self.needed,
-            "class_sizes": self.sizes.to_dict(),
-            "prosecutor": self.prosecutor.to_dict(),
-            "journalist": self.journalist.to_dict() if self.journalist else None,
+            "class_sizes": asdict(self.sizes),
+            "prosecutor": asdict(self.prosecutor),
+            "journalist": asdict(self.journalist) if self.journalist else None,
             "marketer": (self.journalist or self.prosecutor).mean,
             "uniqueness": self.unique / self.sizes.rows if self.sizes.rows else 0.0,
             "population_unique": self.population_unique,
-            "contributions": [one.to_dict() for one in self.contributions],
+            "contributions": [asdict(one) for one in self.contributions],
             "safe_harbor": [check.to_dict() for check in self.safe_harbor],
             "quasi_identifiers_as_they_are": self.exact,
         }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,10 +31,6 @@ class ClassSizes:
     mean: float
     largest: int
     ranges: tuple[tuple[int, int | None, int], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 def class_sizes(sizes: NDArray[np.int64]) -> ClassSizes:

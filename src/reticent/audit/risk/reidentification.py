@@ -14,7 +14,7 @@ Differences from the paper: "above" is meant strictly: 1/11 = .0909 is above .09
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,10 +40,6 @@ class Risk:
     mean: float
     above: float
     estimated: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 def prosecutor(sizes: NDArray[np.int64], threshold: float = THRESHOLD) -> Risk:

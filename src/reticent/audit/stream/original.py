@@ -131,7 +131,7 @@ def _offers(
         line = Possible(document).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
-    truths = truths_of(line, source[line.sensitive], policy).tolist()
+    truths = truths_of(line.domain, source[line.sensitive], policy, line.sensitive).tolist()
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))

@@ -144,7 +144,7 @@ class _Desk:
         self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
         self._first = veil.whole(data["event"]) == 0
         self._candidates = veil.codes_of(line, data)
-        self._truth = truths_of(line, source[line.sensitive], policy)
+        self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
         self._strata = self._strata_of()
         self._edges: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 

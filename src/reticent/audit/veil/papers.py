@@ -134,7 +134,7 @@ def _same_matrix(line: Line, kernel: Mapping[str, Any], policy: Policy, path: Pa
         return False
     updates = read_updates(path, column=line.sensitive)
     values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
-    places = truths_of(line, pa.chunked_array([pa.array(values, pa.string())]), policy).tolist()
+    places = truths_of(line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive).tolist()
     code = dict(zip(values, places, strict=True))
     steps: list[dict[int, float]] = [{} for _ in line.domain]
     for value, following in updates.items():

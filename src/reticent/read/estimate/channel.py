@@ -45,9 +45,6 @@ class Channel:
     sets: npt.NDArray[np.int32]
     weights: Vector
 
-    def __repr__(self) -> str:
-        return f"Channel({len(self.pi)} values, {len(self.weights)} pieces)"
-
     @property
     def shares(self) -> Vector:
         """The prior's share of each value."""

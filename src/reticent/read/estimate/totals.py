@@ -36,9 +36,6 @@ class Totals:
     counts: Vector
     variance: float
 
-    def __repr__(self) -> str:
-        return f"Totals({self.counts.shape[0]} rows, {self.counts.shape[1]} values)"
-
 
 @dataclass(frozen=True, repr=False)
 class Cells:
@@ -59,9 +56,6 @@ class Cells:
     square: Vector
     own: Vector
     moved: Vector
-
-    def __repr__(self) -> str:
-        return f"Cells({self.number.shape[0]} groups, {self.number.shape[1]} rows)"
 
 
 @dataclass(frozen=True, repr=False)

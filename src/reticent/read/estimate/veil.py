@@ -69,9 +69,6 @@ class Veil:
     sizes: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
-    def __repr__(self) -> str:
-        return f"Veil({len(self.stretches)} rows, {len(self.domain)} values)"
-
     def channel(self, row: int) -> Channel:
         """The channel of a row; made once."""
         if row not in self._channels:
@@ -97,16 +94,6 @@ class Veil:
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
         return _spread_over(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
-    def target(self, values: list[str]) -> Vector:
-        """1 for the values asked for, 0 for the others."""
-        strangers = len(set(values) - set(self.domain))
-        if strangers:
-            raise PolicyError(
-                f"{strangers} of the {len(set(values))} values asked for are not in the release's domain.",
-                hint="The codebook lists the domain; rare values stand there under their parent.",
-            )
-        return np.isin(np.array(self.domain), values).astype(np.float64)
-
 
 @dataclass(frozen=True, repr=False)
 class Records:
@@ -127,9 +114,6 @@ class Records:
     persons: Codes | None = None
     events: Codes | None = None
     first: Codes | None = None
-
-    def __repr__(self) -> str:
-        return f"Records({len(self.rows)})"
 
     @property
     def later(self) -> bool:

@@ -41,9 +41,6 @@ class Generalised:
     missing: int = 0
     fakes: dict[int, int] | None = field(default=None)
 
-    def __repr__(self) -> str:
-        return f"Generalised({self.table.num_rows} records)"
-
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that occur."""

@@ -43,9 +43,6 @@ class Grouped:
     listed: pa.Table
     missing: int = 0
 
-    def __repr__(self) -> str:
-        return f"Grouped({self.table.num_rows} records)"
-
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that the groups list."""

@@ -46,9 +46,6 @@ class Veiled:
     candidates: tuple[str, ...]
     correction: bool = False
 
-    def __repr__(self) -> str:
-        return f"Veiled({self.table.num_rows} records, {len(self.domain)} values)"
-
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that can be offered."""
