@@ -34,13 +34,11 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.policy.settings.linked import Layout
 
-    Numbers = NDArray[np.int64]
 
 SHAPE = "linked"
 VIEW = "joined view"
@@ -181,7 +179,7 @@ def _count(flags: pa.ChunkedArray) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
-def _owners(table: pa.Table, persons: Mapping[str, int]) -> Numbers:
+def _owners(table: pa.Table, persons: Mapping[str, int]) -> Codes:
     """The number of each row's person."""
     named = pa.array(list(persons), pa.string())
     return np.asarray(pc.index_in(table[_PERSON], value_set=named).to_numpy()).astype(np.int64)
@@ -189,7 +187,7 @@ def _owners(table: pa.Table, persons: Mapping[str, int]) -> Numbers:
 
 def joined_view(
     tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], policy: Policy
-) -> tuple[dict[str, int], Numbers]:
+) -> tuple[dict[str, int], Codes]:
     """All persons by number, and the view of each: the same number for those who look alike in all tables joined.
 
     Rows are compared as a multiset within their visit, visits as a multiset within their person; tables whose rows the
@@ -229,9 +227,7 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def shares(
-    table: pa.Table, name: str, persons: Mapping[str, int], kinds: Numbers
-) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64]]:
+def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes) -> tuple[Codes, Codes, Codes]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
@@ -246,7 +242,7 @@ def shares(
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
-def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Numbers) -> Finding:
+def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Codes) -> Finding:
     """The largest share of alike persons who have a value, over all values and views."""
     claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
     _, holders, sizes = shares(table, name, persons, kinds)
@@ -273,7 +269,7 @@ def view_table(release: Published, policy: Policy) -> pa.Table:
     return whole
 
 
-def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Numbers:
+def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
     """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
     assert policy.tables is not None  # noqa: S101 - the caller looked
     layout = policy.tables.layout(policy.released)
@@ -287,7 +283,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Numbers:
 
 
 def compare(
-    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Numbers]
+    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Codes]
 ) -> Verdict:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     assert policy.tables is not None  # noqa: S101 - the release was judged before

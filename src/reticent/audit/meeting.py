@@ -20,11 +20,10 @@ from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
 
 _AT_ONCE = 1 << 18
 """Pairs that are followed into the next column together."""

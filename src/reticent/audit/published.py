@@ -25,9 +25,7 @@ from reticent.errors import DataError
 from reticent.release.formula import plain
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
@@ -120,10 +118,10 @@ class Published:
         return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
 
     @cached_property
-    def _classes(self) -> dict[tuple[str, ...], tuple[NDArray[np.int64], int]]:
+    def _classes(self) -> dict[tuple[str, ...], tuple[Codes, int]]:
         return {}
 
-    def classes(self, table: str, columns: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+    def classes(self, table: str, columns: Sequence[str]) -> tuple[Codes, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
         key = (table, *columns)
         if key not in self._classes:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.groups import Groups
     from reticent.policy import Policy
 
@@ -106,13 +107,13 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     return Requirement(model, kind, exact)
 
 
-def check_size(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
+def check_size(sizes: Codes, requirement: Requirement, where: str) -> Finding:
     """Whether every group holds at least k records."""
     k = math.ceil(requirement.numbers[0])
     return _finding(str(requirement), sizes, sizes >= k, float(k), where, worst=np.min)
 
 
-def check_matching(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
+def check_matching(sizes: Codes, requirement: Requirement, where: str) -> Finding:
     """Whether every group has l persons with l different values, given the largest matching of each."""
     l = math.ceil(requirement.numbers[-1])
     return _finding(str(requirement), sizes, sizes >= l, float(l), where, worst=np.min)
@@ -173,9 +174,7 @@ def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> l
     return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
 
 
-def _finding(
-    claim: str, figures: NDArray[Any], holds: NDArray[np.bool_], required: float, where: str, *, worst: Any
-) -> Finding:
+def _finding(claim: str, figures: NDArray[Any], holds: Flags, required: float, where: str, *, worst: Any) -> Finding:
     failing = int((~holds).sum())
     if len(figures) == 0:
         return Finding(claim, holds=True, measured=None, required=required, where=where)

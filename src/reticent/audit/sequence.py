@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -52,7 +53,7 @@ class Publication:
         return cls(named, _counts(st))
 
     @classmethod
-    def told(cls, st: pa.Table, persons: npt.NDArray[np.uint64], groups: npt.NDArray[np.int64]) -> Publication:
+    def told(cls, st: pa.Table, persons: npt.NDArray[np.uint64], groups: Codes) -> Publication:
         """From the values of the groups and the ledger; who stands in several groups has no one value to narrow."""
         alone, first, often = np.unique(persons, return_index=True, return_counts=True)
         named = zip(alone[often == 1].tolist(), map(str, groups[first[often == 1]].tolist()), strict=True)

@@ -31,6 +31,7 @@ from reticent.policy.updates import Updates, updates_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -83,7 +84,7 @@ def _fakes(release: Published) -> dict[int, int]:
     return dict(zip(*columns, strict=True))
 
 
-def _ordered(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> list[Finding]:
+def _ordered(release: Published, policy: Policy, groups: Codes) -> list[Finding]:
     """Lines stand by group and text, so that their order says nothing of persons; groups have the numbers from 1."""
     tables = {"data": [policy.sensitive[0]], "counterfeits": [], "plain": list(policy.plain)}
     seen = np.unique(groups)
@@ -141,7 +142,7 @@ class View:
 
     number: int
     person: npt.NDArray[np.uint64]
-    group: npt.NDArray[np.int64]
+    group: Codes
     groups: Groups
     off: int
 
@@ -211,7 +212,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     for chain in dict.fromkeys(chains.values()):  # many persons went the same way
         shape = tuple((views[place].number, len(views[place].groups[group])) for place, group in chain)
         shapes.setdefault(shape, []).append(chain)
-    powers: dict[int, npt.NDArray[np.float64]] = {1: updates.matrix.toarray()}
+    powers: dict[int, Vector] = {1: updates.matrix.toarray()}
     worst: dict[tuple[tuple[int, int], ...], float] = {}
     for shape, ways in shapes.items():
         layers = [np.array([views[way[i][0]].groups[way[i][1]] for way in ways]) for i in range(len(shape))]
@@ -224,9 +225,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     return {person: worst[chain] for person, chain in chains.items()}
 
 
-def _forward_backward(
-    layers: list[npt.NDArray[np.int64]], steps: list[npt.NDArray[np.float64]]
-) -> npt.NDArray[np.float64]:
+def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
@@ -244,9 +243,9 @@ def _forward_backward(
     return worst
 
 
-def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _scale(weights: Vector) -> Vector:
     total = weights.sum(axis=1, keepdims=True)
-    scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: Vector = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
 
 
@@ -261,7 +260,7 @@ def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:
     )
 
 
-def _mixed(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> int:
+def _mixed(release: Published, policy: Policy, groups: Codes) -> int:
     """Groups whose rows do not share every quasi-identifier."""
     data = release.tables["data"]
     seen: dict[int, tuple[str | None, ...]] = {}

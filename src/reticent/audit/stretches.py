@@ -17,11 +17,9 @@ from reticent.audit.groups import shared
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags
     from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
     Texts = Sequence[str | None]
 
 
@@ -78,7 +76,7 @@ class Stretches:
         first = np.searchsorted(begin, np.arange(labels + 1) * width)
         return cls(rank, first, begin % width, end - begin // width * width)
 
-    def hold(self, value: Codes, label: Codes) -> NDArray[np.bool_]:
+    def hold(self, value: Codes, label: Codes) -> Flags:
         """Pair by pair, whether the label may stand for the value."""
         if not len(self.low):
             return np.zeros(len(value), dtype=np.bool_)

@@ -28,9 +28,8 @@ from reticent.read.where import Condition, Match, everybody, match, nearest, par
 from reticent.read.windows import by_records, by_time, changes, moments_in
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Vector
 
-    Vector = npt.NDArray[np.float64]
 
 Words = str | Sequence[str]
 _OWN = ("group", "row", "event", "person", "seq")

@@ -24,14 +24,11 @@ from reticent.audit.attack.sights import latest
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
 RECORDS = 20_000

@@ -25,16 +25,13 @@ from reticent.audit.attack.sights import Veiled, latest, normal
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.knowledge import Knowledge
     from reticent.audit.attack.persons import Link
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Knows from other patients how the value depends on everything that is published, and reads each person's candidates with that."
 LEARN = 12_000
@@ -58,7 +55,7 @@ class Reading:
     concession: float | None
     singled: float
 
-    def right(self, belief: Vector) -> NDArray[np.bool_]:
+    def right(self, belief: Vector) -> Flags:
         """Whose best guess is the truth."""
         return np.asarray(belief.argmax(axis=1) == self.truth)
 
@@ -74,9 +71,7 @@ def informed(evidence: Evidence, limit: int = ATTACKED) -> Outcome | None:
     return None if reading is None else _outcome(reading, evidence, seen, outside=len(source) > len(known))
 
 
-def _sources(
-    evidence: Evidence, original: pa.Table, known: NDArray[np.bool_], policy: Policy
-) -> tuple[NDArray[np.bool_], pa.Table]:
+def _sources(evidence: Evidence, original: pa.Table, known: Flags, policy: Policy) -> tuple[Flags, pa.Table]:
     """Whom she learns from, in one table with the original: its known half, or the external table behind it."""
     external = evidence.external
     names = [n for n in (*policy.quasi, *policy.plain, *policy.sensitive) if n in original.column_names]
@@ -90,8 +85,8 @@ def _sources(
 def read(
     seen: Sights,
     table: pa.Table,
-    source: NDArray[np.bool_],
-    attacked: NDArray[np.bool_],
+    source: Flags,
+    attacked: Flags,
     policy: Policy,
     rng: np.random.Generator,
     limit: int = ATTACKED,
@@ -209,7 +204,7 @@ def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
     }
 
 
-def _strata(knew: Vector, before: NDArray[np.bool_], after: NDArray[np.bool_], top: Vector) -> list[dict[str, float]]:
+def _strata(knew: Vector, before: Flags, after: Flags, top: Vector) -> list[dict[str, float]]:
     """The same by fifths of how sure she was before."""
     fifth = np.minimum(np.argsort(np.argsort(knew, kind="stable")) * 5 // max(len(knew), 1), 4)
     parts = [np.flatnonzero(fifth == number) for number in range(5)]

@@ -20,13 +20,10 @@ from reticent.audit.attack.sights import Veiled, normal, sights
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = (
     "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."

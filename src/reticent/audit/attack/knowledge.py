@@ -14,12 +14,9 @@ import numpy as np
 from reticent.audit.attack.likelihood import Likelihood, softmax
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.marks import Marks
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
 _ASIDE = 5  # one in so many persons chooses the ridge

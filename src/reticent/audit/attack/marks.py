@@ -20,12 +20,9 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
 _BINS = 20
@@ -43,7 +40,7 @@ class Marks:
     patterns: Codes
     nodes: csr_array
 
-    def __getitem__(self, persons: Codes | NDArray[np.bool_]) -> Marks:
+    def __getitem__(self, persons: Codes | Flags) -> Marks:
         return Marks(self.patterns[persons], self.nodes)
 
     def homes(self) -> csr_array:

@@ -27,8 +27,7 @@ from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
 
 QUESTION = (
@@ -43,9 +42,9 @@ _ROWS = 100_000  # beyond, one finer table has so many classes that its breaking
 class _Finer:
     """Rows of the original by published class and by the classes of a finer recoding."""
 
-    row_class: NDArray[np.int64]
-    row_part: NDArray[np.int64]
-    value: NDArray[np.int64]
+    row_class: Codes
+    row_part: Codes
+    value: Codes
     values: tuple[str | None, ...]
 
 
@@ -58,7 +57,7 @@ def minimality(evidence: Evidence) -> Outcome | None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None
-    best: tuple[float, NDArray[np.float64], NDArray[np.bool_]] | None = None
+    best: tuple[float, Vector, Flags] | None = None
     for finer in _finer_tables(evidence, data):
         posterior, right = _infer(finer, rule, evidence.rng)
         if best is None or posterior.mean() > best[0]:
@@ -138,7 +137,7 @@ def _labels(column: pa.ChunkedArray, labels: tuple[list[str | None], ...], level
     return pa.array(labels[level - down], pa.string()).take(pa.array(code))
 
 
-def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[Vector, Flags]:
     """Per person the posterior of the best guess, and whether it is right."""
     classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
     class_of_part = np.zeros(parts, dtype=np.int64)
@@ -163,14 +162,14 @@ def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[
     return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
 
 
-def _weights(broken: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _weights(broken: Flags) -> Vector:
     """Per world and class: how likely the finer table broke somewhere, given what happened in this class."""
     fine = np.log(np.clip(1 - broken.mean(axis=0), 0.5 / len(broken), 1))
     elsewhere = 1 - np.exp(fine.sum() - fine)
     return np.asarray(np.where(broken, 1.0, np.maximum(elsewhere, 1e-12)))
 
 
-def _holds(groups: Groups, rule: Requirement) -> NDArray[np.bool_]:
+def _holds(groups: Groups, rule: Requirement) -> Flags:
     number = rule.numbers[-1]
     if rule.kind == "entropy":
         return measures.entropy_l(groups, number)[1]

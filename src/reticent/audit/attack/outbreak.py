@@ -25,13 +25,11 @@ from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 FEW = 20  # cases below which a rise may be chance
@@ -52,7 +50,7 @@ class Rise:
     code: int
     before: float
     now: float
-    cases: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    cases: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     @property
     def ratio(self) -> float:

@@ -17,13 +17,10 @@ from reticent.audit.meeting import Field, meet
 from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 _WORK = 4_000_000  # comparisons of labels at once
 
@@ -98,7 +95,7 @@ class Link:
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
-    def reached(self, records: Codes) -> NDArray[np.bool_]:
+    def reached(self, records: Codes) -> Flags:
         """Persons one of whose records is among these."""
         shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
         return np.where(self.person >= 0, (self.allowed @ shown)[self.person] > 0, False)  # noqa: FBT003 - an array
@@ -197,7 +194,7 @@ def _combined(columns: list[tuple[Codes, int]], size: int) -> Codes:
     return np.asarray(key.reshape(-1), dtype=np.int64)
 
 
-def halves(table: pa.Table, policy: Policy, key: bytes) -> NDArray[np.bool_]:
+def halves(table: pa.Table, policy: Policy, key: bytes) -> Flags:
     """Persons split at random, all records of one on one side: true for those a reader learns from."""
     person = policy.person
     named = person is not None and person in table.column_names

@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
 _ROUNDS = 12
@@ -119,7 +116,7 @@ class Grouped:
     group: Codes
     offers: Groups
     place: Codes | None = None
-    opens: NDArray[np.bool_] | None = None
+    opens: Flags | None = None
     person: None = None
 
     def __len__(self) -> int:

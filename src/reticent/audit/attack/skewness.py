@@ -18,8 +18,7 @@ from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
     from reticent.audit.published import Published
@@ -50,7 +49,7 @@ def skewness(evidence: Evidence) -> Outcome | None:
     return None
 
 
-def _gain(offers: Groups) -> NDArray[np.float64]:
+def _gain(offers: Groups) -> Vector:
     totals = np.bincount(offers.value, weights=offers.count)
     gain = offers.shares() - (totals / max(1, totals.sum()))[offers.value]
     out = np.zeros(offers.size)

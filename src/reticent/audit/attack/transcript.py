@@ -14,8 +14,7 @@ from reticent.audit.published import text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
 
 
@@ -32,17 +31,17 @@ class Transcript:
         values: the text of each code.
     """
 
-    group: NDArray[np.int64]
-    opens: NDArray[np.bool_]
-    seq: NDArray[np.int64]
-    qi: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    group: Codes
+    opens: Flags
+    seq: Codes
+    qi: Codes
+    slots: Codes
     values: tuple[str | None, ...]
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def slot_of(self, truth: Sequence[str | None]) -> NDArray[np.int64]:
+    def slot_of(self, truth: Sequence[str | None]) -> Codes:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
         codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)

@@ -17,12 +17,10 @@ from reticent.audit.meeting import Field, Meeting, meet
 from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
 
 _EDGES = 1 << 24
 

@@ -22,8 +22,7 @@ from reticent.audit.order import check_shuffled, drift
 from reticent.audit.verdict import Finding
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 _LOOKED, _PAIRS, _FEW = 2_000, 1 << 18, 30
@@ -60,7 +59,7 @@ def _by_itself(shown: pa.Table) -> bool:
     return False
 
 
-def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> NDArray[np.int64]:
+def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> Codes:
     """The place of each cell among the different ones: as numbers where all are, else by their text."""
     code, texts = codes(coded_column(column))
     return by_size(texts, missing_last=last)[code]
@@ -68,7 +67,7 @@ def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> NDArray[np.int64]:
 
 def _known(
     shown: pa.Table, source: pa.Table, quasi: list[str], words: list[str], policy: Policy
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Codes, Codes]:
     """Published rows that only one row of the input can be, in their order, and that row."""
     both = pa.concat_tables([shown.select(words), source.select(words)]) if words else None
     keys = np.zeros(shown.num_rows + source.num_rows, dtype=np.int64) if both is None else numbered(both, words)[0]
@@ -90,7 +89,7 @@ def _known(
     return single[some][seat[alone]], row[alone]
 
 
-def _rises(cells: NDArray[np.int64], classes: NDArray[np.int64]) -> float:
+def _rises(cells: Codes, classes: Codes) -> float:
     """How much more often cells rise than fall inside classes, in standard deviations of a random order."""
     order = np.argsort(classes, kind="stable")
     step = np.sign(np.diff(cells[order]))[np.diff(classes[order]) == 0]

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Flags
     from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -88,7 +87,7 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
     return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArray[np.bool_]:
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():

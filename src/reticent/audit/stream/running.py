@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.audit.arrays import Codes, Flags
+
     U64 = npt.NDArray[np.uint64]
-    I64 = npt.NDArray[np.int64]
 
 # Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
 _FEW, _LATELY = 256, 4_096
@@ -45,8 +46,8 @@ class Opened:
     """The groups that a batch opens: candidates by code and count, and the row before which each is announced."""
 
     groups: U64
-    at: I64
-    offsets: I64
+    at: Codes
+    offsets: Codes
     codes: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
 
@@ -56,13 +57,13 @@ class _Open:
     """Groups that may still be joined, sorted by their names; free places, and the position each was opened at."""
 
     groups: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    room: I64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    room: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     since: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def find(self, groups: U64) -> tuple[I64, npt.NDArray[np.bool_]]:
+    def find(self, groups: U64) -> tuple[Codes, Flags]:
         """Where groups stand, and whether they do."""
         if not len(self):
             return np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=bool)
@@ -92,7 +93,7 @@ class GroupJudge:
         self._lately: dict[int, list[int]] = {}
         """Groups that small batches opened: free places, and the position each was opened at."""
         self._last = -1
-        self._rank: I64 = np.empty(0, dtype=np.int64)
+        self._rank: Codes = np.empty(0, dtype=np.int64)
 
     def offences(self, seqs: U64, groups: U64, opened: Opened, labels: Sequence[str | None]) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
@@ -184,7 +185,7 @@ class GroupJudge:
         self._open = self._open.beside(new, oldest=self._oldest())
         return []
 
-    def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, I64]:
+    def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, Codes]:
         """The groups of a batch by name, and the rows before which they are announced."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
@@ -220,7 +221,7 @@ class GroupJudge:
         self._last, self._open, self._lately = head["last"], _Open(*columns), {}
 
 
-def _distinct(groups: U64) -> tuple[U64, I64, I64]:
+def _distinct(groups: U64) -> tuple[U64, Codes, Codes]:
     """The groups that records went to: sorted names, the first row of each, and how many rows."""
     # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
     order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)

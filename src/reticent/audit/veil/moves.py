@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Flags
     from reticent.audit.veil.judge import Line
 
-    Bools = npt.NDArray[np.bool_]
     Codes = npt.NDArray[np.integer]
 
 
@@ -46,7 +46,7 @@ class Moves:
         self.all_stay = self._way.all_stay
         """Whether every value may stay in every row, so that a set that did not change needs no look."""
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:
         """Whether one value can follow another under a row, for arrays that fit together."""
         return np.asarray(self._way.may(rows, before, after))
 
@@ -54,7 +54,7 @@ class Moves:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
         return self._way.numbers()
 
-    def matrix(self, row: int, *, correcting: bool) -> Bools:
+    def matrix(self, row: int, *, correcting: bool) -> Flags:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
         steps = self.may(row, values[:, None], values[None, :])
@@ -66,7 +66,7 @@ class Moves:
 class _Still:
     all_stay = True
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002 - as the others
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002 - as the others
         return np.asarray(before == after)
 
     def numbers(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class _Matrix:
         self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
         self.all_stay = all(v in after for v, after in enumerate(followers))
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
@@ -107,7 +107,7 @@ class _Shares:
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:
         near = self._anywhere[rows, before] | (self._parents[before] == self._parents[after])
         moves = self._leaves[rows, before] & self._offered[rows, after] & near
         return np.asarray(np.where(before == after, self._stays[rows, before], moves))

@@ -18,8 +18,7 @@ from reticent.audit.verdict import Finding, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 _SURE = 6.0
@@ -34,7 +33,7 @@ _BARE = 1e-7
 class Totals:
     """The published table and the law of its noise: two-sided geometric of scale 2 / epsilon."""
 
-    def __init__(self, counts: NDArray[np.int64], epsilon: float) -> None:
+    def __init__(self, counts: Codes, epsilon: float) -> None:
         self.counts, self.epsilon = counts, epsilon
         self.decay = math.exp(-epsilon / 2)
 
@@ -77,8 +76,8 @@ def totals_of(document: Mapping[str, Any], rows: int, values: int) -> Totals | N
 def totals_findings(
     document: Mapping[str, Any],
     policy: Policy,
-    rows: NDArray[np.int64],
-    events: NDArray[np.int64],
+    rows: Codes,
+    events: Codes,
     shape: tuple[int, int],
 ) -> list[Finding]:
     """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
@@ -97,7 +96,7 @@ def totals_findings(
     ]
 
 
-def compared(found: Totals, rows: NDArray[np.int64], truths: NDArray[np.int64]) -> list[Finding]:
+def compared(found: Totals, rows: Codes, truths: Codes) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
     shape = found.counts.shape
     known = truths >= 0

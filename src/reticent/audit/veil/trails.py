@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
     from reticent.release import Ledger
 
-    Whole = npt.NDArray[np.int64]
 
 _AT_ONCE = 50_000
 _DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")
@@ -49,13 +49,13 @@ class Trails:
     """The records of all publications side by side, by person, event and publication."""
 
     person: npt.NDArray[np.uint64]
-    event: Whole
-    number: Whole
-    row: Whole
+    event: Codes
+    number: Codes
+    row: Codes
     codes: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]]) -> Trails:
+    def of(cls, parts: Sequence[tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]]) -> Trails:
         """Sorted from parts that are not."""
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         person, event, number = columns[:3]
@@ -111,7 +111,7 @@ def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Led
 
 def _linked_part(
     release: Published, line: Line, place: int
-) -> tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]:
+) -> tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]:
     """The records of a release by their pseudonyms."""
     data = release.tables["data"]
     names = data["person"].to_numpy(zero_copy_only=False).astype(str)
@@ -140,7 +140,7 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
 
 def _part(
     release: Published, line: Line, ledger: Ledger, number: int
-) -> tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]:
+) -> tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]:
     data, at = release.tables["data"], ledger.groups[number - 1]
     persons = ledger.persons[number - 1]
     rows, events = whole(data["row"])[at], whole(data["event"])[at]
@@ -173,7 +173,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trails: Trails, pairs: Whole, *, by_row: bool) -> Iterator[tuple[Whole, int]]:
+def _by_row(trails: Trails, pairs: Codes, *, by_row: bool) -> Iterator[tuple[Codes, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
     if not by_row:
         yield pairs, 0
@@ -182,7 +182,7 @@ def _by_row(trails: Trails, pairs: Whole, *, by_row: bool) -> Iterator[tuple[Who
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_]) -> int:
+def _strays(trails: Trails, pairs: Codes, steps: Flags) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
     gaps, strays = trails.event[pairs + 1] - trails.event[pairs], 0
     for gap in np.unique(gaps):
@@ -195,7 +195,7 @@ def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_]) -> int:
     return strays
 
 
-def _power(steps: npt.NDArray[np.bool_], times: int) -> npt.NDArray[np.bool_]:
+def _power(steps: Flags, times: int) -> Flags:
     """Where so many steps lead, by repeated squaring."""
     reach, square = np.eye(len(steps), dtype=np.float32), steps.astype(np.float32)
     while times:

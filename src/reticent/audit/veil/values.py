@@ -15,14 +15,13 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"
 
 
-def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> NDArray[np.int64]:
+def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Codes:
     """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
     code, values = codes(column)
     places = {label: place for place, label in enumerate(domain)}

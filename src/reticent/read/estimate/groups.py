@@ -36,7 +36,8 @@ from reticent.read.estimate.veil import Counts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
+
     Codes = npt.NDArray[np.integer]
 
 # How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held

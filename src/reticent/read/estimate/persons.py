@@ -24,9 +24,9 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.read.arrays import Vector
     from reticent.read.estimate.channel import Channel
 
-    Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
 
 Step = Callable[[int, "Vector"], "Vector"]

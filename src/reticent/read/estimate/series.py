@@ -23,6 +23,7 @@ from reticent.read.estimate.veil import Counts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.read.arrays import Vector
     from reticent.read.question import Question
 
     Codes = npt.NDArray[np.integer]
@@ -48,9 +49,7 @@ def counts(values: Codes, groups: Codes, fakes: Codes, question: Question, *, mi
     return Counts(np.maximum(estimate, low), ((high - low) / 4) ** 2, low, high + missing, number)
 
 
-def _at_least(
-    question: Question, groups: Codes, fakes: Codes, lines: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _at_least(question: Question, groups: Codes, fakes: Codes, lines: Vector) -> Vector:
     """Matching lines of each group, less its counterfeits."""
     width = len(fakes)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)

@@ -24,9 +24,7 @@ import numpy as np
 from reticent.read.estimate.interval import Spread
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
 
 
 @dataclass(frozen=True, repr=False)

@@ -37,7 +37,8 @@ from reticent.read.estimate.totals import Calibration, Cells, Totals
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
+
     Codes = npt.NDArray[np.integer]
 
 _EXACT = 0.1

@@ -16,13 +16,9 @@ from reticent.read.question import between
 from reticent.read.shape.labels import codes, domain, text
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.read.arrays import Codes, Flags, Vector
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
-
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 
 _FIRST = 3.0
@@ -98,7 +94,7 @@ class Grouped:
         point = question.sums(question.match.share * self.scores(question.target))
         return between(point, self._counts(question, question.match.sure), perhaps)
 
-    def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
+    def _counts(self, question: Question, flags: Flags) -> Counts:
         at = np.flatnonzero(flags)
         region = self._numbers[0][at]
         found = self.groups.counts_by(

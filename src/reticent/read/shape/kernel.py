@@ -11,11 +11,8 @@ import numpy as np
 from reticent.read.estimate.channel import ONE
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.read.arrays import Vector
     from reticent.read.estimate.persons import Step
-
-    Vector = npt.NDArray[np.float64]
 
 
 def step_of(kernel: Mapping[str, Any] | None, shares: Vector, *, correction: bool = False) -> Step | None:

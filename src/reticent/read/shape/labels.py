@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Codes
 
-    Codes = npt.NDArray[np.int64]
 
 MISSING = "(missing)"
 
