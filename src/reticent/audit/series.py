@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
+from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.legal import exact, illegal
 from reticent.audit.order import check_lines
 from reticent.audit.original.matching import matching
@@ -45,34 +46,29 @@ LINKING = "legal update instances and risk over several releases (give the ledge
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
-    data, counts = release.tables["data"], _fakes(release)
-    groups = np.array([int(g) for g in data.column("group").to_pylist()])
-    shown = data.column(policy.sensitive[0]).to_pylist()
-    members: dict[int, list[str | None]] = {}
-    for group, value in zip(groups.tolist(), shown, strict=True):
-        members.setdefault(group, []).append(value)
-    doubled = sum(len(set(values)) < len(values) for values in members.values())
-    least = min((len(set(values)) for values in members.values()), default=0)
-    odd = sum(group not in members or not 0 < n < len(members[group]) for group, n in counts.items())
-    m = policy.m
+    data, fakes, m = release.coded["data"], _fakes(release), policy.m
+    row, names = codes(data["group"])
+    groups, size = [int(name or "") for name in names], len(names)
+    values = histograms(row, size, data[policy.sensitive[0]])
+    sizes, distinct = dict(zip(groups, values.sizes().tolist(), strict=True)), values.distinct()
+    least = int(distinct.min()) if size else 0
+    odd = sum(not 0 < n < sizes.get(group, 0) for group, n in fakes.items())
+    of_class = np.unique(np.stack([row, numbered(data, policy.quasi)[0]]), axis=1)[0]
     return Verdict(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
-            *check_counts(release.counts, data.num_rows - sum(counts.values()), None),
-            *_plain(release, policy, {g: len(listed) - counts.get(g, 0) for g, listed in members.items()}),
+            *check_counts(release.counts, data.num_rows - sum(fakes.values()), None),
+            *_plain(release, policy, {g: n - fakes.get(g, 0) for g, n in sizes.items()}),
             *(_nodes(release, policy, name) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
-            none_of("no group shows a value twice", doubled),
-            *(
-                check_spellings(dict.fromkeys(data.column(name).to_pylist()), f"column '{name}'")
-                for name in policy.sensitive
-            ),
-            none_of("a group has one generalisation", _mixed(release, policy, groups)),
-            *_ordered(release, policy, groups),
+            none_of("no group shows a value twice", int((distinct < values.sizes()).sum())),
+            *(check_spellings(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
+            none_of("a group has one generalisation", int((np.bincount(of_class, minlength=size) > 1).sum())),
+            *_ordered(release, policy, sorted(groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
             none_of(
                 "no group of one person shows exact quasi-identifiers",
-                _exposed(release, policy, {g for g, n in counts.items() if len(members.get(g, ())) - n == 1}),
+                _exposed(release, policy, {g for g, n in fakes.items() if sizes.get(g, 0) - n == 1}),
             ),
         )
     )
@@ -84,11 +80,11 @@ def _fakes(release: Published) -> dict[int, int]:
     return dict(zip(*columns, strict=True))
 
 
-def _ordered(release: Published, policy: Policy, groups: Codes) -> list[Finding]:
+def _ordered(release: Published, policy: Policy, groups: list[int]) -> list[Finding]:
     """Lines stand by group and text, so that their order says nothing of persons; groups have the numbers from 1."""
     tables = {"data": [policy.sensitive[0]], "counterfeits": [], "plain": list(policy.plain)}
-    seen = np.unique(groups)
-    findings = [none_of("groups are numbered from 1", int((seen != np.arange(1, len(seen) + 1)).sum()))]
+    strange = sum(group != place for place, group in enumerate(groups, 1))
+    findings = [none_of("groups are numbered from 1", strange)]
     for name, columns in tables.items():
         table = release.tables.get(name)
         if table is not None and {"group", *columns} <= set(table.column_names):
@@ -102,19 +98,17 @@ def _plain(release: Published, policy: Policy, records: Mapping[int, int]) -> li
     if plain is None:
         return [none_of("plain columns stand in a table of their own", len(policy.plain))]
     names = {"group", *policy.plain}
-    groups = [int(g) for g in plain.column("group").to_pylist()] if "group" in plain.column_names else []
-    found = Counter(groups)
+    lines = Counter(map(int, plain.column("group").to_pylist() if "group" in plain.column_names else ()))
     return [
         none_of("the table 'plain' has the plain columns and the group", len(names ^ set(plain.column_names))),
         none_of(
-            "a group has a plain line for each record", sum(found[g] != records.get(g, 0) for g in {*found, *records})
+            "a group has a plain line for each record", sum(lines[g] != records.get(g, 0) for g in {*lines, *records})
         ),
     ]
 
 
 def _nodes(release: Published, policy: Policy, name: str) -> Finding:
-    shown = dict.fromkeys(release.tables["data"].column(name).to_pylist())
-    unknown = illegal(shown, policy, name, release.method)
+    unknown = illegal(codes(release.coded["data"][name])[1], policy, name, release.method)
     return none_of("published values are nodes of the hierarchy or ranges", unknown, f"column '{name}'")
 
 
@@ -258,15 +252,3 @@ def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:
     return sum(
         bool(telling) and all(exact(columns[name][first[group]], policy, name) for name in telling) for group in lone
     )
-
-
-def _mixed(release: Published, policy: Policy, groups: Codes) -> int:
-    """Groups whose rows do not share every quasi-identifier."""
-    data = release.tables["data"]
-    seen: dict[int, tuple[str | None, ...]] = {}
-    bad: set[int] = set()
-    columns = [data.column(name).to_pylist() for name in policy.quasi]
-    for group, *cells in zip(groups.tolist(), *columns, strict=True):
-        if seen.setdefault(group, tuple(cells)) != tuple(cells):
-            bad.add(group)
-    return len(bad)

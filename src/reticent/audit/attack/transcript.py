@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.audit.published import text
+from reticent.audit.stream.lines import table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -102,17 +103,4 @@ def _lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
             with release.wire.open("rb") as file:
                 yield from (orjson.loads(line) for line in file if line.strip())
         else:
-            yield from _rows(release)
-
-
-def _rows(release: Published) -> Iterator[dict[str, Any]]:
-    groups: dict[str, list[Any]] = {}
-    if (table := release.tables.get("group")) is not None:
-        for row in table.to_pylist():
-            pairs = orjson.loads(row["candidates"]) if "candidates" in row else [[row["value"], row["count"]]]
-            groups.setdefault(str(row["group"]), []).extend(pairs)
-    yield from ({"type": "group", "group": name, "candidates": pairs} for name, pairs in groups.items())
-    if (table := release.tables.get("tuple")) is not None:
-        for row in sorted(table.to_pylist(), key=lambda row: int(row["seq"])):
-            qi = {name: value for name, value in row.items() if name not in ("group", "seq")}
-            yield {"type": "tuple", "group": row["group"], "seq": row["seq"], "qi": qi}
+            yield from sorted(table_lines(release), key=lambda line: int(line.get("seq", -1)))
