@@ -8,7 +8,6 @@ Guarantee: a release passes only if its tables hold the policy's columns alone, 
 Not covered: whether the rows are those of the input; `compare` shows that, inside.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
-Differences from the paper: none.
 """
 
 from __future__ import annotations

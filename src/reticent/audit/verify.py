@@ -5,7 +5,6 @@ Guarantee: a claim that does not follow from the published files is refuted; not
 Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked.
 Cost: linear in the rows up to one sort; a million rows take seconds.
 Reference: see the judge of each kind: `generalised`, `anatomy`, `stream`.
-Differences from the paper: none.
 """
 
 from __future__ import annotations

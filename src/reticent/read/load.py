@@ -53,12 +53,7 @@ class Parts:
 
 
 def parts_of(place: str | Path, *, name: str = "release") -> Parts:
-    """Reads whatever stands at a place.
-
-    Args:
-        place: a folder, a file or the URL of a database.
-        name: of the tables in a database.
-    """
+    """Reads whatever stands at a place: a folder, a file or the URL of a database, where `name` is that of the tables."""
     if str(place).startswith(("sqlite:", "postgresql:")):
         from reticent.read.database import from_database
 

@@ -24,10 +24,7 @@ CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
     """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
 
-    Args:
-        beside: a release beside its original.
-        rng: draws samples, and values for records that offer several.
-        target: a published quasi-identifier to learn; the sensitive value if left out.
+    The target is a published quasi-identifier, the sensitive value if left out.
     """
     from sklearn.metrics import f1_score
     from sklearn.naive_bayes import CategoricalNB

@@ -60,14 +60,14 @@ class Reading:
         return np.asarray(belief.argmax(axis=1) == self.truth)
 
 
-def informed(evidence: Evidence, limit: int = ATTACKED) -> Outcome | None:
+def informed(evidence: Evidence) -> Outcome | None:
     """Attack one half of the original with a model of the other half, or of the external table."""
     seen, original, policy = latest(evidence), evidence.original, evidence.policy
     if seen is None or original is None or not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
     known = halves(original, policy, evidence.key)
     source, table = _sources(evidence, original, known, policy)
-    reading = read(seen, table, source, ~known, policy, evidence.rng, limit)
+    reading = read(seen, table, source, ~known, policy, evidence.rng)
     return None if reading is None else _outcome(reading, evidence, seen, outside=len(source) > len(known))
 
 
@@ -91,17 +91,7 @@ def read(
     rng: np.random.Generator,
     limit: int = ATTACKED,
 ) -> Reading | None:
-    """Learn from the source, read the release for the attacked.
-
-    Args:
-        seen: the published records.
-        table: fields and values of all of them, as text.
-        source: whom she learns from.
-        attacked: whom she reads, the first rows of the table; None of them is in the source.
-        policy: roles and hierarchies.
-        rng: draws samples.
-        limit: persons attacked, and learnt from, at most.
-    """
+    """Learn from those who are `source`, read the release for the attacked: the first rows of the table, none of them in the source."""
     sensitive = policy.sensitive[0]
     truth = truths_of(seen.values, table[sensitive], policy, sensitive)
     match = link(seen, table, policy)

@@ -41,12 +41,8 @@ class Knowledge:
 def learn(seen: Marks, explains: Vector, before: Vector, rng: np.random.Generator) -> Knowledge:
     """The model that does best on records set aside.
 
-    Args:
-        seen: marks of the records.
-        explains: records x values, how well each value explains what she sees of the record: a one for a value that is known,
-            the likelihood of a set of candidates where only those are.
-        before: what the release says of each record without her model, all positive.
-        rng: sets records aside.
+    `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
+    candidates where only those are. `before` is what the release says of each record without her model, all positive.
     """
     aside = rng.permutation(len(before)) % _ASIDE == 0
     weights = np.zeros((seen.nodes.shape[1], before.shape[1]))

@@ -54,14 +54,7 @@ class Marks:
 
 
 def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> Marks:
-    """Of every person.
-
-    Args:
-        table: the persons, as text.
-        names: the published columns.
-        policy: hierarchies and published levels.
-        raw: whether the reader knows the fields finer than they are published.
-    """
+    """Of every person; `raw` where the reader knows the fields finer than they are published."""
     blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
     for name in names:
         code, values = codes(table[name])

@@ -4,7 +4,6 @@ Guarantee: none; it is tried on the value whose frequency rose most against what
 Not covered: several values that rise at once.
 Cost: linear in the records.
 Reference: docs/veil.md, on what a wrong prior costs.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
+_MANY = 20_000  # persons at most where labels of several levels make matching dear
 _WORK = 4_000_000  # comparisons of labels at once
 
 
@@ -110,18 +111,8 @@ class Link:
         return np.asarray(np.divide(total, many, out=np.zeros_like(total), where=many > 0)[at])
 
 
-def link(
-    seen: Sights, table: pa.Table, policy: Policy, many: int = 20_000, *, by: tuple[str, ...] | None = None
-) -> Link | None:
-    """Match persons with records by position where the release tells it, else by all published fields they share.
-
-    Args:
-        seen: the records.
-        table: the persons.
-        policy: roles and hierarchies.
-        many: persons at most where labels of several levels make matching dear.
-        by: the fields to match by, instead of all.
-    """
+def link(seen: Sights, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
+    """Match persons with records by position where the release tells it, else by all published fields they share, or those of `by`."""
     size = table.num_rows
     if by is None and seen.place is not None and len(seen.place) and int(seen.place.max()) < size:
         return Link(np.arange(size), seen.place, csr_array(eye_array(size)))
@@ -132,7 +123,7 @@ def link(
     covers = {name: _cover(table[name], seen.fields[name], policy, name) for name in names}
     if all(one.fits.sum(axis=1).max() <= 1 for one in covers.values()):
         return _joined(covers, size)
-    return _compared(covers, size, len(seen), many)
+    return _compared(covers, size, len(seen))
 
 
 def _cover(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> Cover:
@@ -167,12 +158,12 @@ def _joined(covers: dict[str, Cover], size: int) -> Link:
     return Link(np.where(strangers, -1, key[:size]), key[size:], csr_array(eye_array(width)))
 
 
-def _compared(covers: dict[str, Cover], size: int, records: int, many: int) -> Link:
+def _compared(covers: dict[str, Cover], size: int, records: int) -> Link:
     """Labels of several levels: combinations of values meet the combinations of labels that may stand for them."""
     mine = _combined([(cover.value, cover.fits.shape[0]) for cover in covers.values()], size)
     theirs = _combined([(cover.label, cover.fits.shape[1]) for cover in covers.values()], records)
     first = [np.unique(side, return_index=True)[1] for side in (mine, theirs)]
-    most = int(min(many, max(200, _WORK * 25 // max(1, len(first[1])))))
+    most = int(min(_MANY, max(200, _WORK * 25 // max(1, len(first[1])))))
     rows, shape = first[0][:most], (min(most, len(first[0])), len(first[1]))
     fields = []
     for value, label, fits, rank in covers.values():

@@ -6,7 +6,6 @@ Not covered: whether a record's row is that of its published fields; whether a s
     look at that); readers better informed than the prior.
 Cost: orders x values sets per row of the prior, then one look-up per record.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations

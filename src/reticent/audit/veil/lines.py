@@ -7,7 +7,6 @@ Not covered: without the codebook, rows, sets and steps; without pseudonyms, wha
     stream knows persons, and looks at that); whether sets were drawn with the right probability.
 Cost: one pass; with pseudonyms, memory for one set per person.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ Not covered: whether decoys moved with the right probability; whether the ledger
     all publications are of one house; with pseudonyms, the same as with a ledger, as far as they are true.
 Cost: one sort of the records of all publications; l x l look-ups for every record that moved.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations

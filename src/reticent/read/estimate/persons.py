@@ -63,14 +63,7 @@ def pairs(keys: Codes, events: Codes) -> tuple[Codes, Codes]:
 
 
 class Products:
-    """Estimates of f(v) f(w) for pairs of records of one person.
-
-    Args:
-        channel: of each row of the prior.
-        shape: rows x values.
-        target: f.
-        step: the kernel; None where there are first events only.
-    """
+    """Estimates of f(v) f(w) for pairs of records of one person, f being the target; no `step` where there are first events only."""
 
     def __init__(
         self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Vector, step: Step | None
@@ -82,11 +75,7 @@ class Products:
     ) -> Vector:
         """One number per pair; 0 where nothing can be said.
 
-        Args:
-            rows: of the prior.
-            earlier: the score of the earlier record, its candidates, and those of the person's first event.
-            later: candidates of the later record.
-            events: numbers of both.
+        `earlier` is the score of the earlier record, its candidates, and those of the person's first event; `later` the candidates of the later.
         """
         score, sets, first = earlier
         out = np.where(events[0] == events[1], score, 0.0)

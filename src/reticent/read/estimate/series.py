@@ -30,15 +30,7 @@ if TYPE_CHECKING:
 
 
 def counts(values: Codes, groups: Codes, fakes: Codes, question: Question, *, missing: int = 0) -> Counts:
-    """How many persons have a value of the target.
-
-    Args:
-        values: code of each line's value; -1 where it is missing.
-        groups: group of each line, as numbers from 0.
-        fakes: counterfeits of each group.
-        question: what is asked.
-        missing: records that were held back.
-    """
+    """How many persons have a value of the target; `values` are codes, -1 where one is missing, `fakes` the counterfeits of each group."""
     size = np.maximum(np.bincount(groups, minlength=len(fakes)), 1)
     real = (1 - fakes / size)[groups]
     known, match = np.append(question.target, 0.0)[values], question.match

@@ -144,12 +144,8 @@ class Counts:
 def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = None) -> Scores:
     """What each record adds to the estimate of a target.
 
-    Args:
-        veil: what the release publishes.
-        records: the records.
-        target: one number per value.
-        step: the published kernel, needed for later events: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0)
-            with g = T^r f, where C_0 is the person's first set and C_r the present one.
+    Later events need the published kernel, the `step`: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0) with g = T^r f, where C_0 is
+    the person's first set and C_r the present one.
     """
     if not records.later:
         return _first_scores(veil, records.rows, records.candidates, target)
@@ -178,17 +174,7 @@ def counts(
     step: Step | None = None,
     whole: Cells | None = None,
 ) -> Counts:
-    """How many records have a value of the target, by group.
-
-    Args:
-        veil: what the release publishes.
-        records: the records.
-        target: 1 for the values to count.
-        groups: number of groups.
-        level: of the interval.
-        step: the published kernel, for later events.
-        whole: sums over all first sights of the release, to calibrate first sights by its totals.
-    """
+    """How many records have a value of the target, by group; `whole` are sums over all first sights of the release, to calibrate by its totals."""
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
     if target.all():  # everybody: nothing is hidden

@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def step_of(kernel: Mapping[str, Any] | None, shares: Vector, *, correction: bool = False) -> Step | None:
-    """The step of a `veil.json`; None where it has no kernel.
+    """The step of a `veil.json`, under a prior of rows x values; None where it has no kernel.
 
-    Args:
-        kernel: a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`).
-        shares: the prior, rows x values.
-        correction: the step of an event that changes the value.
+    The kernel is a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`); a correction changes the value.
     """
     if not kernel:
         return None
