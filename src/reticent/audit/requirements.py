@@ -108,15 +108,9 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
 
 
 def check_size(sizes: Codes, requirement: Requirement, where: str) -> Finding:
-    """Whether every group holds at least k records."""
-    k = math.ceil(requirement.numbers[0])
-    return _finding(str(requirement), sizes, sizes >= k, float(k), where, worst=np.min)
-
-
-def check_matching(sizes: Codes, requirement: Requirement, where: str) -> Finding:
-    """Whether every group has l persons with l different values, given the largest matching of each."""
-    l = math.ceil(requirement.numbers[-1])
-    return _finding(str(requirement), sizes, sizes >= l, float(l), where, worst=np.min)
+    """Whether every group is as large as required: k records or persons, or a matching of l persons with l values."""
+    least = math.ceil(requirement.numbers[0])
+    return _finding(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
 
 
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:

@@ -48,8 +48,6 @@ class Veiled:
         candidates: records x l codes.
         house: digest of the house; sets of one house are one draw.
         quoted: the share of right guesses that the release quotes for its best reader; None where it quotes none.
-        person: pseudonyms, where the release links records.
-        event: number of the person's event.
     """
 
     fields: pa.Table
@@ -60,8 +58,6 @@ class Veiled:
     candidates: Codes
     house: str
     quoted: float | None
-    person: tuple[str | None, ...] | None
-    event: Codes
     place: Codes | None = None
 
     def __len__(self) -> int:
@@ -117,7 +113,6 @@ class Grouped:
     offers: Groups
     place: Codes | None = None
     opens: Flags | None = None
-    person: None = None
 
     def __len__(self) -> int:
         return len(self.group)
@@ -268,8 +263,6 @@ def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
         candidates=listed,
         house=str(document.get("house", "")),
         quoted=_quoted(document),
-        person=tuple(data["person"].to_pylist()) if "person" in data.column_names else None,
-        event=_whole(data["event"]),
     )
 
 

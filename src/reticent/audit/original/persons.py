@@ -27,7 +27,7 @@ from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.standing import check_standing
-from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
+from reticent.audit.requirements import check_l, check_size, check_t, demanded
 from reticent.audit.spellings import same
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -298,7 +298,7 @@ def _deep(
 ) -> Finding:
     rows, size, person = peopled
     if requirement.model == "l" and requirement.kind == "distinct":
-        return check_matching(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
+        return check_size(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
     groups = weighted(rows, size, person, source[name])
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")

@@ -20,7 +20,7 @@ from reticent.audit.cover import stands_for
 from reticent.audit.groups import coded, coded_column, numbered, numbers
 from reticent.audit.original.persons import distinct, equal, matchings
 from reticent.audit.published import text
-from reticent.audit.requirements import check_matching, check_size, demanded
+from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import truths_of
@@ -149,5 +149,5 @@ def _persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> li
         if rule.model == "k":
             findings.append(check_size(heads, rule, ""))
         elif rule.model == "l" and rule.kind == "distinct":
-            findings.append(check_matching(matchings(classes, size, person, value), rule, ""))
+            findings.append(check_size(matchings(classes, size, person, value), rule, ""))
     return findings

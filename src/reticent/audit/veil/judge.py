@@ -20,7 +20,7 @@ from reticent.audit.generalised import check_counts, hidden, left_out, seen, unc
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
-from reticent.audit.veil.papers import check_order, level_findings, paper_findings, share_finding
+from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
 from reticent.audit.veil.totals import totals_findings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
@@ -35,26 +35,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 SHAPE = "veil"
-KEYS = frozenset(
-    [
-        "l",
-        "one",
-        "sensitive",
-        "domain",
-        "by",
-        "rows",
-        "stretches",
-        "order",
-        "orders",
-        "kernel",
-        "eta",
-        "eta_epsilon",
-        "epsilon",
-        "totals",
-        "figures",
-        "house",
-    ]
-)
+KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
 """All that `veil.json` may say: the list is closed."""
 _MISSING = "(missing)"
 
@@ -65,9 +46,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if data is None or document is None:
         return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
-    try:
-        line = Line(document)
-    except (KeyError, TypeError, ValueError, OverflowError):
+    line = line_of(release)
+    if line is None:
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
     findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line

@@ -8,7 +8,7 @@ import numpy as np
 
 from reticent.audit.original.matching import matching
 from reticent.audit.veil.judge import Line
-from reticent.audit.veil.moves import Moves
+from reticent.audit.veil.moves import moves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Possible:
         self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         """One odd number per slot: the sum of the products with the codes names a set."""
         self._sets: dict[int, npt.NDArray[np.uint64]] = {}
-        self._moves = Moves(document.get("kernel"), self.line)
+        self._moves = moves_of(document.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
     def names(self, row: int) -> npt.NDArray[np.uint64]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of, packed, whole
-from reticent.audit.veil.moves import Moves
+from reticent.audit.veil.moves import moves_of
 from reticent.audit.veil.papers import PINNED
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -162,7 +162,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     pairs = np.flatnonzero(follow)
     correcting = release.kind == "evolving" and (policy.persons is None or policy.persons.events is None)
     try:
-        moves = Moves(release.documents["veil"].get("kernel"), line)
+        moves = moves_of(release.documents["veil"].get("kernel"), line)
         strays = sum(
             _strays(firsts, some, moves.matrix(row, correcting=correcting))
             for some, row in _by_row(firsts, pairs, by_row=moves.by_row)

@@ -48,6 +48,13 @@ def sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
     return out
 
 
+def moved(row: int, step: Step, goal: Vector, events: int) -> Vector:
+    """The mean of a goal so many events later."""
+    for _ in range(events):
+        goal = step(row, goal)
+    return goal
+
+
 def pairs(keys: Codes, events: Codes) -> tuple[Codes, Codes]:
     """Records of the same key, each with the next few: the earlier and the later ones."""
     order = np.lexsort((events, keys))
@@ -91,12 +98,13 @@ class Products:
         self, rows: Codes, score: Vector, sets: Codes, first: Codes, later: Codes, when: tuple[int, int]
     ) -> Vector:
         event, distance = when
+        assert self._step is not None  # noqa: S101 - `of` has looked
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))
         silent = np.zeros(self._shape[0], dtype=bool)
         for row in np.unique(rows):
-            ahead[row] = self._moved(int(row), self._target, distance)
+            ahead[row] = moved(int(row), self._step, self._target, distance)
             joint[row] = self._target * ahead[row]
-            begin = self._moved(int(row), joint[row], event)
+            begin = moved(int(row), self._step, joint[row], event)
             channel = self._channel(int(row))
             silent[row] = not channel.tells(begin)
             start[row] = channel.coefficients(begin) - (begin if event else 0.0)
@@ -104,9 +112,3 @@ class Products:
         if event:
             product += sums(joint, rows, sets)
         return np.where(silent[rows], 0.0, product)
-
-    def _moved(self, row: int, goal: Vector, events: int) -> Vector:
-        assert self._step is not None  # noqa: S101 - `of` has looked
-        for _ in range(events):
-            goal = self._step(row, goal)
-        return goal

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
-from reticent.read.estimate.persons import Products, Step, pairs
+from reticent.read.estimate.persons import Products, Step, moved, pairs
 from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
 
@@ -159,7 +159,7 @@ def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = 
     for event in np.unique(events):
         at = np.flatnonzero(events == event)
         part = Records(records.rows[at], records.candidates[at], first=records.first[at])
-        sums = _later_scores(veil, part, target, _Ahead(step, target, int(event)))
+        sums = _later_scores(veil, part, target, partial(moved, step=step, goal=target, events=int(event)))
         value[at], unseen[at] = sums.value, sums.unseen
     return Scores(value, unseen)
 
@@ -281,21 +281,6 @@ def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[
     assert records.first is not None  # noqa: S101 - `scores` has looked
     value = sums_of(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
     return Scores(value, unseen[records.rows])
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """The mean of a target so many events later, as a function of the row."""
-
-    step: Step
-    target: Vector
-    events: int
-
-    def __call__(self, row: int) -> Vector:
-        goal = self.target
-        for _ in range(self.events):
-            goal = self.step(row, goal)
-        return goal
 
 
 def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
