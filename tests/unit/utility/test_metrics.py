@@ -67,7 +67,6 @@ def test_every_measure_equals_its_formula(rows):
     # classes
     shown = [(published(x, u), "*" if v else y) for x, u, v, y in zip(letters, up, sex_up, sexes, strict=True)]
     classes = Counter(c for c, s in zip(shown, gone, strict=True) if not s)
-    outliers = Counter(c for c, s in zip(shown, gone, strict=True) if s)
     lost = sum(gone)
     assert metrics.discernibility == sum(c * c for c in classes.values()) + lost * n
     assert metrics.average_class_size == n / (len(classes) + (lost > 0))
