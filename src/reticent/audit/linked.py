@@ -54,23 +54,18 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if policy.tables is None:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
     layout = policy.tables.layout(policy.released)
+    columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
     findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
-    findings += [
-        check_spellings(codes(release.tables[table][name])[1], f"column '{name}'")
-        for table, one in layout.items()
-        for name in one.columns
-        if name in policy.sensitive
-    ]
-    findings += [
-        none_of("labels are nodes of the hierarchy", _illegal(release.tables[table], policy, name), f"column '{name}'")
-        for table, one in layout.items()
-        for name in one.columns
-        if name in policy.quasi
-    ]
+    for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
+        if name in policy.sensitive:
+            findings.append(check_spellings(values, f"column '{name}'"))
+        if name in policy.quasi:
+            odd = illegal(values, policy, name, "optimal")
+            findings.append(none_of("labels are nodes of the hierarchy", odd, f"column '{name}'"))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     persons, kinds = joined_view(release.tables, layout, policy)
@@ -82,14 +77,10 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings.append(
             Finding("k persons share every joined view", not few, int(sizes.min()) if len(sizes) else None, k, where)
         )
-    sensitive = [(table, name) for table, one in layout.items() for name in one.columns if name in policy.sensitive]
+    sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
         findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
     return Verdict(tuple(findings), (), tuple(f"privacy.{word}" for word in policy.privacy.overall))
-
-
-def _illegal(table: pa.Table, policy: Policy, name: str) -> int:
-    return illegal(codes(table[name])[1], policy, name, "optimal")
 
 
 def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _CLOSE = 1e-9  # doubles nearer to the bound than this are decided again, exactly
 
 
-def fraction(number: float | Fraction) -> Fraction:
-    """The decimal number somebody wrote, exactly."""
-    return Fraction(str(number))
-
-
 def entropy_l(groups: Groups, bound: Fraction) -> tuple[Vector, Flags]:
     """exp(entropy) of each group, and whether it reaches l."""
     share = groups.count / groups.sizes()[groups.group]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -92,7 +92,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     parameters = numbers if isinstance(numbers, list | tuple) else [numbers]
     count = 2 if kind == "recursive" else 1
     try:
-        exact = tuple(measures.fraction(number) for number in parameters)
+        exact = tuple(Fraction(str(number)) for number in parameters)
     except (TypeError, ValueError):
         exact = ()
     if (
@@ -115,18 +115,22 @@ def check_size(sizes: Codes, requirement: Requirement, where: str) -> Finding:
 
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
     """Whether every group is diverse as required."""
+    figures, holds, required, worst = diversity(groups, requirement)
+    return _finding(str(requirement), figures, holds, required, where, worst=worst)
+
+
+def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Flags, float, Any]:
+    """Per group the figure of a kind of l-diversity and whether it is enough; the bound, and which figure is the worst."""
     number, distinct = requirement.numbers[-1], groups.distinct()
     enough = distinct >= math.ceil(number)
     if requirement.kind == "distinct":
-        return _finding(str(requirement), distinct, enough, float(number), where, worst=np.min)
+        return distinct, enough, float(number), np.min
     if requirement.kind == "entropy":
-        reached, holds = measures.entropy_l(groups, number)
-        return _finding(str(requirement), reached, holds, float(number), where, worst=np.min)
+        return *measures.entropy_l(groups, number), float(number), np.min
     if requirement.kind == "frequency":
-        shares, holds = measures.share(groups, 1 / number)
-        return _finding(str(requirement), shares, holds, float(1 / number), where, worst=np.max)
+        return *measures.share(groups, 1 / number), float(1 / number), np.max
     ratio, holds = measures.recursive_l(groups, int(number), requirement.numbers[0])
-    return _finding(str(requirement), ratio, holds & enough, float(requirement.numbers[0]), where, worst=np.max)
+    return ratio, holds & enough, float(requirement.numbers[0]), np.max
 
 
 def check_t(

@@ -65,7 +65,7 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
         )
     path = Path(place)
     if path.is_dir():
-        return from_folder(path)
+        return from_manifest(*read_folder(path))
     if not path.is_file():
         raise DataError(
             f"There is no release at {path}.", hint="Give a release folder, a stream's file, or a database URL."
@@ -75,12 +75,6 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
 
         return from_wire(path)
     return from_file(path)
-
-
-def from_folder(path: Path) -> Parts:
-    """A release folder; files that were changed after the release are refused."""
-    manifest, tables, documents = read_folder(path)
-    return from_manifest(manifest, tables, documents)
 
 
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:

@@ -105,12 +105,7 @@ def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
     operator = _OPERATOR.search(text)
     if operator is None or not operator.start():
         raise PolicyError("A condition could not be read.", hint=_HINT)
-    raise unknown_column(text[: operator.start()].strip(), columns)
-
-
-def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
-    """Says which column was probably meant."""
-    return unknown("column", name, columns)
+    raise unknown("column", text[: operator.start()].strip(), columns)
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:

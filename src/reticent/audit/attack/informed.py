@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack.bound import conceded_to
-from reticent.audit.attack.knowledge import certain, learn
+from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import halves, link
@@ -104,7 +104,7 @@ def read(
         return None
     names = [name for name in seen.fields.column_names if name in table.column_names]
     fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
-    lessons = certain(truth[teachers], len(seen.values))
+    lessons = np.eye(len(seen.values))[truth[teachers]]
     minds = [_Mind(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
     tried = [learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng) for mind in minds]
     best = int(np.argmin([knowledge.loss for knowledge in tried]))

@@ -14,7 +14,7 @@ import numpy as np
 from reticent.audit.attack.likelihood import Likelihood, softmax
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.audit.arrays import Vector
     from reticent.audit.attack.marks import Marks
 
 
@@ -56,10 +56,3 @@ def learn(seen: Marks, explains: Vector, before: Vector, rng: np.random.Generato
             break
         best, score = weights, loss
     return Knowledge(best, score)
-
-
-def certain(values: Codes, width: int) -> Vector:
-    """What explains a value that is known: itself."""
-    explains = np.zeros((len(values), width))
-    explains[np.arange(len(values)), values] = 1
-    return explains
