@@ -316,8 +316,8 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
             wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
             (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-            truth, told = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
-            wrong |= np.asarray(truth[value] != told[label], dtype=np.bool_)
+            truth, shown = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
+            wrong |= np.asarray(truth[value] != shown[label], dtype=np.bool_)
     return int(wrong.sum())
 
 

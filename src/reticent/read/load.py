@@ -79,8 +79,8 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
 
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:
     """A release by its manifest, its tables and its documents."""
-    counts, told = manifest.get("counts", {}), manifest.get("explain", {})
-    asked = told.get("rows_in", {}) if manifest["shape"] == "linked" else {}
+    counts, explain = manifest.get("counts", {}), manifest.get("explain", {})
+    asked = explain.get("rows_in", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
@@ -88,7 +88,7 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], d
         veil=documents.get("veil"),
         codebook=documents.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
-        missing_of={name: int(rows) - int(told["rows_out"][name]) for name, rows in asked.items()},
+        missing_of={name: int(rows) - int(explain["rows_out"][name]) for name, rows in asked.items()},
     )
 
 

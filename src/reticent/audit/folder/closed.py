@@ -77,8 +77,8 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     findings += [named("every file is written in the one way", release.odd)]
     findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
-        told = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
-        findings.append(named("explain tells counts and settings only", told))
+        odd = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
+        findings.append(named("explain tells counts and settings only", odd))
     odd = [key for key, value in release.metrics.items() if key not in METRICS or not is_figure(value)]
     findings.append(named("metrics are numbers", odd))
     return findings

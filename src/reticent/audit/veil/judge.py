@@ -124,8 +124,8 @@ class Line:
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
         points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
-        found = order[np.searchsorted(ends, places, side="right")]
-        return np.sort(found, axis=1)
+        slots = order[np.searchsorted(ends, places, side="right")]
+        return np.sort(slots, axis=1)
 
 
 def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:

@@ -116,9 +116,9 @@ def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, An
     # The noise of many rows averages out: what the sum may be off by grows with the root of their number.
     spread = math.sqrt(2 * decay * len(eta)) / (1 - decay)
     most = float(stated.sum()) + slack + 6 * spread
-    found = float(number.sum())
-    holds = bool((number <= stated + slack).all()) and found <= most
-    return [Finding(claim, holds, round(found, 1), round(most, 1), "persons whose truth is not offered")]
+    missed = float(number.sum())
+    holds = bool((number <= stated + slack).all()) and missed <= most
+    return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
 def _crowds(desk: _Desk, seats: Codes) -> list[Finding]:

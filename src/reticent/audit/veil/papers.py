@@ -74,8 +74,8 @@ def share_finding(document: Mapping[str, Any], rows: Codes, first: Flags) -> Fin
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
     scale = 2 / float(document["eta_epsilon"])
     most = _MOST * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
-    found = float((eta * size).sum())
-    return Finding("few truths are stated not to be offered", found <= most, round(found, 1), round(most, 1))
+    stated = float((eta * size).sum())
+    return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
 
 def _eta(line: Line, document: Mapping[str, Any], kind: str) -> bool:
@@ -121,9 +121,9 @@ def _same_stays(line: Line, kernel: Mapping[str, Any], lines: list[list[str]]) -
         return False
     stated = {label or "(missing)": float(own) for label, own, _ in lines}
     stay = [int(number) for number in kernel["stay"]]
-    told = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
-    fits = all(own is None or abs(own - share) < 1e-9 for own, share in told)
-    fits &= len({share for own, share in told if own is None}) <= 1 and all(0 <= share <= 1 for _, share in told)
+    shares = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
+    fits = all(own is None or abs(own - share) < 1e-9 for own, share in shares)
+    fits &= len({share for own, share in shares if own is None}) <= 1 and all(0 <= share <= 1 for _, share in shares)
     fits &= abs(float(lines[0][2]) - int(kernel["within"]) / line.one) < 1e-9
     parents = [int(number) for number in kernel["parents"]]
     return fits and len(parents) == len(stay) and all(0 <= number < len(parents) for number in parents)

@@ -182,14 +182,14 @@ def counts(
         return Counts(every, np.zeros(groups), every, every, number)
     sums = scores(veil, records, target, step=step)
     if whole is None or veil.totals is None or records.later:
-        found = _plainly(veil, records, at, target, sums, step, groups)
+        estimates = _plainly(veil, records, at, target, sums, step, groups)
     else:
-        found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
-    estimate, unseen, variance = found.estimate, found.unseen, found.variance
+        estimates = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
+    estimate, unseen, variance = estimates.estimate, estimates.unseen, estimates.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = found.error > _EXACT * variance
+    few = estimates.error > _EXACT * variance
     if few.any():
-        spread = found.spread().at_least(variance, np.clip(estimate, 0, number))
+        spread = estimates.spread().at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
@@ -197,7 +197,7 @@ def counts(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Estimates:
     """Estimates, their variance and how exact that is, what the unseen add, and the variance as the channel knows it."""
 
     estimate: Vector
@@ -221,17 +221,17 @@ def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
 
 def _plainly(
     veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
-) -> _Found:
+) -> _Estimates:
     estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
     missed = _total(at, _missed(veil, target)[records.rows], groups)
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
-    return _Found(
+    return _Estimates(
         estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
     )
 
 
-def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Found:
+def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Estimates:
     assert veil.totals is not None  # noqa: S101 - the caller has looked
     offered = np.where(veil.shares > 0, target, 0.0)
     inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
@@ -242,7 +242,7 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Foun
     hidden, share = target - offered, parts.number / np.maximum(whole.number, 1)
     missed = share * (veil.totals.counts * hidden).sum(axis=1)
     doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.totals.variance * (hidden**2).sum(axis=1))
-    return _Found(
+    return _Estimates(
         drawn.estimate + missed.sum(axis=1),
         *drawn.variance,
         drawn.unseen(veil.eta_variance) + doubt,
@@ -328,13 +328,13 @@ def _products(
     events = none if records.events is None else np.asarray(records.events)
     first = records.candidates if records.first is None else records.first
     left, right = pairs(keys, events)
-    found = Products(veil.channel, veil.stretches.shape, target, step).of(
+    products = Products(veil.channel, veil.stretches.shape, target, step).of(
         records.rows[left],
         (values[left], records.candidates[left], first[left]),
         records.candidates[right],
         (events[left], events[right]),
     )
-    return _total(inverse[left], found, int(inverse.max(initial=-1)) + 1)
+    return _total(inverse[left], products, int(inverse.max(initial=-1)) + 1)
 
 
 def _spread_over(weights: Vector) -> Vector:

@@ -97,10 +97,10 @@ class Grouped:
     def _counts(self, question: Question, flags: Flags) -> Counts:
         at = np.flatnonzero(flags)
         region = self._numbers[0][at]
-        found = self.groups.counts_by(
+        counts = self.groups.counts_by(
             region, question.groups[at], question.target, size=question.size, level=question.level
         )
-        return replace(found, high=found.high + self._left_out(question.target) * found.records / max(len(flags), 1))
+        return replace(counts, high=counts.high + self._left_out(question.target) * counts.records / max(len(flags), 1))
 
     def _left_out(self, target: Vector) -> float:
         """Records of the target that may have been left out: frequent values go first, so more than their share."""
