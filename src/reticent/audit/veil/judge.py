@@ -180,16 +180,13 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
 
 def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
-    own = {"row", "event", *names}
+    own, named = {"row", "event", *names}, "person" in data.column_names
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
         none_of("only columns the policy releases", len(stray)),
-        Finding(
-            "persons have pseudonyms if, and only if, the policy links them",
-            ("person" in data.column_names) == linked(policy, kind),
-        ),
-        none_of("pseudonyms are sixteen hexadecimal digits", _named(data)),
-        none_of("a person stands once in a release of a series", _again(data) if kind == "series" else 0),
+        Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
+        none_of("pseudonyms are sixteen hexadecimal digits", _named(data) if named else 0),
+        none_of("a person stands once in a release of a series", _again(data) if named and kind == "series" else 0),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -211,18 +208,12 @@ def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bo
 
 def _named(data: pa.Table) -> int:
     """Pseudonyms that say more than who is the same."""
-    if "person" not in data.column_names:
-        return 0
     fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^p?[0-9a-f]{16}$"), False)  # noqa: FBT003
-    shown: int = pc.sum(fine).as_py() or 0
-    return int(data.num_rows) - shown
+    return int(data.num_rows) - int(pc.sum(fine).as_py() or 0)
 
 
 def _again(data: pa.Table) -> int:
-    if "person" not in data.column_names:
-        return 0
-    different: int = pc.count_distinct(data["person"], mode="all").as_py()
-    return int(data.num_rows) - different
+    return int(data.num_rows) - int(pc.count_distinct(data["person"], mode="all").as_py())
 
 
 def linked(policy: Policy, kind: str = "stream") -> bool:
@@ -240,9 +231,8 @@ def _single(policy: Policy, kind: str) -> bool:
 def _impossible(line: Line, listed: NDArray[np.int32], rows: Codes, which: Flags) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        possible = set(packed(line.sets(int(row))).tolist())
         here = packed(listed[(rows == row) & which])
-        offences += sum(codes not in possible for codes in here.tolist())
+        offences += int((~np.isin(here, packed(line.sets(int(row))))).sum())
     return offences
 
 

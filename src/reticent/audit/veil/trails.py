@@ -54,10 +54,13 @@ class Trails:
     codes: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]]) -> Trails:
-        """Sorted from parts that are not."""
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        person, event, number = columns[:3]
+    def of(cls, parts: Sequence[tuple[Published, int, Any, Codes]], line: Line) -> Trails:
+        """From releases, each with its number, persons, and the line of every one of them."""
+        tables = [(release.tables["data"], at) for release, _, _, at in parts]
+        person = np.concatenate([persons for _, _, persons, _ in parts])
+        number = np.concatenate([np.full(len(at), number) for _, number, _, at in parts])
+        event, row = (np.concatenate([whole(data[name])[at] for data, at in tables]) for name in ("event", "row"))
+        columns = person, event, number, row, np.concatenate([codes_of(line, data)[at] for data, at in tables])
         order = np.lexsort((number, event, person))
         return cls(*(column[order] for column in columns))
 
@@ -69,8 +72,8 @@ class Trails:
 def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
     """Several veiled publications side by side, persons linked by the ledger."""
     ours = [release for release in releases if release.shape == SHAPE and {"data"} <= set(release.tables)]
-    lines = [line_of(release) for release in ours]
-    if len(ours) < 2 or None in lines:
+    line = line_of(ours[0]) if len(ours) > 1 and all(map(line_of, ours)) else None
+    if line is None:
         return Verdict(())  # a line that cannot be read is refuted by itself
     houses = sum(_house(release) != _house(ours[0]) for release in ours[1:])
     one = none_of("all publications are of one house", houses)
@@ -78,18 +81,15 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     if houses or (ledger is None and not named):
         return Verdict((one,), unchecked=() if houses else (LINKING,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
-        assert lines[0] is not None  # noqa: S101 - asked above
-        parts = [_linked_part(r, lines[0], place) for place, r in enumerate(ours)]
-        return Verdict((one, *_findings(Trails.of(parts), lines[0], ours[0], policy)), unchecked=(NAMING,))
+        parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
+        return Verdict((one, *_findings(Trails.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
     numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
         return Verdict((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
-    line = lines[0]
-    assert line is not None  # noqa: S101 - asked above
-    trails = Trails.of([_part(r, line, ledger, number) for r, number in zip(ours, numbers, strict=True)])
-    findings = [one, listed, *_findings(trails, line, ours[0], policy)]
+    parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
+    findings = [one, listed, *_findings(Trails.of(parts, line), line, ours[0], policy)]
     if named:
         findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
     return Verdict(tuple(findings))
@@ -108,15 +108,10 @@ def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Led
     return pairs - min(int(who.max(initial=-1)), int(named.max(initial=-1))) - 1
 
 
-def _linked_part(
-    release: Published, line: Line, place: int
-) -> tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]:
-    """The records of a release by their pseudonyms."""
-    data = release.tables["data"]
-    names = data["person"].to_numpy(zero_copy_only=False).astype(str)
-    persons = np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
-    number = np.full(data.num_rows, place + 1)
-    return persons, whole(data["event"]), number, whole(data["row"]), codes_of(line, data)
+def _pseudonyms(release: Published) -> npt.NDArray[np.uint64]:
+    """The persons of a release by their pseudonyms; 0 for what is none."""
+    names = release.tables["data"]["person"].to_numpy(zero_copy_only=False).astype(str)
+    return np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
 
 
 def _house(release: Published) -> dict[str, Any]:
@@ -135,15 +130,6 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
         return True
     lines = ledger.groups[number - 1]
     return not np.array_equal(np.sort(lines), np.arange(release.tables["data"].num_rows))
-
-
-def _part(
-    release: Published, line: Line, ledger: Ledger, number: int
-) -> tuple[npt.NDArray[np.uint64], Codes, Codes, Codes, npt.NDArray[np.int32]]:
-    data, at = release.tables["data"], ledger.groups[number - 1]
-    persons = ledger.persons[number - 1]
-    rows, events = whole(data["row"])[at], whole(data["event"])[at]
-    return persons, events, np.full(len(at), number), rows, codes_of(line, data)[at]
 
 
 def _findings(trails: Trails, line: Line, release: Published, policy: Policy) -> list[Finding]:
