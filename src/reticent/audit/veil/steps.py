@@ -56,16 +56,21 @@ class Possible:
             if len(self._steps) > 1 << 16:
                 self._steps.clear()
             ways = self._moves.may(row, np.array(before)[:, None], np.array(after)[None, :])
-            self._steps[key] = matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
+            # Mostly each slot went to its neighbour in canonical order, and there is nothing to look for.
+            near = bool(ways.diagonal().all())
+            self._steps[key] = near or matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
         return self._steps[key]
 
     def impossible_sets(self, candidates: Codes, rows: Codes) -> int:
         """How many first sights are no set that their row can give."""
-        names, offences = self._names(candidates), 0
-        for row in np.unique(rows).tolist():
-            if row not in self._sets:
-                self._sets[row] = self.names(row)
-            offences += int((~np.isin(names[rows == row], self._sets[row])).sum())
+        order, offences = np.argsort(rows, kind="stable"), 0
+        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        for row, names in zip(
+            rows[order][starts].tolist(), np.split(self._names(candidates)[order], starts)[1:], strict=True
+        ):
+            known = self._sets[row] = self._sets[row] if row in self._sets else self.names(row)
+            at = np.minimum(np.searchsorted(known, names), len(known) - 1)
+            offences += int((known[at] != names).sum())
         return offences
 
     def _names(self, candidates: Codes) -> npt.NDArray[np.uint64]:
