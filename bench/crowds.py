@@ -21,7 +21,7 @@ from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.informed import figures_of, read
 from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.sights import sights
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult
 from reticent.engine.veil.prior.file import write_prior

@@ -323,9 +323,9 @@ def _places(seen: Sights) -> np.ndarray:
 
 
 def _truth(seen: Sights, world: World, original: pa.Table) -> np.ndarray:
-    from reticent.audit.attack.persons import truths
+    from reticent.audit.veil.values import truths_of
 
-    found = truths(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
+    found = truths_of(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
     return found[_places(seen)]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from reticent.audit import verify as judge
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.published import is_wire, text_table
 from reticent.connectors.inputs import read_input
 from reticent.engine.identifiers import prepare

@@ -9,7 +9,7 @@ from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.policy import Policy
-from reticent.utility import sau
+from reticent.utility.stream import sau
 
 
 @pytest.fixture

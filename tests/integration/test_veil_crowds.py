@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit import verify
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.table.veil import Veil

@@ -10,7 +10,7 @@ from tests.integration.test_veil import POLICY, people, write
 
 import reticent
 from reticent.audit import verify
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.cli import app
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy

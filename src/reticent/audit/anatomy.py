@@ -25,8 +25,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -122,7 +121,7 @@ def _kind(release: Published) -> str:
     return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
-def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, list[Finding]]:
+def _groups(qit: pa.Table, st: pa.Table) -> tuple[Codes, Groups, list[Finding]]:
     """Rows per group of the first table, histograms of the second, and what is malformed."""
     (shown, names), (listed, others) = numbers(qit["group"]), numbers(st["group"])
     here, there = shared(names, others)
@@ -141,7 +140,7 @@ def _groups(qit: pa.Table, st: pa.Table) -> tuple[NDArray[np.int64], Groups, lis
     return np.bincount(in_qit, minlength=size), groups, broken
 
 
-def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeits: float) -> list[Finding]:
+def _agreement(members: Codes, slots: Codes, counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
         none_of("no group holds more records than values", int((members > slots).sum())),
@@ -155,7 +154,7 @@ def _agreement(members: NDArray[np.int64], slots: NDArray[np.int64], counterfeit
     return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
 
 
-def _whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def _whole(column: pa.ChunkedArray) -> Codes:
     """The counts as numbers; -1 for what is none."""
     code, texts = numbers(column)
     try:

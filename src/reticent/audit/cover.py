@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.policy import Policy
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -49,9 +50,7 @@ def cover(values: Sequence[str | None], labels: Sequence[str | None], policy: Po
     return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(len(values), len(labels)))
 
 
-def covered(
-    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
-) -> NDArray[np.int64]:
+def covered(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> Codes:
     """Pairs of a value i and a label j that may stand for it: the value itself, a node above it, a range or a set that holds it, or `*`.
 
     "... or missing" after any of these stands for an empty cell as well.
@@ -61,7 +60,7 @@ def covered(
     return np.stack([keys // width, keys % width], axis=1)
 
 
-def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> NDArray[np.bool_]:
+def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> Flags:
     """Row by row, whether what is shown may stand for the cell.
 
     Most cells stand for themselves; only the others are led up the hierarchy. Ranges are looked at where they stand: all values
@@ -85,12 +84,12 @@ class _Rows:
     """Different values and labels, and which of them stand in each row; which labels are for empty cells as well."""
 
     values: pa.Array
-    value: NDArray[np.int64]
+    value: Codes
     labels: pa.Array
-    label: NDArray[np.int64]
-    beside: NDArray[np.bool_]
+    label: Codes
+    beside: Flags
 
-    def only(self, rows: NDArray[np.int64]) -> _Rows:
+    def only(self, rows: Codes) -> _Rows:
         """Some of the rows, with what occurs in them."""
         (values, value), (labels, label) = _narrowed(self.value[rows]), _narrowed(self.label[rows])
         return _Rows(
@@ -98,14 +97,14 @@ class _Rows:
         )
 
 
-def _narrowed(code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _narrowed(code: Codes) -> tuple[Codes, Codes]:
     """The numbers that occur, and their places in it."""
     there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
     there[code] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[code]
 
 
-def _endings(labels: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
+def _endings(labels: pa.Array) -> tuple[pa.Array, Flags]:
     """Labels without "or missing", and which had it."""
     labels = labels.cast(pa.string())
     beside = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
@@ -114,7 +113,7 @@ def _endings(labels: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
     return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
 
 
-def _by_nodes(rows: _Rows, *, policy: Policy, column: str) -> NDArray[np.bool_]:
+def _by_nodes(rows: _Rows, *, policy: Policy, column: str) -> Flags:
     """Nodes above the values; an empty cell behind "or missing"."""
     empty = rows.values.is_null().to_numpy(zero_copy_only=False)
     holds = empty[rows.value] & rows.beside[rows.label]
@@ -126,13 +125,13 @@ def _by_nodes(rows: _Rows, *, policy: Policy, column: str) -> NDArray[np.bool_]:
     return np.asarray(holds)
 
 
-def _by_lists(rows: _Rows) -> NDArray[np.bool_]:
+def _by_lists(rows: _Rows) -> Flags:
     width, sets = len(rows.labels), _sets(rows.values.to_pylist(), rows.labels.to_pylist())
     keys = np.array([row * width + place for row, place in sets], dtype=np.int64)
     return np.isin(rows.value * width + rows.label, keys)
 
 
-def _in_ranges(rows: _Rows) -> NDArray[np.bool_]:
+def _in_ranges(rows: _Rows) -> Flags:
     values, ends = rows.values.to_pylist(), [_ends(label) for label in rows.labels.to_pylist()]
     nothing = (float("nan"), float("nan"), False)
     sizes = np.array([nothing if end is None or isinstance(end[0], str) else end for end in ends], dtype=np.float64)
@@ -150,9 +149,7 @@ def _in_ranges(rows: _Rows) -> NDArray[np.bool_]:
     return np.asarray(holds)
 
 
-def listed(
-    values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str
-) -> NDArray[np.int64]:
+def listed(values: Sequence[str | None], labels: Sequence[str | None], policy: Policy, column: str) -> Codes:
     """All pairs but those of ranges, each as the value's place times the number of labels and the label's; some may be told twice.
 
     Labels that are values, nodes, sets or `*`; two labels may read alike once their endings are gone.
@@ -173,7 +170,7 @@ def listed(
     )
 
 
-def _equal(values: NDArray[np.int64], labels: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _equal(values: Codes, labels: Codes, width: int) -> Codes:
     """The pairs that have the same number."""
     order = np.argsort(labels, kind="stable")
     first, last = (np.searchsorted(labels[order], values, side=side) for side in ("left", "right"))
@@ -181,7 +178,7 @@ def _equal(values: NDArray[np.int64], labels: NDArray[np.int64], width: int) -> 
     return np.asarray(row * width + order[first[row] + at])
 
 
-def stretched(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def stretched(counts: Codes) -> tuple[Codes, Codes]:
     """So many of each: whose each is, and the how manieth of those.
 
     >>> [part.tolist() for part in stretched(np.array([2, 0, 1]))]
@@ -254,13 +251,13 @@ class Spans:
         label: the label of each.
     """
 
-    orders: tuple[NDArray[np.int64], NDArray[np.int64]]
-    label: NDArray[np.int64]
-    order: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    orders: tuple[Codes, Codes]
+    label: Codes
+    order: Codes
+    low: Codes
+    high: Codes
 
-    def keys(self, width: int) -> NDArray[np.int64]:
+    def keys(self, width: int) -> Codes:
         """All values in them, each as the value's place times the number of labels and the label's."""
         whose, at = stretched(self.high - self.low)
         parts = []
@@ -278,7 +275,8 @@ class Spans:
 def spans(values: Sequence[str | None], labels: Sequence[str | None]) -> Spans:
     """The ranges among the labels."""
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
-    by_size = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    finite = np.flatnonzero(np.isfinite(numbers))
+    by_size = finite[np.argsort(numbers[finite], kind="stable")]
     by_text = np.array(
         sorted((r for r, v in enumerate(values) if v is not None), key=lambda r: str(values[r])), dtype=np.int64
     )

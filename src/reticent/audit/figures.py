@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit import measures
 from reticent.audit.groups import histograms, numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.audit.groups import Groups
     from reticent.policy import Policy
 
 
@@ -28,23 +29,11 @@ def figures(data: pa.Table, policy: Policy) -> dict[str, float]:
     shown["alone_with_plain"] = int((np.bincount(open_rows, minlength=open_size) == 1).sum())
     for name in (name for name in policy.sensitive if name in data.column_names):
         groups = histograms(rows, size, data[name])
-        shown |= {f"l of '{name}'": int(groups.distinct().min()), f"entropy l of '{name}'": _entropy_l(groups)}
-        shown[f"t of '{name}'"] = _closeness(groups)
+        whole = np.array(list(groups.totals().values()))
+        varied = measures.entropy_l(groups, Fraction(1))[0].min()
+        far = measures.distance(groups, whole, np.arange(len(whole)), measures.equal_parts(len(whole)), Fraction(1))[
+            0
+        ].max()
+        shown |= {f"l of '{name}'": int(groups.distinct().min()), f"entropy l of '{name}'": round(float(varied), 6)}
+        shown[f"t of '{name}'"] = round(float(far), 6)
     return shown
-
-
-def _entropy_l(groups: Groups) -> float:
-    """The exponential of the least entropy of a class: its effective number of values."""
-    share = groups.count / groups.sizes()[groups.group]
-    entropy = np.bincount(groups.group, weights=-share * np.log(share), minlength=groups.size)
-    return round(float(np.exp(entropy.min())), 6)
-
-
-def _closeness(groups: Groups) -> float:
-    """The largest total variation distance of a class from the whole table."""
-    whole = np.array(list(groups.totals().values()), dtype=np.float64)
-    whole /= whole.sum()
-    worst = 0.0
-    for _, block in groups.matrices(len(whole), np.arange(len(whole))):
-        worst = max(worst, float(np.abs(block - whole).sum(axis=1).max()) / 2)
-    return round(worst, 6)

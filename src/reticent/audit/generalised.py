@@ -2,7 +2,7 @@
 
 Guarantee: what the findings say, about the files read and nothing else.
 Not covered: the original table (a release that kept every claim may still be useless), claims of
-    persons (see `reticent.audit.persons`), other releases of the same people.
+    persons (see `reticent.audit.original.persons`), other releases of the same people.
 Cost: one sort of the rows; a million rows take seconds.
 Reference: the models' own papers, see docs/models.md.
 Differences from the paper: the t-closeness reference is the release's own distribution, and the distance may exceed t by
@@ -54,7 +54,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if not release.bare:  # others name their groups as they like
         findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = release.classes("data", quasi)
-    findings += [_size(rows, size, requirement) for requirement in rules if requirement.model == "k"]
+    sizes = np.bincount(rows, minlength=size)
+    findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     findings += check_overall(data, rows, size, release.claims, policy)
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
@@ -166,10 +167,6 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left
 def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
     unknown = illegal(codes(data[name])[1], policy, name, method)
     return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
-
-
-def _size(rows: Any, size: int, requirement: Requirement) -> Finding:
-    return check_size(np.bincount(rows, minlength=size), requirement, "")
 
 
 def _sensitive(

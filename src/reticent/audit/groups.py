@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from reticent.audit.arrays import Codes, Vector
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,25 +26,29 @@ class Groups:
         values: the text of each value code.
     """
 
-    group: NDArray[np.int64]
-    value: NDArray[np.int64]
-    count: NDArray[np.int64]
+    group: Codes
+    value: Codes
+    count: Codes
     size: int
     values: tuple[str | None, ...]
 
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Codes:
         """Records per group."""
         return np.bincount(self.group, weights=self.count, minlength=self.size).astype(np.int64)
 
-    def distinct(self) -> NDArray[np.int64]:
+    def distinct(self) -> Codes:
         """Distinct values per group."""
         return np.bincount(self.group, minlength=self.size).astype(np.int64)
 
-    def largest(self) -> NDArray[np.int64]:
+    def largest(self) -> Codes:
         """Count of the most frequent value per group."""
         out = np.zeros(self.size, dtype=np.int64)
         np.maximum.at(out, self.group, self.count)
         return out
+
+    def shares(self) -> Vector:
+        """Per entry, the part of its group that has the value."""
+        return np.asarray(self.count / np.maximum(self.sizes(), 1)[self.group])
 
     def counts_of(self, group: int) -> list[int]:
         """The counts of one group."""
@@ -56,7 +60,7 @@ class Groups:
         sums = np.bincount(self.value, weights=self.count, minlength=len(self.values)).astype(np.int64)
         return {value: int(total) for value, total in zip(self.values, sums, strict=True)}
 
-    def matrices(self, width: int, places: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def matrices(self, width: int, places: Codes) -> Iterator[tuple[int, Vector]]:
         """Shares per group over ``width`` values, a block of groups at a time; places maps value codes to columns."""
         step = max(1, (1 << 21) // max(1, width))
         sizes = np.maximum(self.sizes(), 1)
@@ -68,13 +72,13 @@ class Groups:
             yield first, block
 
 
-def codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
+def codes(column: pa.ChunkedArray) -> tuple[Codes, tuple[str | None, ...]]:
     """Number the distinct values of a column; a missing value is a value of its own."""
     code, values = numbers(column)
     return code, tuple(values.to_pylist())
 
 
-def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+def numbers(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """`codes` with the values as they lie in Arrow: a column of days has tens of thousands."""
     encoded = _encoded(column)
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
@@ -117,7 +121,7 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([encoded])
 
 
-def shared(*columns: pa.Array) -> list[NDArray[np.int64]]:
+def shared(*columns: pa.Array) -> list[Codes]:
     """Texts under common numbers, a missing one as one more."""
     texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
     code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
@@ -125,7 +129,7 @@ def shared(*columns: pa.Array) -> list[NDArray[np.int64]]:
     return [code[end - len(column) : end].astype(np.int64) for end, column in zip(ends, columns, strict=True)]
 
 
-def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Codes, int]:
     """The group of every row: rows alike in all the columns share a number."""
     key, cardinality = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
@@ -137,13 +141,24 @@ def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64]
     return _dense(key)
 
 
-def different(key: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Codes:
+    """The place of each text among all: as numbers where all are, else by their text; a missing one first, or last."""
+    try:
+        keys = [((text is None) == missing_last, float(text or 0), "") for text in texts]
+    except ValueError:
+        keys = [((text is None) == missing_last, 0.0, text or "") for text in texts]
+    place = np.empty(len(texts), dtype=np.int64)
+    place[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))
+    return place
+
+
+def different(key: Codes) -> Codes:
     """The different numbers, sorted."""
     ordered = np.sort(key)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def histograms(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray) -> Groups:
+def histograms(rows: Codes, size: int, column: pa.ChunkedArray) -> Groups:
     """Count a sensitive column within groups."""
     code, values = codes(column)
     width = max(1, len(values))
@@ -151,6 +166,6 @@ def histograms(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray) -> G
     return Groups(pairs // width, pairs % width, count.astype(np.int64), size, values)
 
 
-def _dense(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def _dense(key: Codes) -> tuple[Codes, int]:
     encoded = pc.dictionary_encode(pa.array(key))
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)

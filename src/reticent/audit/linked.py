@@ -8,7 +8,6 @@ Guarantee: a release passes only if its tables hold the policy's columns alone, 
 Not covered: whether the rows are those of the input; `compare` shows that, inside.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
-Differences from the paper: none.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
+from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
-from reticent.audit.papers import is_figure
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves
@@ -34,13 +33,11 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.policy.settings.linked import Layout
 
-    Numbers = NDArray[np.int64]
 
 SHAPE = "linked"
 VIEW = "joined view"
@@ -57,23 +54,18 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if policy.tables is None:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
     layout = policy.tables.layout(policy.released)
+    columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
     findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     findings += _references(release.tables, layout)
-    findings += [
-        check_spellings(codes(release.tables[table][name])[1], f"column '{name}'")
-        for table, one in layout.items()
-        for name in one.columns
-        if name in policy.sensitive
-    ]
-    findings += [
-        none_of("labels are nodes of the hierarchy", _illegal(release.tables[table], policy, name), f"column '{name}'")
-        for table, one in layout.items()
-        for name in one.columns
-        if name in policy.quasi
-    ]
+    for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
+        if name in policy.sensitive:
+            findings.append(check_spellings(values, f"column '{name}'"))
+        if name in policy.quasi:
+            odd = illegal(values, policy, name, "optimal")
+            findings.append(none_of("labels are nodes of the hierarchy", odd, f"column '{name}'"))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     persons, kinds = joined_view(release.tables, layout, policy)
@@ -85,14 +77,10 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings.append(
             Finding("k persons share every joined view", not few, int(sizes.min()) if len(sizes) else None, k, where)
         )
-    sensitive = [(table, name) for table, one in layout.items() for name in one.columns if name in policy.sensitive]
+    sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
         findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
     return Verdict(tuple(findings), (), tuple(f"privacy.{word}" for word in policy.privacy.overall))
-
-
-def _illegal(table: pa.Table, policy: Policy, name: str) -> int:
-    return illegal(codes(table[name])[1], policy, name, "optimal")
 
 
 def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
@@ -181,7 +169,7 @@ def _count(flags: pa.ChunkedArray) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
-def _owners(table: pa.Table, persons: Mapping[str, int]) -> Numbers:
+def _owners(table: pa.Table, persons: Mapping[str, int]) -> Codes:
     """The number of each row's person."""
     named = pa.array(list(persons), pa.string())
     return np.asarray(pc.index_in(table[_PERSON], value_set=named).to_numpy()).astype(np.int64)
@@ -189,7 +177,7 @@ def _owners(table: pa.Table, persons: Mapping[str, int]) -> Numbers:
 
 def joined_view(
     tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], policy: Policy
-) -> tuple[dict[str, int], Numbers]:
+) -> tuple[dict[str, int], Codes]:
     """All persons by number, and the view of each: the same number for those who look alike in all tables joined.
 
     Rows are compared as a multiset within their visit, visits as a multiset within their person; tables whose rows the
@@ -229,9 +217,7 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def shares(
-    table: pa.Table, name: str, persons: Mapping[str, int], kinds: Numbers
-) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64]]:
+def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes) -> tuple[Codes, Codes, Codes]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
@@ -246,7 +232,7 @@ def shares(
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
-def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Numbers) -> Finding:
+def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Codes) -> Finding:
     """The largest share of alike persons who have a value, over all values and views."""
     claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
     _, holders, sizes = shares(table, name, persons, kinds)
@@ -273,7 +259,7 @@ def view_table(release: Published, policy: Policy) -> pa.Table:
     return whole
 
 
-def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Numbers:
+def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
     """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
     assert policy.tables is not None  # noqa: S101 - the caller looked
     layout = policy.tables.layout(policy.released)
@@ -287,7 +273,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Numbers:
 
 
 def compare(
-    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Numbers]
+    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Codes]
 ) -> Verdict:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     assert policy.tables is not None  # noqa: S101 - the release was judged before
@@ -330,8 +316,8 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
             wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
             (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-            truth, told = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
-            wrong |= np.asarray(truth[value] != told[label], dtype=np.bool_)
+            truth, shown = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
+            wrong |= np.asarray(truth[value] != shown[label], dtype=np.bool_)
     return int(wrong.sum())
 
 

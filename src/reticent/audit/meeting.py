@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.cover import stretched
+from reticent.audit.groups import codes
+from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    import pyarrow as pa
 
-    from reticent.audit.stretches import Stretches
+    from reticent.audit.arrays import Codes
+    from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
 
 _AT_ONCE = 1 << 18
 """Pairs that are followed into the next column together."""
@@ -35,6 +37,18 @@ class Field:
     labels: Codes
     fits: Stretches
 
+    @classmethod
+    def covering(cls, source: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
+        """A quasi-identifier of an input and of a release, by the policy's hierarchy."""
+        (value, values), (label, labels) = codes(source[name]), codes(shown[name])
+        return cls(value, label, Stretches.covering(values, labels, policy, name))
+
+    @classmethod
+    def same(cls, cells: pa.ChunkedArray, shown: pa.ChunkedArray) -> Field:
+        """A column that is published as it is."""
+        (value, values), (label, labels) = codes(cells), codes(shown)
+        return cls(value, label, Stretches.same(values, labels))
+
 
 @dataclass(frozen=True, repr=False)
 class Meeting:
@@ -42,7 +56,6 @@ class Meeting:
 
     Attributes:
         row, place: the kind of each row, and of each published row.
-        rows, places: how many there are of each kind.
         pairs: the kinds that fit, a row of the input's above and a published row's below.
     """
 
@@ -54,6 +67,12 @@ class Meeting:
     def rows(self) -> Codes:
         """How many rows of the input each kind has."""
         return np.bincount(self.row)
+
+    @property
+    def people(self) -> Codes:
+        """How many rows of the input each published row may be."""
+        fit = np.bincount(self.pairs[1], self.rows[self.pairs[0]], minlength=len(self.places))
+        return fit.astype(np.int64)[self.place]
 
     @property
     def places(self) -> Codes:

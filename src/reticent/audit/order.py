@@ -21,6 +21,8 @@ from reticent.audit.verdict import Finding, none_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes
+
 _DRIFT = 5.0
 """Standard deviations: a random order is beyond them once in a million and more."""
 _TOGETHER, _FEW = 20, 100
@@ -58,7 +60,7 @@ def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]
     ]
 
 
-def _group_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _group_numbers(column: pa.ChunkedArray) -> tuple[Codes, NDArray[Any]]:
     """Which group stands in each row, and its number; what is no number stands before all.
 
     Those of more than eighteen digits are compared as Python does.
@@ -70,7 +72,7 @@ def _group_numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[
     return code, np.array(values, dtype=object if any(value >= _LARGE for value in values) else np.int64)
 
 
-def _ranks(table: pa.Table, columns: list[str]) -> NDArray[np.int64]:
+def _ranks(table: pa.Table, columns: list[str]) -> Codes:
     """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
     place = np.zeros(table.num_rows, dtype=np.int64)
     for name in columns:
@@ -82,7 +84,7 @@ def _ranks(table: pa.Table, columns: list[str]) -> NDArray[np.int64]:
     return place
 
 
-def _pairs(first: NDArray[Any], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pairs(first: NDArray[Any], second: Codes) -> Codes:
     """The place of each pair among all."""
     width = int(second.max(initial=0)) + 1
     if first.dtype == object or int(first.max(initial=0)) + 1 >= _LARGE // width:
@@ -90,11 +92,11 @@ def _pairs(first: NDArray[Any], second: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(first * width + second, dtype=np.int64)
 
 
-def _falls(places: NDArray[np.int64]) -> int:
+def _falls(places: Codes) -> int:
     return int((places[1:] < places[:-1]).sum())
 
 
-def _lists_that_fall(group: NDArray[np.int64], row: NDArray[np.int64], *, sorted_: bool) -> int:
+def _lists_that_fall(group: Codes, row: Codes, *, sorted_: bool) -> int:
     """How many groups stand before the one before them, each as the sorted list of its rows."""
     rows, sizes = row if sorted_ else row[np.lexsort((row, group))], np.bincount(group)
     starts = np.cumsum(sizes) - sizes
@@ -107,13 +109,13 @@ def _lists_that_fall(group: NDArray[np.int64], row: NDArray[np.int64], *, sorted
     return falls
 
 
-def _nth(rows: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+def _nth(rows: Codes, starts: Codes, sizes: Codes, place: int) -> Codes:
     """A row of every list, -1 behind its end: a list stands behind those that it begins with."""
     there = place < sizes
     return np.where(there, rows[np.where(there, starts + place, 0)], -1)
 
 
-def _standing(places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _standing(places: Codes) -> Codes:
     """Each one's place among all of them."""
     there = np.zeros(int(places.max(initial=-1)) + 1, dtype=np.bool_)
     if int(places.min(initial=0)) >= 0:
@@ -125,13 +127,19 @@ def _standing(places: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
-def check_shuffled(places: NDArray[np.int64]) -> Finding:
+def drift(cells: NDArray[Any]) -> float:
+    """How far numbers go with their place, in standard deviations of a random order."""
+    if not len(cells) or not np.ptp(cells):
+        return 0.0
+    return float(np.corrcoef(cells, np.arange(len(cells)))[0, 1]) * math.sqrt(len(cells) - 1)
+
+
+def check_shuffled(places: Codes) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
     ranks = _standing(places)
-    spread = float(np.std(ranks)) if size else 0.0
-    drift = float(np.corrcoef(ranks, np.arange(size))[0, 1]) * math.sqrt(size - 1) if spread else 0.0
+    moved = abs(drift(ranks))
     # In a random order about two pairs of neighbours stay together, whatever the size.
     together = int((np.abs(np.diff(ranks)) == 1).sum())
-    holds = abs(drift) < _DRIFT and (size < _FEW or together < _TOGETHER)
-    return Finding("rows do not stand in the order of the input", holds, round(abs(drift), 2), _DRIFT)
+    holds = moved < _DRIFT and (size < _FEW or together < _TOGETHER)
+    return Finding("rows do not stand in the order of the input", holds, round(moved, 2), _DRIFT)

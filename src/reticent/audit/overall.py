@@ -2,13 +2,12 @@
 
 Guarantee: each demand of the policy, and each claim of the release where it is stricter, is recomputed from the published rows.
 Not covered: that the population of k-map is the real one; persons with several records, who are counted as records here.
-Cost: for k-map, classes times people of the population with different quasi-identifiers.
+Cost: for k-map, the pairs of classes and people of the population that fit (`meeting`).
 Reference: see `reticent.policy.models`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from reticent.audit.cover import covered
+from reticent.audit.groups import numbered
+from reticent.audit.meeting import Field, meet
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 OVERALL = ("average_risk", "population_uniqueness", "k_map")
 
 
-def check_overall(
-    data: pa.Table, rows: NDArray[np.int64], size: int, claims: Mapping[str, Any], policy: Policy
-) -> list[Finding]:
+def check_overall(data: pa.Table, rows: Codes, size: int, claims: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """One finding for each demand."""
     sizes = np.bincount(rows, minlength=size).astype(np.int64)
     privacy = policy.privacy
@@ -58,14 +55,14 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _average(sizes: NDArray[np.int64], threshold: float) -> Finding:
+def _average(sizes: Codes, threshold: float) -> Finding:
     # Over the records: one in its class each. Not the engines' way, which counts classes.
     risks = np.repeat(1.0 / sizes, sizes)
     mean = float(risks.mean()) if len(risks) else 0.0
     return Finding(f"average risk = {threshold:g}", mean <= threshold * (1 + 1e-12), round(mean, 9), threshold)
 
 
-def _uniques(sizes: NDArray[np.int64], share: float, population: int) -> Finding:
+def _uniques(sizes: Codes, share: float, population: int) -> Finding:
     from reticent.audit.risk.uniqueness import zayatz  # brings every measure of risk with it
 
     rows = int(sizes.sum())
@@ -80,25 +77,11 @@ def _k_map(data: pa.Table, policy: Policy) -> Finding:
     assert spec is not None  # noqa: S101 - the caller looked
     names = [name for name in policy.quasi if name in data.column_names]
     people = _population(policy, names)
-    combinations = Counter(zip(*(people.column(name).to_pylist() for name in names), strict=True))
-    published = sorted(set(zip(*(data.column(name).to_pylist() for name in names), strict=True)), key=str)
-    members: list[dict[str | None, NDArray[np.bool_]]] = []
-    for at, name in enumerate(names):
-        values = [combination[at] for combination in combinations]
-        different, labels = list(dict.fromkeys(values)), list(dict.fromkeys(row[at] for row in published))
-        place = {value: number for number, value in enumerate(different)}
-        inside = np.zeros((len(labels), len(different)), dtype=bool)
-        for row, label in covered(different, labels, policy, name).tolist():
-            inside[label, row] = True
-        at_value = np.array([place[value] for value in values], dtype=np.int64)
-        members.append({label: inside[number][at_value] for number, label in enumerate(labels)})
-    times = np.array(list(combinations.values()), dtype=np.int64)
-    fits = [
-        times[np.logical_and.reduce([m[label] for m, label in zip(members, row, strict=True)])] for row in published
-    ]
-    least = min((int(counts.sum()) for counts in fits), default=spec.k)
-    bad = sum(int(counts.sum()) < spec.k for counts in fits)
-    where = f"{bad} of {len(fits)} classes fit fewer" if bad else ""
+    fields = [Field.covering(people, data, policy, name) for name in names]
+    fits = meet(fields, people.num_rows, data.num_rows).people
+    first = np.unique(numbered(data, names)[0], return_index=True)[1]
+    least, bad = int(fits.min(initial=spec.k)), int((fits[first] < spec.k).sum())
+    where = f"{bad} of {len(first)} classes fit fewer" if bad else ""
     return Finding(f"k-map = {spec.k}", bad == 0, least, spec.k, where)
 
 

@@ -18,20 +18,18 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered
-from reticent.audit.stream_lines import in_order
-from reticent.audit.written import odd_files
+from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release.formula import plain
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
-_DOCUMENTS = ("veil",)
+_DOCUMENTS = ("veil", "linked")
 _WIRE = (".ndjson", ".jsonl")
 _LINES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
@@ -120,18 +118,15 @@ class Published:
         return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
 
     @cached_property
-    def _classes(self) -> dict[tuple[str, ...], tuple[NDArray[np.int64], int]]:
+    def _classes(self) -> dict[tuple[str, ...], tuple[Codes, int]]:
         return {}
 
-    def classes(self, table: str, columns: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+    def classes(self, table: str, columns: Sequence[str]) -> tuple[Codes, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
         key = (table, *columns)
         if key not in self._classes:
             self._classes[key] = numbered(self.coded[table], columns)
         return self._classes[key]
-
-    def __repr__(self) -> str:
-        return f"Published({self.name}, {self.shape})"
 
 
 def published(source: str | Path | Release | pa.Table | Published, name: str) -> Published:
@@ -230,7 +225,7 @@ def _from_folder(path: Path, name: str) -> Published:
         kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
-        documents=_documents(path),
+        documents={n: text for n in _DOCUMENTS if (text := _document(path / f"{n}.json")) is not None},
         wire=wires[0] if wires and not tables else None,
         claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
         counts=_mapping(manifest, "counts"),
@@ -243,7 +238,7 @@ def _from_folder(path: Path, name: str) -> Published:
         doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
         odd=odd_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
         manifest=manifest,
-        codebook=_codebook(path),
+        codebook=_document(path / "codebook.json"),
         readme=_page(path / "README.txt"),
     )
 
@@ -254,9 +249,8 @@ def _once(table: pa.Table) -> pa.Table:
     return table.select([at for at, name in enumerate(names) if names.index(name) == at])
 
 
-def _codebook(path: Path) -> Mapping[str, Any] | None:
-    """The codebook of a folder; an empty one where it cannot be read."""
-    file = path / "codebook.json"
+def _document(file: Path) -> Mapping[str, Any] | None:
+    """What stands beside the tables; empty where it cannot be read, None where it is not there."""
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
@@ -289,18 +283,6 @@ def _strays(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of all that lies in the folder and is no file of the manifest."""
     known = {"release.json", *(Path(file).name for file in digests)}
     return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
-
-
-def _documents(path: Path) -> dict[str, Mapping[str, Any]]:
-    """Documents beside the manifest; one that cannot be read is none."""
-    documents: dict[str, Mapping[str, Any]] = {}
-    for name in _DOCUMENTS:
-        try:
-            content = json.loads((path / f"{name}.json").read_bytes())
-        except (OSError, ValueError):
-            continue
-        documents[name] = content if isinstance(content, dict) else {}
-    return documents
 
 
 def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent.audit import measures
-from reticent.audit.published import text
+from reticent.audit.groups import by_size
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.groups import Groups
     from reticent.policy import Policy
 
@@ -91,7 +92,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     parameters = numbers if isinstance(numbers, list | tuple) else [numbers]
     count = 2 if kind == "recursive" else 1
     try:
-        exact = tuple(measures.fraction(number) for number in parameters)
+        exact = tuple(Fraction(str(number)) for number in parameters)
     except (TypeError, ValueError):
         exact = ()
     if (
@@ -106,32 +107,30 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     return Requirement(model, kind, exact)
 
 
-def check_size(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
-    """Whether every group holds at least k records."""
-    k = math.ceil(requirement.numbers[0])
-    return _finding(str(requirement), sizes, sizes >= k, float(k), where, worst=np.min)
-
-
-def check_matching(sizes: NDArray[np.int64], requirement: Requirement, where: str) -> Finding:
-    """Whether every group has l persons with l different values, given the largest matching of each."""
-    l = math.ceil(requirement.numbers[-1])
-    return _finding(str(requirement), sizes, sizes >= l, float(l), where, worst=np.min)
+def check_size(sizes: Codes, requirement: Requirement, where: str) -> Finding:
+    """Whether every group is as large as required: k records or persons, or a matching of l persons with l values."""
+    least = math.ceil(requirement.numbers[0])
+    return _finding(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
 
 
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
     """Whether every group is diverse as required."""
+    figures, holds, required, worst = diversity(groups, requirement)
+    return _finding(str(requirement), figures, holds, required, where, worst=worst)
+
+
+def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Flags, float, Any]:
+    """Per group the figure of a kind of l-diversity and whether it is enough; the bound, and which figure is the worst."""
     number, distinct = requirement.numbers[-1], groups.distinct()
     enough = distinct >= math.ceil(number)
     if requirement.kind == "distinct":
-        return _finding(str(requirement), distinct, enough, float(number), where, worst=np.min)
+        return distinct, enough, float(number), np.min
     if requirement.kind == "entropy":
-        reached, holds = measures.entropy_l(groups, number)
-        return _finding(str(requirement), reached, holds, float(number), where, worst=np.min)
+        return *measures.entropy_l(groups, number), float(number), np.min
     if requirement.kind == "frequency":
-        shares, holds = measures.share(groups, 1 / number)
-        return _finding(str(requirement), shares, holds, float(1 / number), where, worst=np.max)
+        return *measures.share(groups, 1 / number), float(1 / number), np.max
     ratio, holds = measures.recursive_l(groups, int(number), requirement.numbers[0])
-    return _finding(str(requirement), ratio, holds & enough, float(requirement.numbers[0]), where, worst=np.max)
+    return ratio, holds & enough, float(requirement.numbers[0]), np.max
 
 
 def check_t(
@@ -164,40 +163,16 @@ def check_t(
     return _finding(str(requirement), far, holds, float(bound), where, worst=np.max)
 
 
-def reference_of(explain: Mapping[str, Any], column: str) -> dict[str | None, int] | None:
-    """The distribution of the whole input as the manifest gives it: {column: {value: count}} or pairs."""
-    reference = explain.get("reference")
-    reference = reference.get(column, reference) if isinstance(reference, dict) else reference
-    pairs = reference.items() if isinstance(reference, dict) else reference or []
-    try:
-        return {text(value): int(count) for value, count in pairs} or None
-    except (TypeError, ValueError):
-        raise DataError(
-            "The manifest's reference distribution cannot be read.", hint="Restore release.json, or release again."
-        ) from None
-
-
 def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
     if kind == "equal":
         return measures.equal_parts(len(known))
     if kind == "ordered":
-        return measures.ordered_parts(_order(known))
+        return measures.ordered_parts(np.argsort(by_size(known)))
     spec = policy.columns[column].hierarchy
     return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
 
 
-def _order(known: list[str | None]) -> NDArray[np.int64]:
-    """Numbers by size, other values by their text, a missing value first."""
-    try:
-        keys = [(value is not None, float(value or 0), "") for value in known]
-    except ValueError:
-        keys = [(value is not None, 0.0, value or "") for value in known]
-    return np.array(sorted(range(len(known)), key=keys.__getitem__), dtype=np.int64)
-
-
-def _finding(
-    claim: str, figures: NDArray[Any], holds: NDArray[np.bool_], required: float, where: str, *, worst: Any
-) -> Finding:
+def _finding(claim: str, figures: NDArray[Any], holds: Flags, required: float, where: str, *, worst: Any) -> Finding:
     failing = int((~holds).sum())
     if len(figures) == 0:
         return Finding(claim, holds=True, measured=None, required=required, where=where)

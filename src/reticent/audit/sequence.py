@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -52,7 +53,7 @@ class Publication:
         return cls(named, _counts(st))
 
     @classmethod
-    def told(cls, st: pa.Table, persons: npt.NDArray[np.uint64], groups: npt.NDArray[np.int64]) -> Publication:
+    def told(cls, st: pa.Table, persons: npt.NDArray[np.uint64], groups: Codes) -> Publication:
         """From the values of the groups and the ledger; who stands in several groups has no one value to narrow."""
         alone, first, often = np.unique(persons, return_index=True, return_counts=True)
         named = zip(alone[often == 1].tolist(), map(str, groups[first[often == 1]].tolist()), strict=True)
@@ -161,15 +162,9 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
         return Verdict(())
-    # A ledger that tells of every one of them links all persons; otherwise those whose quasi-identifiers occur once.
-    told = ledger if ledger is not None and len(ledger) == len(ours) and all(map(len, ledger.persons)) else None
     attack = Attack()
-    for place, release in enumerate(ours):
-        qit, st = release.tables["qit"], release.tables["st"]
-        if told is None:
-            attack.add(Publication.read(qit, st, linked(qit, policy)))
-        else:
-            attack.add(Publication.told(st, told.persons[place], told.groups[place]))
+    for publication in sequence(ours, policy, ledger):
+        attack.add(publication)
     candidates = list(attack.candidates().values())
     l = policy.l_of("evolving")
     below = sum(count < l for count in candidates)
@@ -179,6 +174,15 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     if any(release.claims.get("publications") == 1 for release in ours):
         notes.append(_ONE_ONLY)
     return Verdict((none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes))
+
+
+def sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:
+    """Releases in two tables, in order: a ledger of them all links all persons; otherwise those whose quasi-identifiers occur once."""
+    tables = [(release.tables["qit"], release.tables["st"]) for release in releases]
+    if ledger is None or len(ledger) != len(tables) or not all(map(len, ledger.persons)):
+        return [Publication.read(qit, st, linked(qit, policy)) for qit, st in tables]
+    places = zip(tables, ledger.persons, ledger.groups, strict=True)
+    return [Publication.told(st, persons, groups) for (_, st), persons, groups in places]
 
 
 def linked(qit: pa.Table, policy: Policy) -> list[Hashable]:

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
+from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.legal import exact, illegal
 from reticent.audit.order import check_lines
+from reticent.audit.original.matching import matching
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
@@ -30,6 +32,7 @@ from reticent.policy.updates import Updates, updates_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -43,51 +46,45 @@ LINKING = "legal update instances and risk over several releases (give the ledge
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
-    data, fakes = release.tables["data"], release.tables["counterfeits"]
-    groups = np.array([int(g) for g in data.column("group").to_pylist()])
-    shown = data.column(policy.sensitive[0]).to_pylist()
-    members: dict[int, list[str | None]] = {}
-    for group, value in zip(groups.tolist(), shown, strict=True):
-        members.setdefault(group, []).append(value)
-    doubled = sum(len(set(values)) < len(values) for values in members.values())
-    least = min((len(set(values)) for values in members.values()), default=0)
-    counts = dict(
-        zip(
-            (int(g) for g in fakes.column("group").to_pylist()),
-            (int(n) for n in fakes.column("count").to_pylist()),
-            strict=True,
-        )
-    )
-    odd = sum(group not in members or not 0 < n < len(members[group]) for group, n in counts.items())
-    m = policy.m
+    data, fakes, m = release.coded["data"], _fakes(release), policy.m
+    row, names = codes(data["group"])
+    groups, size = [int(name or "") for name in names], len(names)
+    values = histograms(row, size, data[policy.sensitive[0]])
+    sizes, distinct = dict(zip(groups, values.sizes().tolist(), strict=True)), values.distinct()
+    least = int(distinct.min()) if size else 0
+    odd = sum(not 0 < n < sizes.get(group, 0) for group, n in fakes.items())
+    of_class = np.unique(np.stack([row, numbered(data, policy.quasi)[0]]), axis=1)[0]
     return Verdict(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
-            *check_counts(release.counts, data.num_rows - sum(counts.values()), None),
-            *_plain(release, policy, {g: len(listed) - counts.get(g, 0) for g, listed in members.items()}),
+            *check_counts(release.counts, data.num_rows - sum(fakes.values()), None),
+            *_plain(release, policy, {g: n - fakes.get(g, 0) for g, n in sizes.items()}),
             *(_nodes(release, policy, name) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
-            none_of("no group shows a value twice", doubled),
-            *(
-                check_spellings(dict.fromkeys(data.column(name).to_pylist()), f"column '{name}'")
-                for name in policy.sensitive
-            ),
-            none_of("a group has one generalisation", _mixed(release, policy, groups)),
-            *_ordered(release, policy, groups),
+            none_of("no group shows a value twice", int((distinct < values.sizes()).sum())),
+            *(check_spellings(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
+            none_of("a group has one generalisation", int((np.bincount(of_class, minlength=size) > 1).sum())),
+            *_ordered(release, policy, sorted(groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
             none_of(
                 "no group of one person shows exact quasi-identifiers",
-                _exposed(release, policy, {g for g, n in counts.items() if len(members.get(g, ())) - n == 1}),
+                _exposed(release, policy, {g for g, n in fakes.items() if sizes.get(g, 0) - n == 1}),
             ),
         )
     )
 
 
-def _ordered(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> list[Finding]:
+def _fakes(release: Published) -> dict[int, int]:
+    """The counterfeits of each group that has some."""
+    columns = (map(int, release.tables["counterfeits"].column(name).to_pylist()) for name in ("group", "count"))
+    return dict(zip(*columns, strict=True))
+
+
+def _ordered(release: Published, policy: Policy, groups: list[int]) -> list[Finding]:
     """Lines stand by group and text, so that their order says nothing of persons; groups have the numbers from 1."""
     tables = {"data": [policy.sensitive[0]], "counterfeits": [], "plain": list(policy.plain)}
-    seen = np.unique(groups)
-    findings = [none_of("groups are numbered from 1", int((seen != np.arange(1, len(seen) + 1)).sum()))]
+    strange = sum(group != place for place, group in enumerate(groups, 1))
+    findings = [none_of("groups are numbered from 1", strange)]
     for name, columns in tables.items():
         table = release.tables.get(name)
         if table is not None and {"group", *columns} <= set(table.column_names):
@@ -101,19 +98,17 @@ def _plain(release: Published, policy: Policy, records: Mapping[int, int]) -> li
     if plain is None:
         return [none_of("plain columns stand in a table of their own", len(policy.plain))]
     names = {"group", *policy.plain}
-    groups = [int(g) for g in plain.column("group").to_pylist()] if "group" in plain.column_names else []
-    found = Counter(groups)
+    lines = Counter(map(int, plain.column("group").to_pylist() if "group" in plain.column_names else ()))
     return [
         none_of("the table 'plain' has the plain columns and the group", len(names ^ set(plain.column_names))),
         none_of(
-            "a group has a plain line for each record", sum(found[g] != records.get(g, 0) for g in {*found, *records})
+            "a group has a plain line for each record", sum(lines[g] != records.get(g, 0) for g in {*lines, *records})
         ),
     ]
 
 
 def _nodes(release: Published, policy: Policy, name: str) -> Finding:
-    shown = dict.fromkeys(release.tables["data"].column(name).to_pylist())
-    unknown = illegal(shown, policy, name, release.method)
+    unknown = illegal(codes(release.coded["data"][name])[1], policy, name, release.method)
     return none_of("published values are nodes of the hierarchy or ranges", unknown, f"column '{name}'")
 
 
@@ -127,7 +122,7 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
     still = series[-1].method == "m-invariance"
     values = [value for r in series for value in r.tables["data"].column(policy.sensitive[0]).to_pylist()]
     updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
-    views = [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    views = [view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
@@ -141,14 +136,15 @@ class View:
 
     number: int
     person: npt.NDArray[np.uint64]
-    group: npt.NDArray[np.int64]
+    group: Codes
     groups: Groups
     off: int
 
 
-def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+    """One release, persons placed by the ledger; without them where it does not know the release."""
     number = int(release.explain.get("release", place + 1))
-    data, fakes = release.tables["data"], release.tables["counterfeits"]
+    data = release.tables["data"]
     members: dict[int, list[int]] = {}
     codes = (updates.codes[value] for value in data.column(policy.sensitive[0]).to_pylist())
     for group, code in zip(data.column("group").to_pylist(), codes, strict=True):
@@ -157,9 +153,7 @@ def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, 
     if number > len(ledger):
         return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
-    fake = dict(
-        zip(map(int, fakes.column("group").to_pylist()), map(int, fakes.column("count").to_pylist()), strict=True)
-    )
+    fake = _fakes(release)
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
     off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
     off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
@@ -198,20 +192,8 @@ def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -
 
 def matched(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
     """Whether the values can be matched one to one to the sets that contain them."""
-    if len(sets) != len(values):
-        return False
-    owner: dict[int, int] = {}
-
-    def place(at: int, tried: set[int]) -> bool:
-        for i, value in enumerate(values):
-            if value in sets[at] and i not in tried:
-                tried.add(i)
-                if i not in owner or place(owner[i], tried):
-                    owner[i] = at
-                    return True
-        return False
-
-    return all(place(at, set()) for at in range(len(sets)))
+    places = [[at for at, value in enumerate(values) if value in one] for one in sets]
+    return len(sets) == len(values) == matching(places)
 
 
 def shares(views: list[View], updates: Updates) -> dict[int, float]:
@@ -224,7 +206,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     for chain in dict.fromkeys(chains.values()):  # many persons went the same way
         shape = tuple((views[place].number, len(views[place].groups[group])) for place, group in chain)
         shapes.setdefault(shape, []).append(chain)
-    powers: dict[int, npt.NDArray[np.float64]] = {1: updates.matrix.toarray()}
+    powers: dict[int, Vector] = {1: updates.matrix.toarray()}
     worst: dict[tuple[tuple[int, int], ...], float] = {}
     for shape, ways in shapes.items():
         layers = [np.array([views[way[i][0]].groups[way[i][1]] for way in ways]) for i in range(len(shape))]
@@ -237,9 +219,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     return {person: worst[chain] for person, chain in chains.items()}
 
 
-def _forward_backward(
-    layers: list[npt.NDArray[np.int64]], steps: list[npt.NDArray[np.float64]]
-) -> npt.NDArray[np.float64]:
+def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
@@ -257,9 +237,9 @@ def _forward_backward(
     return worst
 
 
-def _scale(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _scale(weights: Vector) -> Vector:
     total = weights.sum(axis=1, keepdims=True)
-    scaled: npt.NDArray[np.float64] = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: Vector = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
 
 
@@ -272,15 +252,3 @@ def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:
     return sum(
         bool(telling) and all(exact(columns[name][first[group]], policy, name) for name in telling) for group in lone
     )
-
-
-def _mixed(release: Published, policy: Policy, groups: npt.NDArray[np.int64]) -> int:
-    """Groups whose rows do not share every quasi-identifier."""
-    data = release.tables["data"]
-    seen: dict[int, tuple[str | None, ...]] = {}
-    bad: set[int] = set()
-    columns = [data.column(name).to_pylist() for name in policy.quasi]
-    for group, *cells in zip(groups.tolist(), *columns, strict=True):
-        if seen.setdefault(group, tuple(cells)) != tuple(cells):
-            bad.add(group)
-    return len(bad)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    Numbers = NDArray[np.int64]
+    from reticent.audit.arrays import Codes
+
 
 _ANY = "*"
 
@@ -33,7 +33,7 @@ class Moves:
         self._high = np.full(persons, most, dtype=np.int64)
         self._wrong = 0
 
-    def add(self, person: Numbers, truth: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
+    def add(self, person: Codes, truth: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
         """Takes in one column: whose each row is, the true day and the published label."""
         (day, days), (name, names) = codes(truth), codes(label)
         known = np.array([_ordinal(text) for text in days], dtype=np.int64)[day]

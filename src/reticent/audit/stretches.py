@@ -17,11 +17,9 @@ from reticent.audit.groups import shared
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags
     from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
     Texts = Sequence[str | None]
 
 
@@ -77,6 +75,15 @@ class Stretches:
         begin, end = begin[opens], end[closes]
         first = np.searchsorted(begin, np.arange(labels + 1) * width)
         return cls(rank, first, begin % width, end - begin // width * width)
+
+    def hold(self, value: Codes, label: Codes) -> Flags:
+        """Pair by pair, whether the label may stand for the value."""
+        if not len(self.low):
+            return np.zeros(len(value), dtype=np.bool_)
+        width, whose = len(self.rank) + 1, np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        begin, end, key = whose * width + self.low, whose * width + self.high, label * width + self.rank[value]
+        at = np.searchsorted(begin, key, side="right") - 1
+        return np.asarray((at >= 0) & (key < end[at]))
 
     def chance(self, values: Codes, labels: Codes) -> float:
         """How likely one of these values is to fit one of these labels."""

@@ -5,7 +5,6 @@ Guarantee: a claim that does not follow from the published files is refuted; not
 Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked.
 Cost: linear in the rows up to one sort; a million rows take seconds.
 Reference: see the judge of each kind: `generalised`, `anatomy`, `stream`.
-Differences from the paper: none.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from reticent.audit.chain import check_chain
-from reticent.audit.closed import check_lists
+from reticent.audit.folder.chain import check_chain
+from reticent.audit.folder.closed import check_lists
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reticent.audit import persons
+    from reticent.audit.original.persons import Input
     from reticent.policy import Policy
     from reticent.release import Ledger, Release
 
@@ -36,14 +35,14 @@ JUDGES = {
     "generalised": ("generalised", "judge"),
     "anatomy": ("anatomy", "judge"),
     "m-distinct": ("series", "judge"),
-    "veil": ("veil", "judge"),
+    "veil": ("veil.judge", "judge"),
     "linked": ("linked", "judge"),
 }
 """The judge of each shape of release that stands by itself: its module, loaded where such a release is judged, and its name."""
 
 SEQUENCE_JUDGES = {
     "anatomy": ("sequence", "judge"),
-    "veil": ("trails", "judge"),
+    "veil": ("veil.trails", "judge"),
     "m-distinct": ("series", "judge_series"),
 }
 """Judges that look at several releases of a shape side by side."""
@@ -62,7 +61,7 @@ def verify(
     ledger: Ledger | None = None,
     kind: str | None = None,
     fresh: int | None = None,
-    original: persons.Input | None = None,
+    original: Input | None = None,
 ) -> Verdict:
     """Recompute every claim of one release, or of several in the order they were published.
 
@@ -83,7 +82,7 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    verdicts += [judge_in("stream")(streams, policy)] if streams else []
+    verdicts += [judge_in("stream.judge")(streams, policy)] if streams else []
     if original is not None and releases:
         verdicts = _beside(releases, verdicts, policy, original)
     verdicts.append(check_chain(releases, ledger))
@@ -101,15 +100,15 @@ def verify(
 _APART = "comparison with the original (a release of this shape is compared while it is made)"
 
 
-def _beside(
-    releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: persons.Input
-) -> list[Verdict]:
+def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: Input) -> list[Verdict]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
     shape = releases[-1].shape
     if shape == "stream" and any(release.wire is not None for release in releases):
-        compare = partial(judge_in("stream_original"), releases, policy, original)
+        compare = partial(judge_in("stream.original"), releases, policy, original)
     elif shape in ("generalised", "anatomy", "veil"):
-        compare = partial(judge_in("veil_original" if shape == "veil" else "persons"), releases[-1], policy, original)
+        compare = partial(
+            judge_in("veil.original" if shape == "veil" else "original.persons"), releases[-1], policy, original
+        )
     else:
         return [*verdicts, Verdict((), (), (_APART,))]
     shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts]

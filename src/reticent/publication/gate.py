@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reticent.audit import verify
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.published import published
 from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from reticent import _core
-from reticent.audit.running import GroupJudge, Opened, RecordJudge
-from reticent.audit.veil_running import VeilJudge
+from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
+from reticent.audit.veil.running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import DAMAGED, GuaranteeError, StateError

@@ -106,10 +106,7 @@ def _months(year: int, month: int, count: int) -> Extent:
 def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, bool, bool]:
     """Share of a cell's stretch that lies in the asked one; whether all of it does; whether any of it does.
 
-    Args:
-        cell: what a cell may stand for.
-        asked: what is asked for.
-        real: the column holds fractions, so that stretches are not counted in whole numbers.
+    A column that holds fractions is `real`: its stretches are not counted in whole numbers.
     """
     if not real and cell.whole and asked_whole(asked) and math.isfinite(cell.low + cell.high):
         low, high = cell.ends()

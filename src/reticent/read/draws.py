@@ -27,11 +27,10 @@ from reticent.errors import PolicyError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.read.arrays import Codes, Vector
     from reticent.read.estimate.groups import Groups
     from reticent.read.estimate.veil import Veil
 
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 _BEGIN, _BETWEEN = 100, 20
 """Sweeps before the first draw and between draws: with l = 10 about a tenth of what is missing is renewed in each."""

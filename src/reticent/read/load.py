@@ -53,12 +53,7 @@ class Parts:
 
 
 def parts_of(place: str | Path, *, name: str = "release") -> Parts:
-    """Reads whatever stands at a place.
-
-    Args:
-        place: a folder, a file or the URL of a database.
-        name: of the tables in a database.
-    """
+    """Reads whatever stands at a place: a folder, a file or the URL of a database, where `name` is that of the tables."""
     if str(place).startswith(("sqlite:", "postgresql:")):
         from reticent.read.database import from_database
 
@@ -70,7 +65,7 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
         )
     path = Path(place)
     if path.is_dir():
-        return from_folder(path)
+        return from_manifest(*read_folder(path))
     if not path.is_file():
         raise DataError(
             f"There is no release at {path}.", hint="Give a release folder, a stream's file, or a database URL."
@@ -82,16 +77,10 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
     return from_file(path)
 
 
-def from_folder(path: Path) -> Parts:
-    """A release folder; files that were changed after the release are refused."""
-    manifest, tables, documents = read_folder(path)
-    return from_manifest(manifest, tables, documents)
-
-
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:
     """A release by its manifest, its tables and its documents."""
-    counts, told = manifest.get("counts", {}), manifest.get("explain", {})
-    asked = told.get("rows_in", {}) if manifest["shape"] == "linked" else {}
+    counts, explain = manifest.get("counts", {}), manifest.get("explain", {})
+    asked = explain.get("rows_in", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
@@ -99,7 +88,7 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], d
         veil=documents.get("veil"),
         codebook=documents.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
-        missing_of={name: int(rows) - int(told["rows_out"][name]) for name, rows in asked.items()},
+        missing_of={name: int(rows) - int(explain["rows_out"][name]) for name, rows in asked.items()},
     )
 
 

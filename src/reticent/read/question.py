@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.read.arrays import Codes, Vector
     from reticent.read.estimate.veil import Counts
     from reticent.read.where import Match
-
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +32,6 @@ class Question:
     groups: Codes
     size: int
     level: float
-
-    def __repr__(self) -> str:
-        return f"Question({int(self.target.sum())} values, {self.size} groups)"
 
     def sums(self, values: Vector, at: Codes | None = None) -> Vector:
         """Sums of a number per record, by group; `at` says which records the numbers are of, all if left out."""

@@ -24,13 +24,12 @@ from reticent.read.estimate.veil import Counts
 from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of, together
 from reticent.read.question import Question, Shape, bounded_shares, shares_of, smoothed
 from reticent.read.shape.labels import numbers
-from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown, unknown_column
+from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown
 from reticent.read.windows import by_records, by_time, changes, moments_in
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Vector
 
-    Vector = npt.NDArray[np.float64]
 
 Words = str | Sequence[str]
 _OWN = ("group", "row", "event", "person", "seq")
@@ -375,7 +374,7 @@ class Received:
         """Group of each record, and the cells of each group."""
         for name in names:
             if name not in self.columns:
-                raise unknown_column(name, [*self.columns, self.sensitive])
+                raise unknown("column", name, [*self.columns, self.sensitive])
         if not names:
             return np.zeros(self.records, dtype=np.int64), [()]
         return numbers([self.shape.table.column(name) for name in names])
@@ -399,14 +398,12 @@ class Received:
             position = table.column("seq").to_numpy().astype(np.int64) if known else np.arange(self.records)
             return ("from", *by_records(position, int(every)))
         name = time or moments_in(table, list(self.columns))
-        if name is None or name not in self.columns:
-            raise (
-                unknown_column(time, self.columns)
-                if time
-                else PolicyError(
-                    "No column holds moments of time.", hint="Name one with time=, or write a number of records."
-                )
+        if name is None:
+            raise PolicyError(
+                "No column holds moments of time.", hint="Name one with time=, or write a number of records."
             )
+        if name not in self.columns:
+            raise unknown("column", name, self.columns)
         return (name, *by_time(table.column(name), str(every), name))
 
     def _in_words(self, what: str, values: Words | None, where: list[str], by: list[str], interval: float) -> str:

@@ -33,10 +33,8 @@ from reticent.read.cells import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Codes, Flags, Vector
 
-    Vector = npt.NDArray[np.float64]
-    Flags = npt.NDArray[np.bool_]
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _HINT = 'Write a column, then one of = != < <= > >= or in: "age>=60", "sex=F", "age in 40..59", "ward in a, b".'
@@ -62,9 +60,6 @@ class Match:
     share: Vector
     sure: Flags
     perhaps: Flags
-
-    def __repr__(self) -> str:
-        return f"Match({len(self.share)} records, {int(self.sure.sum())} for sure, {int(self.perhaps.sum())} perhaps)"
 
     @property
     def exact(self) -> bool:
@@ -110,12 +105,7 @@ def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
     operator = _OPERATOR.search(text)
     if operator is None or not operator.start():
         raise PolicyError("A condition could not be read.", hint=_HINT)
-    raise unknown_column(text[: operator.start()].strip(), columns)
-
-
-def unknown_column(name: str, columns: Sequence[str]) -> PolicyError:
-    """Says which column was probably meant."""
-    return unknown("column", name, columns)
+    raise unknown("column", text[: operator.start()].strip(), columns)
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
@@ -168,7 +158,7 @@ def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes 
     return Match(share[codes], sure[codes], perhaps[codes])
 
 
-def _usual(table: list[tuple[float | None, bool, bool]], counts: npt.NDArray[np.int64]) -> float:
+def _usual(table: list[tuple[float | None, bool, bool]], counts: Codes) -> float:
     """What cells that say nothing are taken for: the mean of the others."""
     known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
     total = sum(count for _, count in known)

@@ -24,10 +24,8 @@ from reticent.errors import PolicyError
 from reticent.read.shape.labels import text
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Codes, Vector
 
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 _UNITS = {"minute": "m", "hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}
 

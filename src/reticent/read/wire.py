@@ -50,12 +50,8 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
         )
     data = table_of(rows, book)
     if groups:
-        listed = {
-            "group": [g for g, _, _ in groups],
-            "value": [v for _, v, _ in groups],
-            "count": [n for _, _, n in groups],
-        }
-        return Parts("anatomy", "stream", {"qit": data, "st": pa.table(listed)}, codebook=book)
+        listed = pa.table([*zip(*groups, strict=True)], names=["group", "value", "count"])
+        return Parts("anatomy", "stream", {"qit": data, "st": listed}, codebook=book)
     shape = "veil" if "veil" in book else "generalised"
     return Parts(shape, "stream", {"data": data}, book.get("veil"), _named(book))
 
@@ -92,15 +88,8 @@ def table_of(rows: list[dict[str, Any]], codebook: Mapping[str, Any]) -> pa.Tabl
     columns = {}
     for name in names:
         shown = f"{veil.get('sensitive', 'sensitive')}_{name.split()[1]}" if name.startswith("candidate ") else name
-        columns[shown] = _labelled(_column([row.get(name) for row in rows]), shown != name, veil)
+        columns[shown] = _column([row.get(name) for row in rows])
     return pa.table(columns)
-
-
-def _labelled(column: pa.Array, candidate: bool, veil: Mapping[str, Any]) -> pa.Array:  # noqa: FBT001
-    """Candidates may be codes of the domain, where that saves space."""
-    if candidate and pa.types.is_integer(column.type):
-        return pa.array([str(label) for label in veil.get("domain", ())], pa.string()).take(column)
-    return column
 
 
 def _column(cells: list[Any]) -> pa.Array:

@@ -38,13 +38,7 @@ _ANY = "*"
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
-    """The release with its codebook among the documents.
-
-    Args:
-        release: what is to be read.
-        policy: roles and hierarchies.
-        texts: the same tables with the texts of every column numbered, where somebody has them.
-    """
+    """The release with its codebook among the documents; `texts` are the same tables with their texts numbered, where somebody has them."""
     return replace(release, documents={**release.documents, NAME: codebook(release, policy, texts)})
 
 

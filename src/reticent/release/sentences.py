@@ -97,10 +97,7 @@ _NUMBER = r"(?:-?[0-9][0-9.,]{0,11}(?:e[-+][0-9]{1,3})?%?|nan%?|-?inf%?)"
 def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> list[str]:
     """The words of a guarantee that no engine says: `against`, and the number of each sentence of what is not covered.
 
-    Args:
-        against: the reader that the claim is against.
-        open_ends: what is not covered.
-        names: of the policy's columns and tables, which sentences may name.
+    Sentences may name the policy's columns and tables.
     """
     listed = frozenset(names)
     odd = [] if against in AGAINST.values() else ["against"]

@@ -14,12 +14,7 @@ _SOME = 64
 
 
 def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str:
-    """`integer`, `number`, `date`, or `text`.
-
-    Args:
-        column: as it is published.
-        coded: the cells are codes, which stay text: 01067 is no number.
-    """
+    """`integer`, `number`, `date`, or `text`; what is `coded` stays text: 01067 is no number."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type

@@ -7,7 +7,7 @@ import json
 import platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
 from reticent.audit.linked import original_views
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
@@ -122,7 +122,7 @@ class Audit:
             "releases": [_describe(release) for release in self.releases],
             "verify": self.verdict.to_dict(),
             "risk": self.risk.to_dict() if self.risk else None,
-            "initial_risk": self.initial.to_dict() if self.initial else None,
+            "initial_risk": asdict(self.initial) if self.initial else None,
             "attacks": [outcome.to_dict() for outcome in self.outcomes],
             "not_applicable": list(self.skipped),
             "utility": self.utility,
@@ -161,7 +161,8 @@ def audit(
     releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None
     progress("Measuring the risk of being found")
-    population = text_table(material.population) if _is_table(material.population) else material.population
+    population = material.population
+    population = text_table(population) if isinstance(population, pa.Table) else population
     risk = assess(releases[-1], policy, population=population, threshold=material.threshold)
     initial = _initial(original, material, policy)
     external = text_table(material.external) if material.external is not None else None
@@ -207,10 +208,6 @@ def _attack(evidence: Evidence, progress: Progress) -> tuple[tuple[Outcome, ...]
 def _key(seed: int | None) -> bytes:
     """Keys the pseudonyms: fresh, so that nobody can recompute them, unless a repeatable run was asked for."""
     return secrets.token_bytes(16) if seed is None else seed.to_bytes(16, "big", signed=True)
-
-
-def _is_table(value: object) -> bool:
-    return value is not None and not isinstance(value, int)
 
 
 def _name(source: object, number: int) -> str:

@@ -91,14 +91,15 @@ def _brief(audit: Mapping[str, Any]) -> str:
         f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
     ]
     if risk is not None and not risk["quasi_identifiers_as_they_are"]:
-        high, limit = risk["prosecutor"]["highest"], risk["threshold"]
-        word = "at or below" if high <= limit else "ABOVE"
-        lines.append(
-            f"The highest risk of a {_unit(audit)} to be found is {percent(high)}, {word} the threshold of {percent(limit)} (section 5)."
-        )
+        lines.append(f"The highest risk of a {_unit(audit)} to be found is {_beside_threshold(risk)} (section 5).")
     lines.append(f"What is left open: {len(audit['not_covered'])} kinds of reader, named in section 10.")
     lines.append("What the board has to decide: whether the purpose is worth that risk, and under which conditions.")
     return _bullets(lines)
+
+
+def _beside_threshold(risk: Mapping[str, Any]) -> str:
+    high, limit = risk["prosecutor"]["highest"], risk["threshold"]
+    return f"{percent(high)}, {'at or below' if high <= limit else 'ABOVE'} the threshold of {percent(limit)}"
 
 
 def _release(audit: Mapping[str, Any]) -> str:
@@ -256,8 +257,6 @@ def _conclusion(audit: Mapping[str, Any]) -> str:
     claims = "REFUTED: do not release" if audit["refuted"] else "hold, recomputed from the release alone"
     lines = [f"The claims of the release {claims} ({len(checks['findings'])} checks)."]
     if risk is not None and not risk["quasi_identifiers_as_they_are"]:
-        high, limit = risk["prosecutor"]["highest"], risk["threshold"]
-        word = "at or below" if high <= limit else "ABOVE"
-        lines.append(f"The highest residual risk, {percent(high)}, is {word} the threshold of {percent(limit)}.")
+        lines.append(f"The highest residual risk is {_beside_threshold(risk)}.")
     lines += [gap("the decision, and its conditions"), gap("names, signatures, date, and date of the next review")]
     return "\n\n".join(lines)

@@ -14,8 +14,7 @@ import numpy as np
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.report.spread import Column, Spread
 
 ROWS = 5_000
@@ -25,10 +24,7 @@ CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
     """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
 
-    Args:
-        beside: a release beside its original.
-        rng: draws samples, and values for records that offer several.
-        target: a published quasi-identifier to learn; the sensitive value if left out.
+    The target is a published quasi-identifier, the sensitive value if left out.
     """
     from sklearn.metrics import f1_score
     from sklearn.naive_bayes import CategoricalNB
@@ -60,11 +56,11 @@ class _Task:
     """What is learnt from which columns: the class of every original record, and one drawn for some published ones."""
 
     columns: list[Column]
-    truth: NDArray[np.int64]
-    drawn: NDArray[np.int64]
+    truth: Codes
+    drawn: Codes
 
 
-def _task(beside: Spread, released: NDArray[np.int64], rng: np.random.Generator, target: str | None) -> _Task:
+def _task(beside: Spread, released: Codes, rng: np.random.Generator, target: str | None) -> _Task:
     if target is None:
         labels = _targets(beside.sensitive, len(beside.values))
         drawn = labels[_draw(beside.offered(released), rng)]
@@ -80,7 +76,7 @@ def _task(beside: Spread, released: NDArray[np.int64], rng: np.random.Generator,
     return _Task([one for name, one in beside.columns.items() if name != target], labels[column.source], drawn)
 
 
-def _targets(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _targets(values: Codes, size: int) -> Codes:
     """The class of every value: the most frequent ones by themselves, the rest together."""
     often = np.bincount(values, minlength=size)
     rank = np.empty(len(often), dtype=np.int64)
@@ -88,12 +84,12 @@ def _targets(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.minimum(rank, CLASSES)
 
 
-def _homes(columns: list[Column], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _homes(columns: list[Column], rows: Codes) -> Codes:
     """Original records as the published labels that cover them, the narrowest where several do."""
     return np.stack([column.home[column.source[rows]] for column in columns], axis=1)
 
 
-def _draw(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw(chances: Vector, rng: np.random.Generator) -> Codes:
     running = chances.cumsum(axis=1)
     below = running < (rng.random(len(running)) * running[:, -1])[:, None]
     return np.asarray(np.minimum(below.sum(axis=1), chances.shape[1] - 1))

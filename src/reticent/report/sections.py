@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from reticent.audit.attack.outcome import BINS
 from reticent.release import wording
 from reticent.report import words
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
@@ -311,7 +313,7 @@ def _attack(outcome: Outcome) -> str:
             (f"{outcome.sure:,} of {outcome.tried:,}", "persons the attacker is sure of"),
         ]
     )
-    names = [f"{low:.0%} to {high:.0%}" for low, high in _edges()]
+    names = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(BINS.tolist())]
     parts = [Bar(name, count, f"{count:,}") for name, count in zip(names, outcome.bins, strict=True) if count]
     out += figure(
         bars(f"Posteriors, {outcome.attack}", parts, room=100), "Persons by how sure the attacker is of the best guess."
@@ -338,14 +340,6 @@ def _three(audit: Audit) -> str:
             else "Inference: not tried.",
         ]
     )
-
-
-def _edges() -> list[tuple[float, float]]:
-    from itertools import pairwise
-
-    from reticent.audit.attack.outcome import BINS
-
-    return list(pairwise(BINS.tolist()))
 
 
 def _risk_row(name: str, assessment: Any) -> tuple[str, str, str, str]:

@@ -19,12 +19,12 @@ from reticent.audit.groups import codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Shares = tuple[NDArray[np.float64], NDArray[np.float64]]
+    Shares = tuple[Vector, Vector]
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,11 +40,11 @@ class Column:
         values, labels: the texts of both codes.
     """
 
-    source: NDArray[np.int64]
-    label: NDArray[np.int64]
+    source: Codes
+    label: Codes
     within: csr_array
-    covered: NDArray[np.int64]
-    home: NDArray[np.int64]
+    covered: Codes
+    home: Codes
     values: tuple[str | None, ...] = ()
     labels: tuple[str | None, ...] = ()
 
@@ -67,9 +67,9 @@ class Spread:
     """
 
     columns: dict[str, Column]
-    sensitive: NDArray[np.int64]
+    sensitive: Codes
     group_share: csr_array
-    group: NDArray[np.int64]
+    group: Codes
     values: tuple[str | None, ...]
     shown: View
 
@@ -77,12 +77,12 @@ class Spread:
         """Of each sensitive value: before, and as a reader would reconstruct them."""
         return _shares(self.sensitive, self.group_share, self.group)
 
-    def offered(self, rows: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+    def offered(self, rows: Codes | slice) -> Vector:
         """Probability of each sensitive value for some published records."""
         return np.asarray(self.group_share[self.group[rows]].toarray())
 
 
-def _shares(source: NDArray[np.int64], within: csr_array, label: NDArray[np.int64]) -> Shares:
+def _shares(source: Codes, within: csr_array, label: Codes) -> Shares:
     before = np.bincount(source, minlength=within.shape[1]) / max(1, len(source))
     often = np.bincount(label, minlength=within.shape[0])
     return before, np.asarray(within.T @ often / max(1, len(label)))
@@ -102,7 +102,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     place = {value: code for code, value in enumerate(values)}
     known = np.array([place.get(value, -1) for value in offers.values], dtype=np.int64)
     inside = known[offers.value] >= 0
-    weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    weight = offers.shares()
     places = (offers.group[inside], known[offers.value[inside]])
     share = csr_array((weight[inside], places), shape=(offers.size, len(values)))
     return Spread(columns, sensitive, share, shown.group, values, shown)

@@ -11,14 +11,16 @@ from reticent.audit.attack.view import stream_view
 from reticent.report.classifier import classifier_scores
 from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread
-from reticent.utility import attribute_loss, relative_error, sau, sau_limit
+from reticent.utility.loss import attribute_loss
+from reticent.utility.stream import sau, sau_limit
+from reticent.utility.workload import relative_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -80,7 +82,7 @@ def _loss(column: Column, rows_in: int) -> float:
     return attribute_loss(filled, size, counts, gone)
 
 
-def _distance(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+def _distance(before: Vector, after: Vector) -> float:
     """Total variation between the original distribution and what a reader would reconstruct."""
     return float(np.abs(before - after).sum() / 2)
 
@@ -133,5 +135,5 @@ def _query_error(beside: Spread, rng: np.random.Generator) -> dict[str, float]:
     return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
 
 
-def _some(rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _some(rows: int, rng: np.random.Generator) -> Codes:
     return np.sort(rng.permutation(rows)[:ROWS]) if rows > ROWS else np.arange(rows)

@@ -181,7 +181,7 @@ def _frame(
         "loss": None,
         "guess": None,
         "risk": None,
-        "before": initial_risk(text, policy).to_dict() if policy.quasi else None,
+        "before": asdict(initial_risk(text, policy)) if policy.quasi else None,
         "curve": {"before": _curve(text, policy), "now": []},
         "query_error": {},
         "model": {},
@@ -249,7 +249,7 @@ def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any
     return _frame(release.method, release.guarantee, asdict(release.counts), table, policy) | {
         "loss": float(np.mean(list(losses.values()))) if losses else _stated_loss(policy, release),
         "guess": guess.accuracy if guess else veiled,
-        "risk": assess(seen, policy).prosecutor.to_dict(),
+        "risk": asdict(assess(seen, policy).prosecutor),
         "asked": asked,
         "curve": {"before": _curve(text, policy), "now": _curve(_people(release), policy)},
         "query_error": useful.get("query_error", {}),

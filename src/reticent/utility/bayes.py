@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 def log_odds(masses: Sequence[NDArray[np.float64]], codes: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Per record and class, the logarithm of how well its values fit the class.
-
-    Args:
-        masses: per attribute, what the release teaches: shape (classes, values).
-        codes: per attribute, the values of the records to predict.
-    """
+    """Per record and class, the logarithm of how well its values fit the class; per attribute a release teaches masses (classes, values)."""
     odds = np.zeros((len(codes[0]) if codes else 0, len(masses[0]) if masses else 0))
     for mass, code in zip(masses, codes, strict=True):
         smooth = mass + 1.0

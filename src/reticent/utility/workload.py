@@ -39,13 +39,7 @@ class Workload:
     def random(
         cls, places: Mapping[str, NDArray[np.int64]], weights: Sequence[float], generator: np.random.Generator
     ) -> Self:
-        """Draws the queries.
-
-        Args:
-            places: per attribute, the codes in the order of their values.
-            weights: how often each attribute is asked for, compared with the others.
-            generator: where chance comes from.
-        """
+        """Draws the queries from the codes of each attribute in the order of their values; weights say how often each is asked for."""
         names, odds = list(places), np.asarray(weights) / np.sum(weights)
         count = min(ATTRIBUTES, int((odds > 0).sum()))
         draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
@@ -54,12 +48,7 @@ class Workload:
     def error(
         self, truth: Mapping[str, NDArray[np.int32]], chance: Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
     ) -> float:
-        """Mean relative error over all queries.
-
-        Args:
-            truth: the original codes of every attribute.
-            chance: for an attribute and the values asked for, how likely each published record has one of them.
-        """
+        """Mean relative error over all queries; `chance` says how likely each published record has one of the values asked for."""
         rows = len(next(iter(truth.values())))
         actual, estimate = np.zeros(len(self.queries)), np.zeros(len(self.queries))
         for at, query in enumerate(self.queries):

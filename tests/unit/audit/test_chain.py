@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.audit.chain import check_chain
+from reticent.audit.folder.chain import check_chain
 from reticent.audit.published import Published
 from reticent.release import Counts, Ledger
 from reticent.release.ledger import LedgerEntry

@@ -15,7 +15,7 @@ import pytest
 
 from reticent import anonymize, verify
 from reticent.audit import verify as judge
-from reticent.audit.persons import Input
+from reticent.audit.original.persons import Input
 from reticent.audit.spellings import same
 from reticent.engine import publisher
 from reticent.engine.rng import Rng

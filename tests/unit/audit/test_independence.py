@@ -10,7 +10,7 @@ import pytest
 CODE = """
 import sys, reticent.audit
 judges = sys.modules["reticent.audit.verify"]
-for place in (*judges.JUDGES.values(), *judges.SEQUENCE_JUDGES.values(), ("stream",), ("persons",), ("veil_original",)):
+for place in (*judges.JUDGES.values(), *judges.SEQUENCE_JUDGES.values(), ("stream.judge",), ("original.persons",), ("veil.original",)):
     judges.judge_in(*place)
 print("\\n".join(sys.modules))
 """
@@ -20,7 +20,7 @@ print("\\n".join(sys.modules))
 def test_the_judge_loads_nothing_of_the_accused(package):
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert {"reticent.audit.verify", "reticent.audit.trails", "reticent.audit.veil_original"} <= set(loaded)
+    assert {"reticent.audit.verify", "reticent.audit.veil.trails", "reticent.audit.veil.original"} <= set(loaded)
     assert [name for name in loaded if name.startswith(f"reticent.{package}")] == []
 
 

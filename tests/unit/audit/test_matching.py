@@ -6,18 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.matching import matching
+from reticent.audit.original.matching import matching
 from reticent.audit.stretches import Stretches
 
 
 @given(st.lists(st.sets(st.integers(0, 4), max_size=5), max_size=5))
 def test_a_matching_is_as_large_as_can_be(wishes):
-    heads = {head: sorted(values) for head, values in enumerate(wishes)}
     best = max(
         sum(value in wishes[head] for head, value in enumerate(order[: len(wishes)]))
         for order in permutations(range(5))
     )
-    assert matching(heads) == best
+    assert matching(wishes) == best
+    assert matching(wishes, 2) == min(best, 2)
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 3))))

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from reticent.audit.cover import covered
-from reticent.audit.places import find_places
+from reticent.audit.original.places import find_places
 from reticent.policy import Policy
 
 COLUMNS = {

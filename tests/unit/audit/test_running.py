@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import running
-from reticent.audit.running import GroupJudge, Opened, RecordJudge
+from reticent.audit.stream import running
+from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
 
 LABELS = ["a", "c", "b", None]
 

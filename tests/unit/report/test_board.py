@@ -90,7 +90,7 @@ def test_a_refuted_release_is_called_so(tmp_path, figures):
     said = board_report(write(tmp_path, figures[0] | {"refuted": True}))
     assert "REFUTED: do not release" in said
     risky = figures[0]["risk"] | {"prosecutor": figures[0]["risk"]["prosecutor"] | {"highest": 0.5}}
-    assert "50.0%, is ABOVE the threshold" in board_report(write(tmp_path, figures[0] | {"risk": risky}))
+    assert "50.0%, ABOVE the threshold" in board_report(write(tmp_path, figures[0] | {"risk": risky}))
 
 
 @pytest.mark.parametrize("content", ["x", [], {"format": 2}, {"format": 1}])

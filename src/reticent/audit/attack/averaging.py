@@ -111,8 +111,7 @@ def _sight(seen: dict[str, list[Shares]], names: pa.Array, shown: View, many: in
         for who in often.field("values").take(order).to_pylist():
             seen.setdefault(who, [])
     rows = np.flatnonzero(pc.is_in(names, pa.array(list(seen), names.type)).to_numpy(zero_copy_only=False))
-    offers = shown.offers
-    shares = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
+    offers, shares = shown.offers, shown.offers.shares()
     for row, who in zip(rows, names.take(rows).to_pylist(), strict=True):
         low, high = np.searchsorted(offers.group, [shown.group[row], shown.group[row] + 1])
         values = [offers.values[code] for code in offers.value[low:high]]

@@ -9,12 +9,8 @@ import numpy as np
 from reticent.audit.attack.sights import Veiled
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.sights import Sights
-
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 
 def kappa_bound(weight: Vector | float, kappa: Vector | float) -> Vector:

@@ -18,19 +18,17 @@ import numpy as np
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import latest
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
 RECORDS = 20_000
@@ -50,20 +48,17 @@ def definetti(evidence: Evidence) -> Outcome | None:
     posterior = seen.posterior(belief, records)
     persons = np.flatnonzero(match.reached(records))
     after = match.mean(posterior, records, persons)
-    truth = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    truth = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())
-    right, top = after.argmax(axis=1) == truth, after.max(axis=1)
-    return Outcome(
-        attack="definetti",
-        question=QUESTION,
-        tried=len(persons),
+    right = after.argmax(axis=1) == truth
+    return Outcome.from_posterior(
+        "definetti",
+        QUESTION,
+        after.max(axis=1),
+        evidence.key,
         right=float(right.sum()),
         counted=True,
         claim=conceded_to(seen, belief, records),
-        highest=float(top.max(initial=0)),
-        sure=int((top > CERTAIN).sum()),
-        bins=binned(top),
-        worst=worst_of(top, evidence.key),
         notes=(
             f"She is right in {float(right.mean()):.1%} of {len(persons):,} cases; the release alone, read plainly, gives {blind:.1%}.",
         ),

@@ -44,9 +44,6 @@ class Evidence:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(secrets.randbits(128)))
     sample: int = 2000
 
-    def __repr__(self) -> str:
-        return f"Evidence({len(self.releases)} releases)"
-
     def of_shape(self, *shapes: str) -> list[Published]:
         """The releases of some shapes."""
         return [release for release in self.releases if release.shape in shapes]

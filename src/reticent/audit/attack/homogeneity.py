@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reticent.audit.anatomy import claimed_posterior
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
@@ -43,10 +44,8 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
 
 def conceded(release: Published, largest: int = 0) -> float | None:
     """The chance of a right guess that the claims concede: a posterior, a share, or what l values in a group leave."""
-    posterior = release.claims.get("posterior")
-    if isinstance(posterior, dict):
-        posterior = posterior.get("at_most", posterior.get("max"))
-    if isinstance(posterior, int | float):
+    posterior = claimed_posterior(release)
+    if posterior is not None:
         return float(posterior)
     rules = [r for r in requirements(release.claims) if r.model == "l"]
     shares = [1 / r.numbers[0] for r in rules if r.kind == "frequency"]

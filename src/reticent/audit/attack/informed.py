@@ -17,23 +17,21 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack.bound import conceded_to
-from reticent.audit.attack.knowledge import certain, learn
+from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
-from reticent.audit.attack.outcome import CERTAIN, Outcome, binned, worst_of
-from reticent.audit.attack.persons import halves, link, truths
+from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.persons import halves, link
 from reticent.audit.attack.sights import Veiled, latest, normal
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.knowledge import Knowledge
     from reticent.audit.attack.persons import Link
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Knows from other patients how the value depends on everything that is published, and reads each person's candidates with that."
 LEARN = 12_000
@@ -57,25 +55,23 @@ class Reading:
     concession: float | None
     singled: float
 
-    def right(self, belief: Vector) -> NDArray[np.bool_]:
+    def right(self, belief: Vector) -> Flags:
         """Whose best guess is the truth."""
         return np.asarray(belief.argmax(axis=1) == self.truth)
 
 
-def informed(evidence: Evidence, limit: int = ATTACKED) -> Outcome | None:
+def informed(evidence: Evidence) -> Outcome | None:
     """Attack one half of the original with a model of the other half, or of the external table."""
     seen, original, policy = latest(evidence), evidence.original, evidence.policy
     if seen is None or original is None or not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
     known = halves(original, policy, evidence.key)
     source, table = _sources(evidence, original, known, policy)
-    reading = read(seen, table, source, ~known, policy, evidence.rng, limit)
+    reading = read(seen, table, source, ~known, policy, evidence.rng)
     return None if reading is None else _outcome(reading, evidence, seen, outside=len(source) > len(known))
 
 
-def _sources(
-    evidence: Evidence, original: pa.Table, known: NDArray[np.bool_], policy: Policy
-) -> tuple[NDArray[np.bool_], pa.Table]:
+def _sources(evidence: Evidence, original: pa.Table, known: Flags, policy: Policy) -> tuple[Flags, pa.Table]:
     """Whom she learns from, in one table with the original: its known half, or the external table behind it."""
     external = evidence.external
     names = [n for n in (*policy.quasi, *policy.plain, *policy.sensitive) if n in original.column_names]
@@ -89,25 +85,15 @@ def _sources(
 def read(
     seen: Sights,
     table: pa.Table,
-    source: NDArray[np.bool_],
-    attacked: NDArray[np.bool_],
+    source: Flags,
+    attacked: Flags,
     policy: Policy,
     rng: np.random.Generator,
     limit: int = ATTACKED,
 ) -> Reading | None:
-    """Learn from the source, read the release for the attacked.
-
-    Args:
-        seen: the published records.
-        table: fields and values of all of them, as text.
-        source: whom she learns from.
-        attacked: whom she reads, the first rows of the table; None of them is in the source.
-        policy: roles and hierarchies.
-        rng: draws samples.
-        limit: persons attacked, and learnt from, at most.
-    """
+    """Learn from those who are `source`, read the release for the attacked: the first rows of the table, none of them in the source."""
     sensitive = policy.sensitive[0]
-    truth = truths(seen.values, table[sensitive], policy, sensitive)
+    truth = truths_of(seen.values, table[sensitive], policy, sensitive)
     match = link(seen, table, policy)
     if match is None:
         return None
@@ -118,7 +104,7 @@ def read(
         return None
     names = [name for name in seen.fields.column_names if name in table.column_names]
     fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
-    lessons = certain(truth[teachers], len(seen.values))
+    lessons = np.eye(len(seen.values))[truth[teachers]]
     minds = [_Mind(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
     tried = [learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng) for mind in minds]
     best = int(np.argmin([knowledge.loss for knowledge in tried]))
@@ -174,22 +160,18 @@ def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:
 
 
 def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: bool) -> Outcome:
-    top = reading.after.max(axis=1)
     figures = figures_of(reading, seen)
     learnt = "an outside table" if outside else "other persons of the same input"
     gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
     singled = f"If she knew which record is whose, she would expect to be right in {reading.singled:.1%}."
-    return Outcome(
-        attack="informed",
-        question=QUESTION,
-        tried=len(top),
+    return Outcome.from_posterior(
+        "informed",
+        QUESTION,
+        reading.after.max(axis=1),
+        evidence.key,
         right=float(reading.right(reading.after).sum()),
         counted=True,
         claim=reading.concession,
-        highest=float(top.max()),
-        sure=int((top > CERTAIN).sum()),
-        bins=binned(top),
-        worst=worst_of(top, evidence.key),
         notes=(f"Her model is learnt from {learnt}.", gain, singled, *flagged(reading, seen)),
         figures=figures,
     )
@@ -212,7 +194,7 @@ def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
     }
 
 
-def _strata(knew: Vector, before: NDArray[np.bool_], after: NDArray[np.bool_], top: Vector) -> list[dict[str, float]]:
+def _strata(knew: Vector, before: Flags, after: Flags, top: Vector) -> list[dict[str, float]]:
     """The same by fifths of how sure she was before."""
     fifth = np.minimum(np.argsort(np.argsort(knew, kind="stable")) * 5 // max(len(knew), 1), 4)
     parts = [np.flatnonzero(fifth == number) for number in range(5)]

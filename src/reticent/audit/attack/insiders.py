@@ -18,17 +18,15 @@ from scipy.sparse import csr_array
 
 from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, latest, normal
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Grouped, Sights
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
 SHARES = (0.0, 0.1, 0.5, 0.9)
@@ -49,7 +47,7 @@ def insiders(evidence: Evidence) -> Outcome | None:
     if not len(persons):
         return None
     truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
-    truth[match.alone[persons]] = truths(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
+    truth[match.alone[persons]] = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
         persons
     ]
     by_share: dict[float, _Reading] = {}
@@ -66,7 +64,7 @@ class _Reading:
     """How sure she is of each target, whether she is right, and what the release concedes to her."""
 
     top: Vector
-    right: NDArray[np.bool_]
+    right: Flags
     concession: float | None
 
 
@@ -94,7 +92,7 @@ def _figures(reading: _Reading) -> dict[str, float]:
     }
 
 
-def _read(seen: Sights, truth: Codes, known: NDArray[np.bool_], targets: Codes, rng: np.random.Generator) -> _Reading:
+def _read(seen: Sights, truth: Codes, known: Flags, targets: Codes, rng: np.random.Generator) -> _Reading:
     """She reads persons whom she does not know herself."""
     concession = None
     if isinstance(seen, Veiled):
@@ -106,7 +104,7 @@ def _read(seen: Sights, truth: Codes, known: NDArray[np.bool_], targets: Codes, 
     return _Reading(posterior.max(axis=1), (posterior + noise).argmax(axis=1) == truth[targets], concession)
 
 
-def _subtracted(seen: Grouped, truth: Codes, known: NDArray[np.bool_], targets: Codes) -> Vector:
+def _subtracted(seen: Grouped, truth: Codes, known: Flags, targets: Codes) -> Vector:
     """What is left of the target's group when all who are known are gone."""
     ones = np.ones(int(known.sum()))
     taken = csr_array((ones, (seen.group[known], truth[known])), (seen.offers.size, len(seen.values)))
@@ -114,7 +112,7 @@ def _subtracted(seen: Grouped, truth: Codes, known: NDArray[np.bool_], targets: 
     return normal(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
 
 
-def _tilt(seen: Veiled, truth: Codes, known: NDArray[np.bool_]) -> Vector:
+def _tilt(seen: Veiled, truth: Codes, known: Flags) -> Vector:
     """Per value how much more often it is true, among the known who are offered it, than its weight says."""
     records = np.flatnonzero(known)
     stated = np.zeros(len(seen.values))

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.outcome import CERTAIN, Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, normal, sights
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = (
     "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."
@@ -47,7 +45,7 @@ def joint(evidence: Evidence) -> Outcome | None:
         return None
     values = tuple(sorted({value for one in shown for value in one.values}, key=str))
     posterior = normal(combined(shown, [place[persons] for place in places], values))
-    truth = truths(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    truth = truths_of(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     noise = evidence.rng.random(posterior.shape) * 1e-9
     top = posterior.max(axis=1)
     houses = {one.house for one in shown if isinstance(one, Veiled)}

@@ -14,12 +14,9 @@ import numpy as np
 from reticent.audit.attack.likelihood import Likelihood, softmax
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Vector
     from reticent.audit.attack.marks import Marks
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
 _ASIDE = 5  # one in so many persons chooses the ridge
@@ -44,12 +41,8 @@ class Knowledge:
 def learn(seen: Marks, explains: Vector, before: Vector, rng: np.random.Generator) -> Knowledge:
     """The model that does best on records set aside.
 
-    Args:
-        seen: marks of the records.
-        explains: records x values, how well each value explains what she sees of the record: a one for a value that is known,
-            the likelihood of a set of candidates where only those are.
-        before: what the release says of each record without her model, all positive.
-        rng: sets records aside.
+    `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
+    candidates where only those are. `before` is what the release says of each record without her model, all positive.
     """
     aside = rng.permutation(len(before)) % _ASIDE == 0
     weights = np.zeros((seen.nodes.shape[1], before.shape[1]))
@@ -63,10 +56,3 @@ def learn(seen: Marks, explains: Vector, before: Vector, rng: np.random.Generato
             break
         best, score = weights, loss
     return Knowledge(best, score)
-
-
-def certain(values: Codes, width: int) -> Vector:
-    """What explains a value that is known: itself."""
-    explains = np.zeros((len(values), width))
-    explains[np.arange(len(values)), values] = 1
-    return explains

@@ -13,12 +13,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.marks import Marks
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 _STEPS = 20
 _TINY = 1e-300

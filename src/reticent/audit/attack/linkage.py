@@ -2,7 +2,7 @@
 
 Guarantee: exact for the persons attacked: every published record that could be theirs counts as a candidate.
 Not covered: errors in the other table; probabilistic matching.
-Cost: persons attacked x classes; the persons are a random sample where there are many.
+Cost: the pairs of a person and a record that fit; the persons are a random sample where there are many.
 Reference: L. Sweeney, "k-anonymity: a model for protecting privacy", IJUFKS 10 (2002).
 Differences from the paper: none.
 """
@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.outcome import Outcome, Person, binned, pseudonyms
+from reticent.audit.attack.outcome import Outcome, worst_of
 from reticent.audit.attack.view import View, view
-from reticent.audit.cover import cover
-from reticent.audit.groups import codes, histograms, numbered
+from reticent.audit.groups import histograms, numbered
+from reticent.audit.meeting import Field, Meeting, meet
 from reticent.audit.requirements import requirements
-from reticent.audit.veil import SHAPE, codes_of, line_of
+from reticent.audit.veil.judge import SHAPE, codes_of, line_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
 QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
-_CELLS = 400_000_000  # comparisons at most: beyond, fewer persons are attacked
 
 
 def linkage(evidence: Evidence) -> Outcome | None:
@@ -43,35 +41,27 @@ def linkage(evidence: Evidence) -> Outcome | None:
     shared = [name for name in seen.quasi.column_names if name in known.column_names]
     if not shared or not known.num_rows:
         return None
-    group, size = numbered(seen.quasi, shared)
-    many = int(max(100, min(evidence.sample, _CELLS // max(1, size * len(shared)))))
-    chosen = np.sort(evidence.rng.permutation(known.num_rows)[:many])
-    match = _matches(known.select(shared).take(chosen), seen.quasi, (group, size), policy)
-    candidates = match @ np.bincount(group, minlength=size)
-    posterior = np.divide(1.0, candidates, out=np.zeros(len(chosen)), where=candidates > 0)
-    possible = posterior > 0
-    order = np.argsort(-posterior, kind="stable")[:10]
-    worst = tuple(
-        Person(name, float(posterior[place]))
-        for name, place in zip(pseudonyms(chosen[order], evidence.key), order, strict=True)
-    )
+    chosen = np.sort(evidence.rng.permutation(known.num_rows)[: evidence.sample])
+    persons = known.select(shared).take(chosen)
+    fields = [Field.covering(persons, seen.quasi, policy, name) for name in shared]
+    meeting = meet(fields, persons.num_rows, seen.quasi.num_rows)
+    kind, place = meeting.pairs
+    candidates = np.bincount(kind, meeting.places[place], minlength=len(meeting.rows))[meeting.row]
+    possible = candidates > 0
+    posterior = 1 / candidates[possible]
     claim = _claim(release)
-    return Outcome(
-        attack="linkage",
-        question=QUESTION,
-        tried=int(possible.sum()),
-        right=float(posterior.sum()),
-        counted=False,
+    return Outcome.from_posterior(
+        "linkage",
+        QUESTION,
+        posterior,
+        evidence.key,
         claim=claim,
-        highest=float(posterior.max(initial=0)),
-        sure=int((posterior >= 1).sum()),
-        bins=binned(posterior[possible]),
-        worst=worst,
         bounded=claim is not None,
+        worst=worst_of(posterior, evidence.key, chosen[possible]),
         notes=(
             f"Matched on {', '.join(shared)}; {int((~possible).sum()):,} of {len(chosen):,} persons match no record.",
         ),
-        figures=_values(evidence, seen, (group, size), match, chosen),
+        figures=_values(evidence, seen, meeting, chosen),
     )
 
 
@@ -91,40 +81,19 @@ def _claim(release: Published) -> float | None:
     return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
 
 
-def _matches(
-    persons: pa.Table, quasi: pa.Table, grouped: tuple[NDArray[np.int64], int], policy: Policy
-) -> NDArray[np.bool_]:
-    """Per person and class, whether the class may hold the person's record."""
-    group, size = grouped
-    first = np.zeros(size, dtype=np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    out = np.ones((persons.num_rows, size), dtype=np.bool_)
-    for name in persons.column_names:
-        value, values = codes(persons[name])
-        label, labels = codes(quasi[name])
-        allowed = cover(values, labels, policy, name)
-        out &= allowed[value].toarray()[:, label[first]]
-    return out
-
-
-def _values(
-    evidence: Evidence,
-    seen: View,
-    grouped: tuple[NDArray[np.int64], int],
-    match: NDArray[np.bool_],
-    chosen: NDArray[np.int64],
-) -> dict[str, float]:
+def _values(evidence: Evidence, seen: View, meeting: Meeting, chosen: Codes) -> dict[str, float]:
     """How often the most frequent sensitive value among the candidates is the true one."""
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}
-    group, size = grouped
     offers = seen.offers
-    weight = offers.count / np.maximum(offers.sizes(), 1)[offers.group]
     from scipy.sparse import csr_array  # of the extra `audit`
 
-    inside = csr_array((weight, (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
-    members = csr_array((np.ones(len(group)), (group, seen.group)), shape=(size, offers.size))
-    guess = (csr_array(match) @ (members @ inside)).toarray().argmax(axis=1)
+    inside = csr_array((offers.shares(), (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
+    members = csr_array(
+        (np.ones(len(seen.group)), (meeting.place, seen.group)), shape=(len(meeting.places), offers.size)
+    )
+    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.rows), len(meeting.places)))
+    guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.row]
     truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
     hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]
     return {"value_accuracy": float(np.mean(hits)), "persons": len(hits)}

@@ -4,7 +4,6 @@ Guarantee: exact for the release: all persons whose joined view is that of the o
 Not covered: what the reader knows besides quasi-identifiers and numbers of rows.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
-Differences from the paper: none.
 """
 
 from __future__ import annotations

@@ -20,12 +20,9 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
 _BINS = 20
@@ -43,7 +40,7 @@ class Marks:
     patterns: Codes
     nodes: csr_array
 
-    def __getitem__(self, persons: Codes | NDArray[np.bool_]) -> Marks:
+    def __getitem__(self, persons: Codes | Flags) -> Marks:
         return Marks(self.patterns[persons], self.nodes)
 
     def homes(self) -> csr_array:
@@ -57,14 +54,7 @@ class Marks:
 
 
 def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> Marks:
-    """Of every person.
-
-    Args:
-        table: the persons, as text.
-        names: the published columns.
-        policy: hierarchies and published levels.
-        raw: whether the reader knows the fields finer than they are published.
-    """
+    """Of every person; `raw` where the reader knows the fields finer than they are published."""
     blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
     for name in names:
         code, values = codes(table[name])

@@ -18,18 +18,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from reticent.audit import measures
+from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.requirements import Requirement, demanded, requirements
+from reticent.audit.requirements import Requirement, demanded, diversity, requirements
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
+    from reticent.policy import Policy
 
 QUESTION = (
     "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "
@@ -43,9 +44,9 @@ _ROWS = 100_000  # beyond, one finer table has so many classes that its breaking
 class _Finer:
     """Rows of the original by published class and by the classes of a finer recoding."""
 
-    row_class: NDArray[np.int64]
-    row_part: NDArray[np.int64]
-    value: NDArray[np.int64]
+    row_class: Codes
+    row_part: Codes
+    value: Codes
     values: tuple[str | None, ...]
 
 
@@ -58,14 +59,11 @@ def minimality(evidence: Evidence) -> Outcome | None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None
-    best: tuple[float, NDArray[np.float64], NDArray[np.bool_]] | None = None
-    for finer in _finer_tables(evidence, data):
-        posterior, right = _infer(finer, rule, evidence.rng)
-        if best is None or posterior.mean() > best[0]:
-            best = (float(posterior.mean()), posterior, right)
-    if best is None:
+    tried = [_infer(finer, rule, evidence.rng) for finer in _finer_tables(original, policy, data)]
+    if not tried:
         return None
-    posterior, right = best[1], best[2]
+    posterior, right = max(tried, key=lambda one: float(one[0].mean()))
+    plain = homogeneity(evidence)
     return Outcome.from_posterior(
         "minimality",
         QUESTION,
@@ -73,72 +71,46 @@ def minimality(evidence: Evidence) -> Outcome | None:
         evidence.key,
         right=float(right.sum()),
         counted=True,
-        claim=_claim(rule),
+        claim=float(1 / rule.numbers[0]) if rule.kind == "frequency" else None,
         notes=("The rule itself concedes the share of the most frequent value in a class.",),
-        figures={"without_the_argument": _baseline(evidence)},
+        figures={"without_the_argument": plain.accuracy if plain else 0.0},
     )
 
 
-def _claim(rule: Requirement) -> float | None:
-    return float(1 / rule.numbers[0]) if rule.kind == "frequency" else None
-
-
-def _baseline(evidence: Evidence) -> float:
-    from reticent.audit.attack.homogeneity import homogeneity
-
-    outcome = homogeneity(evidence)
-    return outcome.accuracy if outcome else 0.0
-
-
-def _finer_tables(evidence: Evidence, data: pa.Table) -> list[_Finer]:
+def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_Finer]:
     """Every recoding one step finer in one column that would still be k-anonymous."""
-    policy, original = evidence.policy, evidence.original
-    if original is None:
-        return []
     k = max([int(r.numbers[0]) for r in demanded(policy) if r.model == "k"], default=1)
-    steps = {name: _published_level(evidence, data, name) for name in policy.quasi if name in data.column_names}
-    if any(step is None for step in steps.values()):
+    steps = {name: _steps(original[name], policy, data, name) for name in policy.quasi if name in data.column_names}
+    if not all(steps.values()):
         return []
-    columns = {name: _labels(original[name], *step, 0) for name, step in steps.items() if step}
-    base = pa.table(columns)
+    base = pa.table({name: levels[-1] for name, levels in steps.items()})
     row_class, _ = numbered(base, base.column_names)
     value, values = codes(original[policy.sensitive[0]])
     out = []
-    for name, step in steps.items():
-        if step is None or step[1] == 0:
-            continue
-        finer = base.set_column(base.column_names.index(name), name, _labels(original[name], *step, 1))
+    for name in (name for name, levels in steps.items() if len(levels) > 1):
+        finer = base.set_column(base.column_names.index(name), name, steps[name][-2])
         row_part, size = numbered(finer, finer.column_names)
         if np.bincount(row_part, minlength=size).min() >= k:
             out.append(_Finer(row_class, row_part, value, values))
     return out
 
 
-def _published_level(evidence: Evidence, data: pa.Table, name: str) -> tuple[tuple[list[str | None], ...], int] | None:
-    """The ladder's labels per level for the original's values, and the level published; None for mixed levels."""
-    policy, original = evidence.policy, evidence.original
-    if original is None:
-        return None
-    _, values = codes(original[name])
+def _steps(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -> list[pa.Array]:
+    """The original's values as every level shows them, up to the one published; none for mixed levels."""
+    code, values = codes(column)
     try:
-        steps = ladder(policy.columns[name].hierarchy, pa.array(values, pa.string()), column=name, base=policy.base)
+        rungs = ladder(policy.columns[name].hierarchy, pa.array(values, pa.string()), column=name, base=policy.base)
     except DataError:
-        return None
-    shown = set(codes(data[name])[1])
-    named = [labels.cast(pa.string()).to_pylist() for labels in steps.labels]
-    per_value = tuple([names[node] for node in table] for table, names in zip(steps.tables, named, strict=True))
-    for level, labels in enumerate(per_value):
-        if shown <= set(labels):
-            return per_value, level
-    return None
+        return []
+    shown, levels = set(codes(data[name])[1]), []
+    for table, labels in zip(rungs.tables, rungs.labels, strict=True):
+        levels.append(labels.cast(pa.string()).take(pa.array(table[code])))
+        if shown <= set(pc.unique(levels[-1]).to_pylist()):
+            return levels
+    return []
 
 
-def _labels(column: pa.ChunkedArray, labels: tuple[list[str | None], ...], level: int, down: int) -> pa.Array:
-    code, _ = codes(column)
-    return pa.array(labels[level - down], pa.string()).take(pa.array(code))
-
-
-def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[Vector, Flags]:
     """Per person the posterior of the best guess, and whether it is right."""
     classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
     class_of_part = np.zeros(parts, dtype=np.int64)
@@ -150,7 +122,7 @@ def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[
         value = np.empty_like(finer.value)
         value[by_class] = finer.value[shuffled]
         keys, many = np.unique(finer.row_part * width + value, return_counts=True)
-        bad = ~_holds(Groups(keys // width, keys % width, many.astype(np.int64), parts, finer.values), rule)
+        bad = ~diversity(Groups(keys // width, keys % width, many.astype(np.int64), parts, finer.values), rule)[1]
         broken.append(np.bincount(class_of_part[bad], minlength=classes) > 0)
         counts.append((keys, many))
     weight = _weights(np.array(broken))
@@ -163,20 +135,8 @@ def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[
     return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
 
 
-def _weights(broken: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _weights(broken: Flags) -> Vector:
     """Per world and class: how likely the finer table broke somewhere, given what happened in this class."""
     fine = np.log(np.clip(1 - broken.mean(axis=0), 0.5 / len(broken), 1))
     elsewhere = 1 - np.exp(fine.sum() - fine)
     return np.asarray(np.where(broken, 1.0, np.maximum(elsewhere, 1e-12)))
-
-
-def _holds(groups: Groups, rule: Requirement) -> NDArray[np.bool_]:
-    number = rule.numbers[-1]
-    if rule.kind == "entropy":
-        return measures.entropy_l(groups, number)[1]
-    if rule.kind == "frequency":
-        return measures.share(groups, 1 / number)[1]
-    enough = np.asarray(groups.distinct() >= float(number), dtype=np.bool_)
-    if rule.kind == "recursive":
-        enough &= measures.recursive_l(groups, int(number), rule.numbers[0])[1]
-    return enough

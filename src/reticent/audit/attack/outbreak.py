@@ -4,7 +4,6 @@ Guarantee: none; it is tried on the value whose frequency rose most against what
 Not covered: several values that rise at once.
 Cost: linear in the records.
 Reference: docs/veil.md, on what a wrong prior costs.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ import numpy as np
 from reticent.audit.attack.bound import kappa_bound
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link, truths
+from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, latest
 from reticent.audit.groups import codes
+from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 FEW = 20  # cases below which a rise may be chance
@@ -51,7 +49,7 @@ class Rise:
     code: int
     before: float
     now: float
-    cases: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    cases: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     @property
     def ratio(self) -> float:
@@ -103,7 +101,7 @@ def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> R
     """The value whose share rose most against the prior; a new one before all others."""
     policy = evidence.policy
     code, names = codes(column)
-    published = truths(seen.values, column, policy, policy.sensitive[0])
+    published = truths_of(seen.values, column, policy, policy.sensitive[0])
     number = np.bincount(code, minlength=len(names))
     before = _before(seen, evidence)
     if before is None:

@@ -15,19 +15,14 @@ from reticent.audit.cover import cover
 from reticent.audit.groups import codes
 from reticent.audit.meeting import Field, meet
 from reticent.audit.stretches import Stretches
-from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
-MISSING = "(missing)"
+_MANY = 20_000  # persons at most where labels of several levels make matching dear
 _WORK = 4_000_000  # comparisons of labels at once
 
 
@@ -101,7 +96,7 @@ class Link:
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
-    def reached(self, records: Codes) -> NDArray[np.bool_]:
+    def reached(self, records: Codes) -> Flags:
         """Persons one of whose records is among these."""
         shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
         return np.where(self.person >= 0, (self.allowed @ shown)[self.person] > 0, False)  # noqa: FBT003 - an array
@@ -116,18 +111,8 @@ class Link:
         return np.asarray(np.divide(total, many, out=np.zeros_like(total), where=many > 0)[at])
 
 
-def link(
-    seen: Sights, table: pa.Table, policy: Policy, many: int = 20_000, *, by: tuple[str, ...] | None = None
-) -> Link | None:
-    """Match persons with records by position where the release tells it, else by all published fields they share.
-
-    Args:
-        seen: the records.
-        table: the persons.
-        policy: roles and hierarchies.
-        many: persons at most where labels of several levels make matching dear.
-        by: the fields to match by, instead of all.
-    """
+def link(seen: Sights, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
+    """Match persons with records by position where the release tells it, else by all published fields they share, or those of `by`."""
     size = table.num_rows
     if by is None and seen.place is not None and len(seen.place) and int(seen.place.max()) < size:
         return Link(np.arange(size), seen.place, csr_array(eye_array(size)))
@@ -138,7 +123,7 @@ def link(
     covers = {name: _cover(table[name], seen.fields[name], policy, name) for name in names}
     if all(one.fits.sum(axis=1).max() <= 1 for one in covers.values()):
         return _joined(covers, size)
-    return _compared(covers, size, len(seen), many)
+    return _compared(covers, size, len(seen))
 
 
 def _cover(values: pa.ChunkedArray, labels: pa.ChunkedArray, policy: Policy, name: str) -> Cover:
@@ -173,12 +158,12 @@ def _joined(covers: dict[str, Cover], size: int) -> Link:
     return Link(np.where(strangers, -1, key[:size]), key[size:], csr_array(eye_array(width)))
 
 
-def _compared(covers: dict[str, Cover], size: int, records: int, many: int) -> Link:
+def _compared(covers: dict[str, Cover], size: int, records: int) -> Link:
     """Labels of several levels: combinations of values meet the combinations of labels that may stand for them."""
     mine = _combined([(cover.value, cover.fits.shape[0]) for cover in covers.values()], size)
     theirs = _combined([(cover.label, cover.fits.shape[1]) for cover in covers.values()], records)
     first = [np.unique(side, return_index=True)[1] for side in (mine, theirs)]
-    most = int(min(many, max(200, _WORK * 25 // max(1, len(first[1])))))
+    most = int(min(_MANY, max(200, _WORK * 25 // max(1, len(first[1])))))
     rows, shape = first[0][:most], (min(most, len(first[0])), len(first[1]))
     fields = []
     for value, label, fits, rank in covers.values():
@@ -200,29 +185,7 @@ def _combined(columns: list[tuple[Codes, int]], size: int) -> Codes:
     return np.asarray(key.reshape(-1), dtype=np.int64)
 
 
-def truths(values: tuple[str | None, ...], column: pa.ChunkedArray, policy: Policy, name: str) -> Codes:
-    """The code of each person's value among the published ones: itself, or the nearest node above it; -1 for none."""
-    code, names = codes(column)
-    place = {label: number for number, label in enumerate(values)}
-    found = [next((place[label] for label in _labels(raw, policy, name) if label in place), -1) for raw in names]
-    return np.array(found, dtype=np.int64)[code]
-
-
-def _labels(raw: str | None, policy: Policy, name: str) -> list[str | None]:
-    """What a value may be called, its own name first."""
-    spec = policy.columns[name].hierarchy
-    above: list[str] = []
-    if spec is not None:
-        try:
-            rungs = ladder(spec, pa.array([raw], pa.string()), column=name, base=policy.base)
-            above = [str(labels[0].as_py()) for labels in rungs.labels[1:-1]]
-        except DataError:
-            above = []
-    own: list[str | None] = [MISSING] if raw is None else []
-    return [raw, *own, *(label for node in above for label in (f"{node}, other", node)), "other"]
-
-
-def halves(table: pa.Table, policy: Policy, key: bytes) -> NDArray[np.bool_]:
+def halves(table: pa.Table, policy: Policy, key: bytes) -> Flags:
     """Persons split at random, all records of one on one side: true for those a reader learns from."""
     person = policy.person
     named = person is not None and person in table.column_names

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.transcript import Transcript
 
 MISFIT = 1e-6
@@ -29,8 +28,8 @@ class Rules:
         opening: how likely a value is to be offered with just these candidates when it opens a group, up to a factor.
     """
 
-    prior: NDArray[np.float64]
-    opening: NDArray[np.float64]
+    prior: Vector
+    opening: Vector
 
 
 def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
@@ -45,7 +44,7 @@ def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, 
     return Rules(prior, np.ones(len(prior)))
 
 
-def barred(transcript: Transcript) -> dict[int, NDArray[np.int64]]:
+def barred(transcript: Transcript) -> dict[int, Codes]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
     rules = {}

@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Vector = NDArray[np.float64]
-    Codes = NDArray[np.int64]
 
 MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
 _ROUNDS = 12
@@ -51,8 +48,6 @@ class Veiled:
         candidates: records x l codes.
         house: digest of the house; sets of one house are one draw.
         quoted: the share of right guesses that the release quotes for its best reader; None where it quotes none.
-        person: pseudonyms, where the release links records.
-        event: number of the person's event.
     """
 
     fields: pa.Table
@@ -63,8 +58,6 @@ class Veiled:
     candidates: Codes
     house: str
     quoted: float | None
-    person: tuple[str | None, ...] | None
-    event: Codes
     place: Codes | None = None
 
     def __len__(self) -> int:
@@ -119,8 +112,7 @@ class Grouped:
     group: Codes
     offers: Groups
     place: Codes | None = None
-    opens: NDArray[np.bool_] | None = None
-    person: None = None
+    opens: Flags | None = None
 
     def __len__(self) -> int:
         return len(self.group)
@@ -253,7 +245,7 @@ def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
 
 def _veiled(release: Published) -> Veiled | None:
     data, document = release.tables.get("data"), release.documents.get("veil")
-    return None if data is None or document is None or not data.num_rows else _of_table(data, document)
+    return None if data is None or not document or not data.num_rows else _of_table(data, document)
 
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
@@ -271,8 +263,6 @@ def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
         candidates=listed,
         house=str(document.get("house", "")),
         quoted=_quoted(document),
-        person=tuple(data["person"].to_pylist()) if "person" in data.column_names else None,
-        event=_whole(data["event"]),
     )
 
 

@@ -22,6 +22,7 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
 
@@ -59,7 +60,7 @@ def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...])
     return steps.tables[-2] if steps.height >= 2 else None
 
 
-def _shares(offers: Groups, category: NDArray[np.int32]) -> tuple[NDArray[np.float64], float]:
+def _shares(offers: Groups, category: NDArray[np.int32]) -> tuple[Vector, float]:
     width = int(category.max()) + 1
     keys, at = np.unique(offers.group * width + category[offers.value], return_inverse=True)
     counts = np.bincount(at, weights=offers.count)

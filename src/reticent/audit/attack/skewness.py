@@ -15,11 +15,10 @@ import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.view import views
-from reticent.audit.requirements import reference_of, requirements
+from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
     from reticent.audit.published import Published
@@ -31,8 +30,7 @@ def skewness(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; `highest` is the largest gain over the whole table's share."""
     release = evidence.releases[-1]
     for column, seen in views(evidence):
-        gain = _gain(seen.offers, reference_of(release.explain, column) or seen.offers.totals())[seen.group]
-        claim = _closeness(release)
+        gain, claim = _gain(seen.offers)[seen.group], _closeness(release)
         above = gain > claim + 1e-9 if claim is not None else gain > 0.5
         return Outcome.from_posterior(
             "skewness",
@@ -51,10 +49,9 @@ def skewness(evidence: Evidence) -> Outcome | None:
     return None
 
 
-def _gain(offers: Groups, reference: dict[str | None, int]) -> NDArray[np.float64]:
-    total = max(1, sum(reference.values()))
-    prior = np.array([reference.get(value, 0) / total for value in offers.values])
-    gain = offers.count / np.maximum(offers.sizes(), 1)[offers.group] - prior[offers.value]
+def _gain(offers: Groups) -> Vector:
+    totals = np.bincount(offers.value, weights=offers.count)
+    gain = offers.shares() - (totals / max(1, totals.sum()))[offers.value]
     out = np.zeros(offers.size)
     np.maximum.at(out, offers.group, gain)
     return out

@@ -15,14 +15,11 @@ import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.publications import conceded_by_all
-from reticent.audit.series import SHAPE, View, shares
+from reticent.audit.series import SHAPE, shares, view
 from reticent.policy.updates import updates_of
 
 if TYPE_CHECKING:
     from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy.updates import Updates
-    from reticent.release import Ledger
 
 QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
 
@@ -35,8 +32,7 @@ def sug(evidence: Evidence) -> Outcome | None:
     column = policy.sensitive[0]
     values = [value for release in series for value in release.tables["data"][column].to_pylist()]
     updates = updates_of(policy, column, dict.fromkeys(values), still=series[-1].method == "m-invariance")
-    views = [_view(release, ledger, updates, place, column) for place, release in enumerate(series)]
-    marginals = shares(views, updates)
+    marginals = shares([view(release, policy, ledger, updates, at) for at, release in enumerate(series)], updates)
     posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = conceded_by_all(evidence)
     limit = policy.series.limit
@@ -49,13 +45,3 @@ def sug(evidence: Evidence) -> Outcome | None:
         bounded=True,
         notes=(f"The policy's limit for any single person is {limit:.3g}.",),
     )
-
-
-def _view(release: Published, ledger: Ledger, updates: Updates, place: int, column: str) -> View:
-    number = int(release.explain.get("release", place + 1))
-    data = release.tables["data"]
-    members: dict[int, list[int]] = {}
-    for group, value in zip(data["group"].to_pylist(), data[column].to_pylist(), strict=True):
-        members.setdefault(int(group), []).append(updates.codes[value])
-    groups = {group: tuple(sorted(codes)) for group, codes in members.items()}
-    return View(number, ledger.persons[number - 1], ledger.groups[number - 1], groups, 0)

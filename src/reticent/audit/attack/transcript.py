@@ -10,12 +10,12 @@ import orjson
 import pyarrow as pa
 
 from reticent.audit.published import text
+from reticent.audit.stream.lines import table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
 
 
@@ -32,17 +32,17 @@ class Transcript:
         values: the text of each code.
     """
 
-    group: NDArray[np.int64]
-    opens: NDArray[np.bool_]
-    seq: NDArray[np.int64]
-    qi: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    group: Codes
+    opens: Flags
+    seq: Codes
+    qi: Codes
+    slots: Codes
     values: tuple[str | None, ...]
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def slot_of(self, truth: Sequence[str | None]) -> NDArray[np.int64]:
+    def slot_of(self, truth: Sequence[str | None]) -> Codes:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
         codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
@@ -103,17 +103,4 @@ def _lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
             with release.wire.open("rb") as file:
                 yield from (orjson.loads(line) for line in file if line.strip())
         else:
-            yield from _rows(release)
-
-
-def _rows(release: Published) -> Iterator[dict[str, Any]]:
-    groups: dict[str, list[Any]] = {}
-    if (table := release.tables.get("group")) is not None:
-        for row in table.to_pylist():
-            pairs = orjson.loads(row["candidates"]) if "candidates" in row else [[row["value"], row["count"]]]
-            groups.setdefault(str(row["group"]), []).extend(pairs)
-    yield from ({"type": "group", "group": name, "candidates": pairs} for name, pairs in groups.items())
-    if (table := release.tables.get("tuple")) is not None:
-        for row in sorted(table.to_pylist(), key=lambda row: int(row["seq"])):
-            qi = {name: value for name, value in row.items() if name not in ("group", "seq")}
-            yield {"type": "tuple", "group": row["group"], "seq": row["seq"], "qi": qi}
+            yield from sorted(table_lines(release), key=lambda line: int(line.get("seq", -1)))

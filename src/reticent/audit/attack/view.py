@@ -15,8 +15,7 @@ from reticent.audit.groups import Groups, codes, histograms, numbered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -34,11 +33,11 @@ class View:
     """
 
     quasi: pa.Table
-    group: NDArray[np.int64]
+    group: Codes
     offers: Groups
-    place: NDArray[np.int64] | None = None
+    place: Codes | None = None
 
-    def top(self) -> NDArray[np.float64]:
+    def top(self) -> Vector:
         """Per group the share of its most frequent value: the chance of the best guess."""
         return np.asarray(self.offers.largest() / np.maximum(self.offers.sizes(), 1))
 
@@ -88,7 +87,7 @@ def _anatomy(release: Published, policy: Policy, column: str) -> View | None:  #
     return View(_quasi(qit, policy), both[: qit.num_rows], offers)
 
 
-def _counted(group: NDArray[np.int64], values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
+def _counted(group: Codes, values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
     value, names = codes(values)
     count = pc.cast(counts, pa.int64()).to_numpy()
     order = np.lexsort((value, group))

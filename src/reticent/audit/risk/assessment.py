@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.cover import cover
-from reticent.audit.groups import codes, numbered
+from reticent.audit.groups import numbered
 from reticent.audit.linked import SHAPE as LINKED
 from reticent.audit.linked import VIEW, view_table
+from reticent.audit.meeting import Field, meet
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
@@ -19,8 +19,7 @@ from reticent.audit.risk.safe_harbor import Check, safe_harbor
 from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -53,13 +52,13 @@ class Assessment:
         return {
             "threshold": self.threshold,
             "needed_class": self.needed,
-            "class_sizes": self.sizes.to_dict(),
-            "prosecutor": self.prosecutor.to_dict(),
-            "journalist": self.journalist.to_dict() if self.journalist else None,
+            "class_sizes": asdict(self.sizes),
+            "prosecutor": asdict(self.prosecutor),
+            "journalist": asdict(self.journalist) if self.journalist else None,
             "marketer": (self.journalist or self.prosecutor).mean,
             "uniqueness": self.unique / self.sizes.rows if self.sizes.rows else 0.0,
             "population_unique": self.population_unique,
-            "contributions": [one.to_dict() for one in self.contributions],
+            "contributions": [asdict(one) for one in self.contributions],
             "safe_harbor": [check.to_dict() for check in self.safe_harbor],
             "quasi_identifiers_as_they_are": self.exact,
         }
@@ -101,30 +100,17 @@ def _shown(release: Published) -> pa.Table:
     return wire_table(release)
 
 
-def _population_sizes(
-    quasi: pa.Table, grouped: tuple[NDArray[np.int64], int], population: pa.Table, policy: Policy
-) -> NDArray[np.int64]:
+def _population_sizes(quasi: pa.Table, grouped: tuple[Codes, int], population: pa.Table, policy: Policy) -> Codes:
     """People of the population per published class: those whom its labels may stand for."""
     rows, size = grouped
-    names = [name for name in quasi.column_names if name in population.column_names]
-    keys, many = numbered(population, names)
-    weight = np.bincount(keys, minlength=many)
-    first, person = np.zeros(size, dtype=np.int64), np.zeros(many, dtype=np.int64)
-    first[rows[::-1]] = np.arange(len(rows))[::-1]
-    person[keys[::-1]] = np.arange(len(keys))[::-1]
-    parts = []
-    for name in names:
-        value, values = codes(population[name])
-        label, labels = codes(quasi[name])
-        parts.append((cover(values, labels, policy, name).T.tocsr(), label[first], value[person]))
-    out = np.zeros(size, dtype=np.int64)
-    step = max(1, 50_000_000 // max(1, many))
-    for low in range(0, size, step):
-        inside = np.ones((min(step, size - low), many), dtype=np.bool_)
-        for allowed, label, value in parts:
-            inside &= allowed[label[low : low + step]].toarray()[:, value]
-        out[low : low + step] = inside @ weight
-    return out
+    fields = [
+        Field.covering(population, quasi, policy, name)
+        for name in quasi.column_names
+        if name in population.column_names
+    ]
+    sizes = np.zeros(size, dtype=np.int64)
+    sizes[rows] = meet(fields, population.num_rows, quasi.num_rows).people
+    return sizes
 
 
 def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:

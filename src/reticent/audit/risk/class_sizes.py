@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from reticent.audit.arrays import Codes
 
 EDGES = (1, 2, 3, 5, 10, 12, 20, 50, 100, 1000, 10_000, 1 << 62)
 
@@ -32,12 +32,8 @@ class ClassSizes:
     largest: int
     ranges: tuple[tuple[int, int | None, int], ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
-
-def class_sizes(sizes: NDArray[np.int64]) -> ClassSizes:
+def class_sizes(sizes: Codes) -> ClassSizes:
     """Describe the classes by the records in each."""
     if not len(sizes):
         return ClassSizes(0, 0, 0, 0.0, 0.0, 0, ())

@@ -5,8 +5,8 @@ Cost: one grouping per quasi-identifier.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reticent.audit.groups import codes, numbered
 
@@ -31,10 +31,6 @@ class Contribution:
     alone: float
     without: float
     share: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 def contributions(quasi: pa.Table) -> list[Contribution]:

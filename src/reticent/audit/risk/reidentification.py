@@ -14,13 +14,15 @@ Differences from the paper: "above" is meant strictly: 1/11 = .0909 is above .09
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from reticent.audit.arrays import Codes
 
 THRESHOLD = 0.09
 
@@ -41,12 +43,8 @@ class Risk:
     above: float
     estimated: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
-
-def prosecutor(sizes: NDArray[np.int64], threshold: float = THRESHOLD) -> Risk:
+def prosecutor(sizes: Codes, threshold: float = THRESHOLD) -> Risk:
     """Risk of records when the attacker knows they are in the data; `sizes` are records per class.
 
     >>> risk = prosecutor(np.array([1, 3]))
@@ -56,7 +54,7 @@ def prosecutor(sizes: NDArray[np.int64], threshold: float = THRESHOLD) -> Risk:
     return _risk(sizes, sizes, threshold, estimated=False)
 
 
-def journalist(sizes: NDArray[np.int64], population: NDArray[np.int64] | int, threshold: float = THRESHOLD) -> Risk:
+def journalist(sizes: Codes, population: Codes | int, threshold: float = THRESHOLD) -> Risk:
     """Risk of records by their class in the population: its sizes per class, or the population's size alone."""
     if isinstance(population, int):
         scale = max(1.0, population / max(1, int(sizes.sum())))
@@ -73,7 +71,7 @@ def needed_class(threshold: float = THRESHOLD) -> int:
     return math.ceil(1 / threshold - 1e-12)
 
 
-def _risk(sizes: NDArray[np.int64], against: NDArray[Any], threshold: float, *, estimated: bool) -> Risk:
+def _risk(sizes: Codes, against: NDArray[Any], threshold: float, *, estimated: bool) -> Risk:
     rows = int(sizes.sum())
     if not rows:
         return Risk(0.0, 0.0, 0.0, estimated)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
+
+    from reticent.audit.arrays import Codes, Flags
 
 SAMPLE = 100_000
 STEPS = 6
@@ -127,7 +128,7 @@ def singling_out(
     )
 
 
-def _exposed(rows: NDArray[np.int64], size: int, who: NDArray[np.int64]) -> tuple[float, float, NDArray[np.int64]]:
+def _exposed(rows: Codes, size: int, who: Codes) -> tuple[float, float, Codes]:
     """Shares of persons with a record that only they, or fewer than five, fit; and the persons per class."""
     persons = int(who.max(initial=-1)) + 1
     pairs = np.unique(rows * max(persons, 1) + who)
@@ -138,13 +139,13 @@ def _exposed(rows: NDArray[np.int64], size: int, who: NDArray[np.int64]) -> tupl
     return alone, len(np.unique(members[sizes[classes] < SMALL])) / many, sizes
 
 
-def _told(rows: NDArray[np.int64], size: int, column: pa.ChunkedArray, who: NDArray[np.int64]) -> float:
+def _told(rows: Codes, size: int, column: pa.ChunkedArray, who: Codes) -> float:
     """Share of persons with a record in a class that holds one value only."""
     plain = histograms(rows, size, column).distinct()[rows] == 1
     return len(np.unique(who[plain])) / max(1, len(np.unique(who)))
 
 
-def _steps(table: pa.Table, quasi: list[str], who: NDArray[np.int64]) -> tuple[Step, ...]:
+def _steps(table: pa.Table, quasi: list[str], who: Codes) -> tuple[Step, ...]:
     coded = {name: codes(table[name]) for name in quasi}
     inside = np.unique(who)
     if len(who) > SAMPLE:  # whole persons, evenly spread, so that their records stay together
@@ -160,10 +161,10 @@ def _steps(table: pa.Table, quasi: list[str], who: NDArray[np.int64]) -> tuple[S
     return tuple(steps)
 
 
-def _cut(coded: tuple[NDArray[np.int64], tuple[str | None, ...]], part: NDArray[np.bool_]) -> tuple[Any, int]:
+def _cut(coded: tuple[Codes, tuple[str | None, ...]], part: Flags) -> tuple[Any, int]:
     return coded[0][part], len(coded[1])
 
 
-def _joined(key: NDArray[np.int64], code: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], int]:
+def _joined(key: Codes, code: Codes, width: int) -> tuple[Codes, int]:
     distinct, inverse = np.unique(key * max(width, 1) + code, return_inverse=True)
     return inverse.reshape(-1).astype(np.int64), len(distinct)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import persons
+from reticent.audit.original import persons
 from reticent.audit.published import Published, text_table
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, checked
 from reticent.engine.identifiers import refuse_overall

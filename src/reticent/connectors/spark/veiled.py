@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from reticent.audit.generalised import check_counts, hidden, unchecked
 from reticent.audit.published import Published, text_table
-from reticent.audit.veil import codes_of, line_findings, prior_findings, whole
-from reticent.audit.veil_steps import Possible
+from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
+from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Verdict, none_of
 from reticent.connectors.counted.rows import checked
 from reticent.connectors.counted.tables import refuse_spellings, several

@@ -18,7 +18,8 @@ from reticent.errors import DataError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Codes, Vector
+
 
 ONE = 1 << 40
 """A unit of the line."""
@@ -45,16 +46,13 @@ class Channel:
     sets: npt.NDArray[np.int32]
     weights: Vector
 
-    def __repr__(self) -> str:
-        return f"Channel({len(self.pi)} values, {len(self.weights)} pieces)"
-
     @property
     def shares(self) -> Vector:
         """The prior's share of each value."""
         return np.asarray(self.pi / self.sets.shape[1])
 
     @cached_property
-    def seen(self) -> npt.NDArray[np.int64]:
+    def seen(self) -> Codes:
         """Codes of the values that can be offered."""
         return np.flatnonzero(self.pi)
 
@@ -146,9 +144,7 @@ def channel(stretches: npt.NDArray[np.uint64], orders: npt.NDArray[np.integer]) 
     return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
-def _pieces(
-    lengths: npt.NDArray[np.int64], order: npt.NDArray[np.integer], l: int
-) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+def _pieces(lengths: Codes, order: npt.NDArray[np.integer], l: int) -> tuple[npt.NDArray[np.integer], Codes]:
     """The sets of one order and the lengths of U that give them."""
     ends = np.cumsum(lengths)
     starts = np.unique(np.append(ends % ONE, 0))

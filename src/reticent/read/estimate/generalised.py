@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 
 def counts(values: Codes, question: Question, *, missing: int = 0) -> Counts:
-    """How many records have a value of the target.
-
-    Args:
-        values: code of each record's value; -1 where it is missing.
-        question: what is asked.
-        missing: records that were suppressed or held back.
-    """
+    """How many records have a value of the target; `values` are codes, -1 where one is missing."""
     known, match = np.append(question.target, 0.0)[values], question.match
     at = np.flatnonzero(known)  # of many values each has few records, and the others add nothing
     low, high, estimate = (question.sums(known[at] * part[at], at) for part in (match.sure, match.perhaps, match.share))

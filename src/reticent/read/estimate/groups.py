@@ -36,7 +36,8 @@ from reticent.read.estimate.veil import Counts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
+
     Codes = npt.NDArray[np.integer]
 
 # How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
@@ -71,9 +72,6 @@ class Groups:
     values: Codes
     counts: Codes
     records: Codes | None = None
-
-    def __repr__(self) -> str:
-        return f"Groups({len(np.unique(self.groups))} groups, {self.size} values)"
 
     @cached_property
     def _full(self) -> Vector:
@@ -148,18 +146,8 @@ class Groups:
         noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
         return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _FREQUENT].sum())
 
-    def count(self, region: Codes, target: Vector, *, level: float = 0.95) -> Counts:
-        """How many records of a region have a value of the target.
-
-        Args:
-            region: the group of each record in the region.
-            target: 1 for the values to count.
-            level: of the interval.
-        """
-        return self.counts_by(region, np.zeros(len(region), dtype=np.int64), target, size=1, level=level)
-
     def counts_by(self, region: Codes, by: Codes, target: Vector, *, size: int, level: float = 0.95) -> Counts:
-        """The same for several regions: `by` says which one each record belongs to."""
+        """How many records of some regions have a value of the target: the group and the region (`by`) of each record in one."""
         each = self.scores(target)
         number = np.bincount(by, minlength=size)
         estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)

@@ -11,7 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
+
     Codes = npt.NDArray[np.integer]
 
 

@@ -24,9 +24,9 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.read.arrays import Vector
     from reticent.read.estimate.channel import Channel
 
-    Vector = npt.NDArray[np.float64]
     Codes = npt.NDArray[np.integer]
 
 Step = Callable[[int, "Vector"], "Vector"]
@@ -48,6 +48,13 @@ def sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
     return out
 
 
+def moved(row: int, step: Step, goal: Vector, events: int) -> Vector:
+    """The mean of a goal so many events later."""
+    for _ in range(events):
+        goal = step(row, goal)
+    return goal
+
+
 def pairs(keys: Codes, events: Codes) -> tuple[Codes, Codes]:
     """Records of the same key, each with the next few: the earlier and the later ones."""
     order = np.lexsort((events, keys))
@@ -63,14 +70,7 @@ def pairs(keys: Codes, events: Codes) -> tuple[Codes, Codes]:
 
 
 class Products:
-    """Estimates of f(v) f(w) for pairs of records of one person.
-
-    Args:
-        channel: of each row of the prior.
-        shape: rows x values.
-        target: f.
-        step: the kernel; None where there are first events only.
-    """
+    """Estimates of f(v) f(w) for pairs of records of one person, f being the target; no `step` where there are first events only."""
 
     def __init__(
         self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Vector, step: Step | None
@@ -82,11 +82,7 @@ class Products:
     ) -> Vector:
         """One number per pair; 0 where nothing can be said.
 
-        Args:
-            rows: of the prior.
-            earlier: the score of the earlier record, its candidates, and those of the person's first event.
-            later: candidates of the later record.
-            events: numbers of both.
+        `earlier` is the score of the earlier record, its candidates, and those of the person's first event; `later` the candidates of the later.
         """
         score, sets, first = earlier
         out = np.where(events[0] == events[1], score, 0.0)
@@ -102,12 +98,13 @@ class Products:
         self, rows: Codes, score: Vector, sets: Codes, first: Codes, later: Codes, when: tuple[int, int]
     ) -> Vector:
         event, distance = when
+        assert self._step is not None  # noqa: S101 - `of` has looked
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))
         silent = np.zeros(self._shape[0], dtype=bool)
         for row in np.unique(rows):
-            ahead[row] = self._moved(int(row), self._target, distance)
+            ahead[row] = moved(int(row), self._step, self._target, distance)
             joint[row] = self._target * ahead[row]
-            begin = self._moved(int(row), joint[row], event)
+            begin = moved(int(row), self._step, joint[row], event)
             channel = self._channel(int(row))
             silent[row] = not channel.tells(begin)
             start[row] = channel.coefficients(begin) - (begin if event else 0.0)
@@ -115,9 +112,3 @@ class Products:
         if event:
             product += sums(joint, rows, sets)
         return np.where(silent[rows], 0.0, product)
-
-    def _moved(self, row: int, goal: Vector, events: int) -> Vector:
-        assert self._step is not None  # noqa: S101 - `of` has looked
-        for _ in range(events):
-            goal = self._step(row, goal)
-        return goal

@@ -23,21 +23,14 @@ from reticent.read.estimate.veil import Counts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.read.arrays import Vector
     from reticent.read.question import Question
 
     Codes = npt.NDArray[np.integer]
 
 
 def counts(values: Codes, groups: Codes, fakes: Codes, question: Question, *, missing: int = 0) -> Counts:
-    """How many persons have a value of the target.
-
-    Args:
-        values: code of each line's value; -1 where it is missing.
-        groups: group of each line, as numbers from 0.
-        fakes: counterfeits of each group.
-        question: what is asked.
-        missing: records that were held back.
-    """
+    """How many persons have a value of the target; `values` are codes, -1 where one is missing, `fakes` the counterfeits of each group."""
     size = np.maximum(np.bincount(groups, minlength=len(fakes)), 1)
     real = (1 - fakes / size)[groups]
     known, match = np.append(question.target, 0.0)[values], question.match
@@ -48,9 +41,7 @@ def counts(values: Codes, groups: Codes, fakes: Codes, question: Question, *, mi
     return Counts(np.maximum(estimate, low), ((high - low) / 4) ** 2, low, high + missing, number)
 
 
-def _at_least(
-    question: Question, groups: Codes, fakes: Codes, lines: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _at_least(question: Question, groups: Codes, fakes: Codes, lines: Vector) -> Vector:
     """Matching lines of each group, less its counterfeits."""
     width = len(fakes)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)

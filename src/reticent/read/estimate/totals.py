@@ -24,9 +24,7 @@ import numpy as np
 from reticent.read.estimate.interval import Spread
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +33,6 @@ class Totals:
 
     counts: Vector
     variance: float
-
-    def __repr__(self) -> str:
-        return f"Totals({self.counts.shape[0]} rows, {self.counts.shape[1]} values)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,9 +54,6 @@ class Cells:
     square: Vector
     own: Vector
     moved: Vector
-
-    def __repr__(self) -> str:
-        return f"Cells({self.number.shape[0]} groups, {self.number.shape[1]} rows)"
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,14 +30,15 @@ import numpy as np
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
-from reticent.read.estimate.persons import Products, Step, pairs
+from reticent.read.estimate.persons import Products, Step, moved, pairs
 from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Vector = npt.NDArray[np.float64]
+    from reticent.read.arrays import Vector
+
     Codes = npt.NDArray[np.integer]
 
 _EXACT = 0.1
@@ -69,9 +70,6 @@ class Veil:
     sizes: Vector | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
-    def __repr__(self) -> str:
-        return f"Veil({len(self.stretches)} rows, {len(self.domain)} values)"
-
     def channel(self, row: int) -> Channel:
         """The channel of a row; made once."""
         if row not in self._channels:
@@ -97,16 +95,6 @@ class Veil:
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
         return _spread_over(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
-    def target(self, values: list[str]) -> Vector:
-        """1 for the values asked for, 0 for the others."""
-        strangers = len(set(values) - set(self.domain))
-        if strangers:
-            raise PolicyError(
-                f"{strangers} of the {len(set(values))} values asked for are not in the release's domain.",
-                hint="The codebook lists the domain; rare values stand there under their parent.",
-            )
-        return np.isin(np.array(self.domain), values).astype(np.float64)
-
 
 @dataclass(frozen=True, repr=False)
 class Records:
@@ -127,9 +115,6 @@ class Records:
     persons: Codes | None = None
     events: Codes | None = None
     first: Codes | None = None
-
-    def __repr__(self) -> str:
-        return f"Records({len(self.rows)})"
 
     @property
     def later(self) -> bool:
@@ -159,12 +144,8 @@ class Counts:
 def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = None) -> Scores:
     """What each record adds to the estimate of a target.
 
-    Args:
-        veil: what the release publishes.
-        records: the records.
-        target: one number per value.
-        step: the published kernel, needed for later events: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0)
-            with g = T^r f, where C_0 is the person's first set and C_r the present one.
+    Later events need the published kernel, the `step`: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0) with g = T^r f, where C_0 is
+    the person's first set and C_r the present one.
     """
     if not records.later:
         return _first_scores(veil, records.rows, records.candidates, target)
@@ -178,7 +159,7 @@ def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = 
     for event in np.unique(events):
         at = np.flatnonzero(events == event)
         part = Records(records.rows[at], records.candidates[at], first=records.first[at])
-        sums = _later_scores(veil, part, target, _Ahead(step, target, int(event)))
+        sums = _later_scores(veil, part, target, partial(moved, step=step, goal=target, events=int(event)))
         value[at], unseen[at] = sums.value, sums.unseen
     return Scores(value, unseen)
 
@@ -193,17 +174,7 @@ def counts(
     step: Step | None = None,
     whole: Cells | None = None,
 ) -> Counts:
-    """How many records have a value of the target, by group.
-
-    Args:
-        veil: what the release publishes.
-        records: the records.
-        target: 1 for the values to count.
-        groups: number of groups.
-        level: of the interval.
-        step: the published kernel, for later events.
-        whole: sums over all first sights of the release, to calibrate first sights by its totals.
-    """
+    """How many records have a value of the target, by group; `whole` are sums over all first sights of the release, to calibrate by its totals."""
     at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
     if target.all():  # everybody: nothing is hidden
@@ -211,14 +182,14 @@ def counts(
         return Counts(every, np.zeros(groups), every, every, number)
     sums = scores(veil, records, target, step=step)
     if whole is None or veil.totals is None or records.later:
-        found = _plainly(veil, records, at, target, sums, step, groups)
+        estimates = _plainly(veil, records, at, target, sums, step, groups)
     else:
-        found = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
-    estimate, unseen, variance = found.estimate, found.unseen, found.variance
+        estimates = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
+    estimate, unseen, variance = estimates.estimate, estimates.unseen, estimates.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = found.error > _EXACT * variance
+    few = estimates.error > _EXACT * variance
     if few.any():
-        spread = found.spread().at_least(variance, np.clip(estimate, 0, number))
+        spread = estimates.spread().at_least(variance, np.clip(estimate, 0, number))
         ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
@@ -226,7 +197,7 @@ def counts(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Estimates:
     """Estimates, their variance and how exact that is, what the unseen add, and the variance as the channel knows it."""
 
     estimate: Vector
@@ -250,17 +221,17 @@ def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
 
 def _plainly(
     veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
-) -> _Found:
+) -> _Estimates:
     estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
     missed = _total(at, _missed(veil, target)[records.rows], groups)
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
-    return _Found(
+    return _Estimates(
         estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
     )
 
 
-def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Found:
+def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Estimates:
     assert veil.totals is not None  # noqa: S101 - the caller has looked
     offered = np.where(veil.shares > 0, target, 0.0)
     inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
@@ -271,7 +242,7 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Foun
     hidden, share = target - offered, parts.number / np.maximum(whole.number, 1)
     missed = share * (veil.totals.counts * hidden).sum(axis=1)
     doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.totals.variance * (hidden**2).sum(axis=1))
-    return _Found(
+    return _Estimates(
         drawn.estimate + missed.sum(axis=1),
         *drawn.variance,
         drawn.unseen(veil.eta_variance) + doubt,
@@ -310,21 +281,6 @@ def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[
     assert records.first is not None  # noqa: S101 - `scores` has looked
     value = sums_of(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
     return Scores(value, unseen[records.rows])
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """The mean of a target so many events later, as a function of the row."""
-
-    step: Step
-    target: Vector
-    events: int
-
-    def __call__(self, row: int) -> Vector:
-        goal = self.target
-        for _ in range(self.events):
-            goal = self.step(row, goal)
-        return goal
 
 
 def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
@@ -372,13 +328,13 @@ def _products(
     events = none if records.events is None else np.asarray(records.events)
     first = records.candidates if records.first is None else records.first
     left, right = pairs(keys, events)
-    found = Products(veil.channel, veil.stretches.shape, target, step).of(
+    products = Products(veil.channel, veil.stretches.shape, target, step).of(
         records.rows[left],
         (values[left], records.candidates[left], first[left]),
         records.candidates[right],
         (events[left], events[right]),
     )
-    return _total(inverse[left], found, int(inverse.max(initial=-1)) + 1)
+    return _total(inverse[left], products, int(inverse.max(initial=-1)) + 1)
 
 
 def _spread_over(weights: Vector) -> Vector:

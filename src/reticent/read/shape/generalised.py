@@ -12,14 +12,12 @@ from reticent.read.estimate import generalised, series
 from reticent.read.shape.labels import codes, domain
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.read.arrays import Codes, Vector
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
 
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 EVERY = "every record"
 """Stands for the sensitive column where a release has none: records can still be counted by their fields."""
@@ -40,9 +38,6 @@ class Generalised:
     sensitive: str
     missing: int = 0
     fakes: dict[int, int] | None = field(default=None)
-
-    def __repr__(self) -> str:
-        return f"Generalised({self.table.num_rows} records)"
 
     @cached_property
     def domain(self) -> tuple[str, ...]:

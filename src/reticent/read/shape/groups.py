@@ -16,13 +16,9 @@ from reticent.read.question import between
 from reticent.read.shape.labels import codes, domain, text
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.read.arrays import Codes, Flags, Vector
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
-
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 
 _FIRST = 3.0
@@ -42,9 +38,6 @@ class Grouped:
     table: pa.Table
     listed: pa.Table
     missing: int = 0
-
-    def __repr__(self) -> str:
-        return f"Grouped({self.table.num_rows} records)"
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
@@ -101,13 +94,13 @@ class Grouped:
         point = question.sums(question.match.share * self.scores(question.target))
         return between(point, self._counts(question, question.match.sure), perhaps)
 
-    def _counts(self, question: Question, flags: npt.NDArray[np.bool_]) -> Counts:
+    def _counts(self, question: Question, flags: Flags) -> Counts:
         at = np.flatnonzero(flags)
         region = self._numbers[0][at]
-        found = self.groups.counts_by(
+        counts = self.groups.counts_by(
             region, question.groups[at], question.target, size=question.size, level=question.level
         )
-        return replace(found, high=found.high + self._left_out(question.target) * found.records / max(len(flags), 1))
+        return replace(counts, high=counts.high + self._left_out(question.target) * counts.records / max(len(flags), 1))
 
     def _left_out(self, target: Vector) -> float:
         """Records of the target that may have been left out: frequent values go first, so more than their share."""

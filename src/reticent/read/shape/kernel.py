@@ -11,20 +11,14 @@ import numpy as np
 from reticent.read.estimate.channel import ONE
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from reticent.read.arrays import Vector
     from reticent.read.estimate.persons import Step
-
-    Vector = npt.NDArray[np.float64]
 
 
 def step_of(kernel: Mapping[str, Any] | None, shares: Vector, *, correction: bool = False) -> Step | None:
-    """The step of a `veil.json`; None where it has no kernel.
+    """The step of a `veil.json`, under a prior of rows x values; None where it has no kernel.
 
-    Args:
-        kernel: a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`).
-        shares: the prior, rows x values.
-        correction: the step of an event that changes the value.
+    The kernel is a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`); a correction changes the value.
     """
     if not kernel:
         return None

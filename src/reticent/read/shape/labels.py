@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.read.arrays import Codes
 
-    Codes = npt.NDArray[np.int64]
 
 MISSING = "(missing)"
 
@@ -40,8 +39,6 @@ def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
 
 def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Codes, list[tuple[Any, ...]]]:
     """Number of each record's combination of cells, and the combinations."""
-    if not columns:
-        return np.zeros(0, dtype=np.int64), [()]
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
     at = np.zeros(len(parts[0]), dtype=np.int64)

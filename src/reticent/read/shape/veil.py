@@ -19,15 +19,12 @@ from reticent.read.shape.kernel import step_of
 from reticent.read.shape.labels import codes
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.read.arrays import Codes, Flags, Vector
     from reticent.read.estimate.totals import Cells
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
-
-    Codes = npt.NDArray[np.int64]
-    Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,9 +42,6 @@ class Veiled:
     document: Mapping[str, Any]
     candidates: tuple[str, ...]
     correction: bool = False
-
-    def __repr__(self) -> str:
-        return f"Veiled({self.table.num_rows} records, {len(self.domain)} values)"
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
@@ -132,7 +126,7 @@ class Veiled:
         return np.where(self._events == 0, first, sight[self._persons])
 
     @cached_property
-    def _used(self) -> npt.NDArray[np.bool_]:
+    def _used(self) -> Flags:
         """Records that can be counted: first sights, and later events whose person's first set and kernel are known."""
         return np.asarray((self._events == 0) | ((self._first >= 0) & (self._step is not None)))
 
@@ -149,7 +143,7 @@ class Veiled:
         point = question.sums(question.match.share * self.scores(question.target))
         return between(point, self._counts(question, question.match.sure, whole), perhaps)
 
-    def _counts(self, question: Question, flags: npt.NDArray[np.bool_], whole: Cells | None) -> Counts:
+    def _counts(self, question: Question, flags: Flags, whole: Cells | None) -> Counts:
         at = np.flatnonzero(flags & self._used)
         records = replace(self._records(at), groups=question.groups[at])
         return counts(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit.persons import matchings
+from reticent.audit.original.persons import matchings
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
 from reticent.errors import GuaranteeError

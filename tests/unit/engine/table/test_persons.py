@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core, anonymize, verify
-from reticent.audit import persons as judge
 from reticent.audit.groups import codes
+from reticent.audit.original import persons as judge
 from reticent.audit.requirements import check_l, check_t, requirements
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.errors import DataError, GuaranteeError

@@ -43,10 +43,10 @@ def odd_files(files: Iterable[Path]) -> tuple[str, ...]:
     for file in files:
         look = {".json": _odd_json, ".csv": _odd_csv, ".parquet": _odd_parquet}.get(file.suffix)
         try:
-            found = look is not None and look(file)
+            strange = look is not None and look(file)
         except (OSError, ValueError, RecursionError, pa.ArrowException):
-            found = True
-        odd += [file.name] if found else []
+            strange = True
+        odd += [file.name] if strange else []
     return tuple(odd)
 
 
@@ -158,9 +158,9 @@ def _odd_parquet(file: Path) -> bool:
 
 def _odd_parts(file: Path, source: pq.ParquetFile) -> bool:
     schema, about = source.schema_arrow, source.metadata
-    told = {*(about.metadata or {}), *(key for field in schema for key in field.metadata or {})}
+    words = {*(about.metadata or {}), *(key for field in schema for key in field.metadata or {})}
     parts = 1 + 2 * (about.num_rows >> _LEAST)
-    if told - {_SCHEMA} or not all(field.nullable for field in schema) or source.num_row_groups > parts:
+    if words - {_SCHEMA} or not all(field.nullable for field in schema) or source.num_row_groups > parts:
         return True
     if about.created_by != _WRITER:
         return _WRITERS.fullmatch(str(about.created_by)) is None

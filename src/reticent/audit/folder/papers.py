@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +71,16 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
         return (
             []
             if book is None
-            else [_named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
+            else [named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
         )
     findings = [
-        _named("the folder holds the files of its shape, each once", _files(release, policy)),
-        _named("every entry of the manifest has its form", _formless(manifest)),
+        named("the folder holds the files of its shape, each once", _files(release, policy)),
+        named("every entry of the manifest has its form", _formless(manifest)),
     ]
     guarantee = _mapping(manifest.get("guarantee"))
-    findings.append(_named(_SAID, unsaid(guarantee, str(manifest.get("method")), release.kind, policy)))
+    findings.append(named(_SAID, unsaid(guarantee, str(manifest.get("method")), release.kind, policy)))
     if release.codebook is not None:
-        findings.append(_named("the codebook repeats manifest, tables and policy", _odd(release, policy)))
+        findings.append(named("the codebook repeats manifest, tables and policy", _odd(release, policy)))
     if release.readme is not None:
         same = release.codebook is not None and _page(release.codebook) == release.readme
         findings.append(Finding("README.txt is the page of the codebook", same))
@@ -101,8 +101,9 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
     return odd + ([f"{lost} lacking"] if lost else [])
 
 
-def _named(claim: str, names: list[str]) -> Finding:
-    return none_of(claim, len(names), ", ".join(name[:60] for name in names[:5]))
+def named(claim: str, names: Collection[str]) -> Finding:
+    """A finding that names some of the offences."""
+    return none_of(claim, len(names), ", ".join(name[:60] for name in list(names)[:5]))
 
 
 def _page(codebook: Mapping[str, Any]) -> str | None:
@@ -172,7 +173,7 @@ def _claim(value: Any) -> bool:
     return all(map(is_figure, value)) if isinstance(value, list) else is_figure(value)
 
 
-_FORMS: Mapping[str, Callable[[Any], bool]] = {
+FORMS: Mapping[str, Callable[[Any], bool]] = {
     "kind": lambda value: value in METHODS,
     "shape": lambda value: value in HOW_TO_READ,
     "policy_hash": _text(_SHORT),
@@ -195,7 +196,7 @@ _FORMS: Mapping[str, Callable[[Any], bool]] = {
 
 def _formless(manifest: Mapping[str, Any]) -> list[str]:
     """Entries that are not of their form; unknown ones are named elsewhere."""
-    odd = [key for key, fits in _FORMS.items() if key in manifest and not fits(manifest[key])]
+    odd = [key for key, fits in FORMS.items() if key in manifest and not fits(manifest[key])]
     fits = manifest.get("method") in METHODS.get(str(manifest.get("kind")), ())
     return odd + ([] if fits or "method" not in manifest else ["method"])
 

@@ -18,8 +18,7 @@ from reticent.audit.verdict import Finding, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 _SURE = 6.0
@@ -34,7 +33,7 @@ _BARE = 1e-7
 class Totals:
     """The published table and the law of its noise: two-sided geometric of scale 2 / epsilon."""
 
-    def __init__(self, counts: NDArray[np.int64], epsilon: float) -> None:
+    def __init__(self, counts: Codes, epsilon: float) -> None:
         self.counts, self.epsilon = counts, epsilon
         self.decay = math.exp(-epsilon / 2)
 
@@ -77,35 +76,35 @@ def totals_of(document: Mapping[str, Any], rows: int, values: int) -> Totals | N
 def totals_findings(
     document: Mapping[str, Any],
     policy: Policy,
-    rows: NDArray[np.int64],
-    events: NDArray[np.int64],
+    rows: Codes,
+    events: Codes,
     shape: tuple[int, int],
 ) -> list[Finding]:
     """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
     asked = None if policy.prior is None else policy.prior.totals
     if asked is None and "totals" not in document:
         return []
-    found = totals_of(document, *shape)
-    if found is None or asked is None:
+    totals = totals_of(document, *shape)
+    if totals is None or asked is None:
         return [Finding("totals are those that the policy asks for", holds=False)]
     size = np.bincount(rows[(events == 0) & (rows >= 0) & (rows < shape[0])], minlength=shape[0])
     # Values outside the domain count nowhere, so a row may hold fewer than its records.
-    most = size + _SURE * math.sqrt(shape[1] * found.variance) + found.largest
+    most = size + _SURE * math.sqrt(shape[1] * totals.variance) + totals.largest
     return [
-        Finding("totals cost what the policy says", found.epsilon <= asked, found.epsilon, asked),
-        none_of("the totals of a row are those of its records", int((found.counts.sum(axis=1) > most).sum())),
+        Finding("totals cost what the policy says", totals.epsilon <= asked, totals.epsilon, asked),
+        none_of("the totals of a row are those of its records", int((totals.counts.sum(axis=1) > most).sum())),
     ]
 
 
-def compared(found: Totals, rows: NDArray[np.int64], truths: NDArray[np.int64]) -> list[Finding]:
+def compared(totals: Totals, rows: Codes, truths: Codes) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
-    shape = found.counts.shape
+    shape = totals.counts.shape
     known = truths >= 0
-    exact = np.bincount(rows[known] * shape[1] + truths[known], minlength=found.counts.size).reshape(shape)
-    noise = np.abs(found.counts - exact)
-    spread = math.sqrt(max(found.variance - found.size**2, 0) * noise.size)
-    near = noise.size < _FEW or abs(float(noise.sum()) - found.size * noise.size) <= _SURE * spread
+    exact = np.bincount(rows[known] * shape[1] + truths[known], minlength=totals.counts.size).reshape(shape)
+    noise = np.abs(totals.counts - exact)
+    spread = math.sqrt(max(totals.variance - totals.size**2, 0) * noise.size)
+    near = noise.size < _FEW or abs(float(noise.sum()) - totals.size * noise.size) <= _SURE * spread
     return [
-        none_of("totals count the records of the input", int((noise > found.largest).sum())),
-        Finding("totals have as much noise as they state", near and not found.bare(int((noise == 0).sum()))),
+        none_of("totals count the records of the input", int((noise > totals.largest).sum())),
+        Finding("totals have as much noise as they state", near and not totals.bare(int((noise == 0).sum()))),
     ]

@@ -1,4 +1,4 @@
-"""Which value of a veil's domain a raw value is: its own label, the nearest node's, or that of all others."""
+"""Which of the published values a raw value is: its own label, the nearest node's, or that of all others."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from reticent.audit.veil import Line
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"
 
 
-def truths_of(line: Line, column: pa.ChunkedArray, policy: Policy) -> NDArray[np.int64]:
+def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Codes:
     """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
     code, values = codes(column)
-    places = {label: place for place, label in enumerate(line.domain)}
-    if policy.columns[line.sensitive].normalise:
-        places |= {same(label): place for place, label in enumerate(line.domain)}
+    places = {label: place for place, label in enumerate(domain)}
+    if policy.columns[name].normalise:
+        places |= {same(label): place for place, label in enumerate(domain) if label is not None}
         values = tuple(None if value is None or not same(value) else same(value) for value in values)
-    paths = _paths(policy, line.sensitive, values)
     truths = np.full(max(1, len(values)), -1, dtype=np.int64)
-    for at, (value, path) in enumerate(zip(values, paths, strict=True)):
-        names = [MISSING if value is None else value, *(n for node in path for n in (f"{node}, {OTHER}", node)), OTHER]
+    for at, (value, path) in enumerate(zip(values, _paths(policy, name, values), strict=True)):
+        own = [value] if value is not None else [None, MISSING]
+        names = [*own, *(n for node in path for n in (f"{node}, {OTHER}", node)), OTHER]
         truths[at] = next((places[name] for name in names if name in places), -1)
     return truths[code]
 

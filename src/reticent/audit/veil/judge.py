@@ -6,7 +6,6 @@ Not covered: whether a record's row is that of its published fields; whether a s
     look at that); readers better informed than the prior.
 Cost: orders x values sets per row of the prior, then one look-up per record.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from reticent.audit.generalised import check_counts, hidden, left_out, seen, unc
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
-from reticent.audit.veil_papers import check_order, level_findings, paper_findings, share_finding
-from reticent.audit.veil_totals import totals_findings
+from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
+from reticent.audit.veil.totals import totals_findings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
 
@@ -31,30 +30,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
 SHAPE = "veil"
-KEYS = frozenset(
-    [
-        "l",
-        "one",
-        "sensitive",
-        "domain",
-        "by",
-        "rows",
-        "stretches",
-        "order",
-        "orders",
-        "kernel",
-        "eta",
-        "eta_epsilon",
-        "epsilon",
-        "totals",
-        "figures",
-        "house",
-    ]
-)
+KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
 """All that `veil.json` may say: the list is closed."""
 _MISSING = "(missing)"
 
@@ -65,9 +46,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     if data is None or document is None:
         return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
-    try:
-        line = Line(document)
-    except (KeyError, TypeError, ValueError, OverflowError):
+    line = line_of(release)
+    if line is None:
         return Verdict((*findings, Finding("veil.json can be read", holds=False)))
     findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
@@ -102,7 +82,7 @@ def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]
     return seen([requirement for requirement in rules if requirement.model == "k"])
 
 
-def classes(data: pa.Table, policy: Policy) -> tuple[NDArray[np.int64], int]:
+def classes(data: pa.Table, policy: Policy) -> tuple[Codes, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
     return numbered(data, [*(name for name in policy.quasi if name in data.column_names), "row"])
 
@@ -135,17 +115,17 @@ class Line:
         self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
-    def sets(self, row: int) -> NDArray[np.int64]:
+    def sets(self, row: int) -> Codes:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
         return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
 
-    def _sets(self, stretches: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _sets(self, stretches: Codes, order: Codes) -> Codes:
         ends = np.cumsum(stretches[order])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
         points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
-        found = order[np.searchsorted(ends, places, side="right")]
-        return np.sort(found, axis=1)
+        slots = order[np.searchsorted(ends, places, side="right")]
+        return np.sort(slots, axis=1)
 
 
 def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:
@@ -200,16 +180,13 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
 
 def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
-    own = {"row", "event", *names}
+    own, named = {"row", "event", *names}, "person" in data.column_names
     stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
         none_of("only columns the policy releases", len(stray)),
-        Finding(
-            "persons have pseudonyms if, and only if, the policy links them",
-            ("person" in data.column_names) == linked(policy, kind),
-        ),
-        none_of("pseudonyms are sixteen hexadecimal digits", _named(data)),
-        none_of("a person stands once in a release of a series", _again(data) if kind == "series" else 0),
+        Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
+        none_of("pseudonyms are sixteen hexadecimal digits", _named(data) if named else 0),
+        none_of("a person stands once in a release of a series", _again(data) if named and kind == "series" else 0),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -231,18 +208,12 @@ def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bo
 
 def _named(data: pa.Table) -> int:
     """Pseudonyms that say more than who is the same."""
-    if "person" not in data.column_names:
-        return 0
     fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^p?[0-9a-f]{16}$"), False)  # noqa: FBT003
-    shown: int = pc.sum(fine).as_py() or 0
-    return int(data.num_rows) - shown
+    return int(data.num_rows) - int(pc.sum(fine).as_py() or 0)
 
 
 def _again(data: pa.Table) -> int:
-    if "person" not in data.column_names:
-        return 0
-    different: int = pc.count_distinct(data["person"], mode="all").as_py()
-    return int(data.num_rows) - different
+    return int(data.num_rows) - int(pc.count_distinct(data["person"], mode="all").as_py())
 
 
 def linked(policy: Policy, kind: str = "stream") -> bool:
@@ -257,12 +228,11 @@ def _single(policy: Policy, kind: str) -> bool:
     return kind == "table" and not several
 
 
-def _impossible(line: Line, listed: NDArray[np.int32], rows: NDArray[np.int64], which: NDArray[np.bool_]) -> int:
+def _impossible(line: Line, listed: NDArray[np.int32], rows: Codes, which: Flags) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        possible = set(packed(line.sets(int(row))).tolist())
         here = packed(listed[(rows == row) & which])
-        offences += sum(codes not in possible for codes in here.tolist())
+        offences += int((~np.isin(here, packed(line.sets(int(row))))).sum())
     return offences
 
 
@@ -282,13 +252,13 @@ def codes_of(line: Line, data: pa.Table) -> NDArray[np.int32]:
     return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
 
 
-def packed(codes: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.bytes_]:
+def packed(codes: NDArray[np.int32] | Codes) -> NDArray[np.bytes_]:
     """Every record's codes as one cell, for comparisons."""
     wide = np.ascontiguousarray(codes, dtype=">i4")
     return wide.view(f"S{4 * wide.shape[1]}").reshape(-1)
 
 
-def whole(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def whole(column: pa.ChunkedArray) -> Codes:
     """A column of whole numbers written as text, in the one way there is; -1 for what is none."""
     digits = pc.fill_null(pc.match_substring_regex(column, r"^(0|[1-9][0-9]{0,17})$"), False)  # noqa: FBT003 - Arrow's own signature
     return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

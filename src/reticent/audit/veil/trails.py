@@ -9,7 +9,6 @@ Not covered: whether decoys moved with the right probability; whether the ledger
     all publications are of one house; with pseudonyms, the same as with a ledger, as far as they are true.
 Cost: one sort of the records of all publications; l x l look-ups for every record that moved.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.veil import SHAPE, codes_of, line_of, packed, whole
-from reticent.audit.veil_moves import Moves
+from reticent.audit.veil.judge import SHAPE, codes_of, line_of, packed, whole
+from reticent.audit.veil.moves import moves_of
+from reticent.audit.veil.papers import PINNED
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
     from reticent.release import Ledger
 
-    Whole = npt.NDArray[np.int64]
 
-_HOUSE = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _AT_ONCE = 50_000
 _DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")
 NAMING = "whether a pseudonym is that of one person in all publications (give the ledger: --ledger STORE)"
@@ -49,16 +48,19 @@ class Trails:
     """The records of all publications side by side, by person, event and publication."""
 
     person: npt.NDArray[np.uint64]
-    event: Whole
-    number: Whole
-    row: Whole
+    event: Codes
+    number: Codes
+    row: Codes
     codes: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]]) -> Trails:
-        """Sorted from parts that are not."""
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        person, event, number = columns[:3]
+    def of(cls, parts: Sequence[tuple[Published, int, Any, Codes]], line: Line) -> Trails:
+        """From releases, each with its number, persons, and the line of every one of them."""
+        tables = [(release.tables["data"], at) for release, _, _, at in parts]
+        person = np.concatenate([persons for _, _, persons, _ in parts])
+        number = np.concatenate([np.full(len(at), number) for _, number, _, at in parts])
+        event, row = (np.concatenate([whole(data[name])[at] for data, at in tables]) for name in ("event", "row"))
+        columns = person, event, number, row, np.concatenate([codes_of(line, data)[at] for data, at in tables])
         order = np.lexsort((number, event, person))
         return cls(*(column[order] for column in columns))
 
@@ -70,8 +72,8 @@ class Trails:
 def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
     """Several veiled publications side by side, persons linked by the ledger."""
     ours = [release for release in releases if release.shape == SHAPE and {"data"} <= set(release.tables)]
-    lines = [line_of(release) for release in ours]
-    if len(ours) < 2 or None in lines:
+    line = line_of(ours[0]) if len(ours) > 1 and all(map(line_of, ours)) else None
+    if line is None:
         return Verdict(())  # a line that cannot be read is refuted by itself
     houses = sum(_house(release) != _house(ours[0]) for release in ours[1:])
     one = none_of("all publications are of one house", houses)
@@ -79,18 +81,15 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     if houses or (ledger is None and not named):
         return Verdict((one,), unchecked=() if houses else (LINKING,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
-        assert lines[0] is not None  # noqa: S101 - asked above
-        parts = [_linked_part(r, lines[0], place) for place, r in enumerate(ours)]
-        return Verdict((one, *_findings(Trails.of(parts), lines[0], ours[0], policy)), unchecked=(NAMING,))
+        parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
+        return Verdict((one, *_findings(Trails.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
     numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
         return Verdict((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
-    line = lines[0]
-    assert line is not None  # noqa: S101 - asked above
-    trails = Trails.of([_part(r, line, ledger, number) for r, number in zip(ours, numbers, strict=True)])
-    findings = [one, listed, *_findings(trails, line, ours[0], policy)]
+    parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
+    findings = [one, listed, *_findings(Trails.of(parts, line), line, ours[0], policy)]
     if named:
         findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
     return Verdict(tuple(findings))
@@ -109,20 +108,15 @@ def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Led
     return pairs - min(int(who.max(initial=-1)), int(named.max(initial=-1))) - 1
 
 
-def _linked_part(
-    release: Published, line: Line, place: int
-) -> tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]:
-    """The records of a release by their pseudonyms."""
-    data = release.tables["data"]
-    names = data["person"].to_numpy(zero_copy_only=False).astype(str)
-    persons = np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
-    number = np.full(data.num_rows, place + 1)
-    return persons, whole(data["event"]), number, whole(data["row"]), codes_of(line, data)
+def _pseudonyms(release: Published) -> npt.NDArray[np.uint64]:
+    """The persons of a release by their pseudonyms; 0 for what is none."""
+    names = release.tables["data"]["person"].to_numpy(zero_copy_only=False).astype(str)
+    return np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
 
 
 def _house(release: Published) -> dict[str, Any]:
     document = release.documents.get("veil", {})
-    return {key: document.get(key) for key in _HOUSE}
+    return {key: document.get(key) for key in PINNED}
 
 
 def _number(release: Published, place: int, size: int, ledger: Ledger) -> int:
@@ -136,15 +130,6 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
         return True
     lines = ledger.groups[number - 1]
     return not np.array_equal(np.sort(lines), np.arange(release.tables["data"].num_rows))
-
-
-def _part(
-    release: Published, line: Line, ledger: Ledger, number: int
-) -> tuple[npt.NDArray[np.uint64], Whole, Whole, Whole, npt.NDArray[np.int32]]:
-    data, at = release.tables["data"], ledger.groups[number - 1]
-    persons = ledger.persons[number - 1]
-    rows, events = whole(data["row"])[at], whole(data["event"])[at]
-    return persons, events, np.full(len(at), number), rows, codes_of(line, data)[at]
 
 
 def _findings(trails: Trails, line: Line, release: Published, policy: Policy) -> list[Finding]:
@@ -163,7 +148,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     pairs = np.flatnonzero(follow)
     correcting = release.kind == "evolving" and (policy.persons is None or policy.persons.events is None)
     try:
-        moves = Moves(release.documents["veil"].get("kernel"), line)
+        moves = moves_of(release.documents["veil"].get("kernel"), line)
         strays = sum(
             _strays(firsts, some, moves.matrix(row, correcting=correcting))
             for some, row in _by_row(firsts, pairs, by_row=moves.by_row)
@@ -173,7 +158,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trails: Trails, pairs: Whole, *, by_row: bool) -> Iterator[tuple[Whole, int]]:
+def _by_row(trails: Trails, pairs: Codes, *, by_row: bool) -> Iterator[tuple[Codes, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
     if not by_row:
         yield pairs, 0
@@ -182,7 +167,7 @@ def _by_row(trails: Trails, pairs: Whole, *, by_row: bool) -> Iterator[tuple[Who
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_]) -> int:
+def _strays(trails: Trails, pairs: Codes, steps: Flags) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
     gaps, strays = trails.event[pairs + 1] - trails.event[pairs], 0
     for gap in np.unique(gaps):
@@ -195,7 +180,7 @@ def _strays(trails: Trails, pairs: Whole, steps: npt.NDArray[np.bool_]) -> int:
     return strays
 
 
-def _power(steps: npt.NDArray[np.bool_], times: int) -> npt.NDArray[np.bool_]:
+def _power(steps: Flags, times: int) -> Flags:
     """Where so many steps lead, by repeated squaring."""
     reach, square = np.eye(len(steps), dtype=np.float32), steps.astype(np.float32)
     while times:

@@ -15,20 +15,23 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import veil
 from reticent.audit.groups import codes, numbered
+from reticent.audit.meeting import Field, meet
 from reticent.audit.order import check_shuffled
-from reticent.audit.persons import AMBIGUOUS, Input, accounts, distinct, equal, records_that_count
+from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
+from reticent.audit.original.places import assigned, edges_of
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.veil_totals import compared, totals_of
-from reticent.audit.veil_values import truths_of
+from reticent.audit.stretches import Stretches
+from reticent.audit.veil import judge as veil
+from reticent.audit.veil.totals import compared, totals_of
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
@@ -36,14 +39,11 @@ from reticent.policy.hierarchy import ladder
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.published import Published
-    from reticent.audit.veil import Line
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
-_EDGES = 1 << 24
-_CELLS = 1 << 22
 _RARE = 1e-9
 """Noise that is less likely than this is none."""
 _LEAST_EPSILON = 0.1
@@ -82,7 +82,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
 _ORIGIN = "every published record is one of the input"
 
 
-def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: NDArray[np.int64]) -> list[Finding]:
+def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
     if len(places) != len(desk.rows) or not np.isin(places, counted).all():
         return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]
@@ -100,9 +100,7 @@ def _told(desk: _Desk, release: Published, places: NDArray[np.int64], counted: N
     ]
 
 
-def _offers(
-    lost: NDArray[np.bool_], rows: NDArray[np.int64], weights: NDArray[np.float64], document: Mapping[str, Any]
-) -> list[Finding]:
+def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
@@ -118,12 +116,12 @@ def _offers(
     # The noise of many rows averages out: what the sum may be off by grows with the root of their number.
     spread = math.sqrt(2 * decay * len(eta)) / (1 - decay)
     most = float(stated.sum()) + slack + 6 * spread
-    found = float(number.sum())
-    holds = bool((number <= stated + slack).all()) and found <= most
-    return [Finding(claim, holds, round(found, 1), round(most, 1), "persons whose truth is not offered")]
+    missed = float(number.sum())
+    holds = bool((number <= stated + slack).all()) and missed <= most
+    return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
-def _crowds(desk: _Desk, seats: NDArray[np.int64]) -> list[Finding]:
+def _crowds(desk: _Desk, seats: Codes) -> list[Finding]:
     """Crowds of persons, where the policy asks for it and names them."""
     policy = desk.policy
     if policy.person is None:
@@ -143,24 +141,27 @@ class _Desk:
         self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
         self._first = veil.whole(data["event"]) == 0
         self._candidates = veil.codes_of(line, data)
-        self._truth = truths_of(line, source[line.sensitive], policy)
+        self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
         self._strata = self._strata_of()
-        self._edges: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._edges: tuple[Codes, Codes] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def fit(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def fit(self, seats: Codes) -> Flags:
         """Whether published record i may be row seats[i] of the input."""
-        return self._fits(seats, np.arange(len(seats)))
+        fit = np.ones(len(seats), dtype=np.bool_)
+        for field in self._fields.values():
+            fit &= field.fits.hold(field.values[seats], field.labels)
+        return fit
 
-    def offered(self, row: NDArray[np.int64], seat: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def offered(self, row: Codes, seat: Codes) -> Flags:
         """Whether the truth of an input row is among the candidates of a published one."""
         truth = self._truth[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
 
-    def astray(self, seats: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def astray(self, seats: Codes) -> Flags:
         """First sights under another row of the prior than that of their fields."""
         return np.asarray(self._first & (self._strata[seats] != self.rows))
 
-    def weights(self, seats: NDArray[np.int64]) -> NDArray[np.float64]:
+    def weights(self, seats: Codes) -> Vector:
         """The part of its person that each published record is; of nobody known, a whole one."""
         weights = np.ones(len(seats))
         if self.policy.person is not None:
@@ -169,73 +170,68 @@ class _Desk:
             weights[known] = 1 / np.bincount(person)[person]
         return weights
 
-    def totals(self, seats: NDArray[np.int64], document: Mapping[str, Any]) -> list[Finding]:
+    def totals(self, seats: Codes, document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
-        found = totals_of(document, *self.line.stretches.shape)
-        return [] if found is None else compared(found, self.rows[self._first], self._truth[seats[self._first]])
+        totals = totals_of(document, *self.line.stretches.shape)
+        return [] if totals is None else compared(totals, self.rows[self._first], self._truth[seats[self._first]])
 
-    def lost(self) -> NDArray[np.bool_]:
+    def lost(self) -> Flags:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
         row, seat = self._edges
         true = self.offered(row, seat)
-        return _matched(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
+        return assigned(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
 
-    def seats(self) -> tuple[NDArray[np.int64] | None, int]:
+    def seats(self) -> tuple[Codes | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
-        known = [name for name in (*self.policy.quasi, *self.policy.plain) if name in self.data.column_names]
-        stall, size = numbered(self.data, [*known, "row"])
-        head = np.unique(stall, return_index=True)[1]
-        kind, count = numbered(self.source.append_column("\0", pa.array(self._strata.astype(str))), [*known, "\0"])
-        first = np.unique(kind, return_index=True)[1]
-        left, right = self._classes(first, head)
-        here, there = np.bincount(kind, minlength=count), np.bincount(stall, minlength=size)
-        several = (np.bincount(left, minlength=count) > 1) | (_sums(left, there[right], count) < here)
-        doubt = int(here[several].sum())
-        if int((here[left] * there[right]).sum()) > _EDGES:
+        meeting = meet([*self._fields.values(), *self._apart()], self.source.num_rows, len(self.rows))
+        (kind, place), here = meeting.pairs, meeting.rows
+        there = np.bincount(kind, meeting.places[place], minlength=len(here))
+        doubt = int(here[(np.bincount(kind, minlength=len(here)) > 1) | (there < here)].sum())
+        edges = edges_of(meeting)
+        if edges is None:
             return None, doubt
-        self._edges = _pairs(left, right, kind, stall)
-        return _matched(*self._edges, self.source.num_rows, len(self.rows)), doubt
+        self._edges = edges
+        return assigned(*edges, self.source.num_rows, len(self.rows)), doubt
 
-    def _classes(
-        self, first: NDArray[np.int64], head: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Pairs of classes that fit, of the input and of the release, some of the input's at a time."""
-        pairs, step = [], max(1, _CELLS // max(1, len(head)))
-        for start in range(0, len(first), step):
-            left, right = np.divmod(np.arange(min(step, len(first) - start) * len(head)), len(head))
-            left += start
-            if self._first.all():
-                alike = self._strata[first[left]] == self.rows[head[right]]
-                left, right = left[alike], right[alike]
-            fit = self._fits(first[left], head[right])
-            pairs.append((left[fit], right[fit]))
-        return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+    def _apart(self) -> list[Field]:
+        """What makes other classes of published records: the row of the prior, and what only the key can tell of."""
+        size = len(self.line.rows) + 1
+        if self._first.all():
+            every = np.arange(size)  # -1, no row at all, is that of no published record
+            fields = [Field(self._strata + 1, self.rows + 1, Stretches.listed(every, every, every, size))]
+        else:
+            fields = [self._any(self.rows, size)]
+        names = [name for name in (*self.policy.quasi, *self.policy.plain) if name in self.data.column_names]
+        hidden = [codes(self.data[name]) for name in names if name not in self._fields]
+        return fields + [self._any(label, len(labels)) for label, labels in hidden]
 
-    def _fits(self, row: NDArray[np.int64], seat: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _any(self, label: Codes, size: int) -> Field:
+        """Labels that may stand for whatever the input has."""
+        nothing = np.zeros(size, dtype=np.int64)
+        fits = Stretches.listed(nothing, np.arange(size), nothing[:1], size)
+        return Field(np.zeros(self.source.num_rows, dtype=np.int64), label, fits)
+
+    @cached_property
+    def _fields(self) -> dict[str, Field]:
         """Published cells stand at the published level of the input's values or above; plain ones are the same."""
-        fit = np.ones(len(row), dtype=np.bool_)
-        for name in self.data.column_names:
-            column = self.policy.columns.get(name)
-            if column is None or column.identifier is not None:
-                continue
-            if name in self.policy.quasi:
-                value, label, keys = self._cells(name)
-                rest = np.flatnonzero(fit)
-                fit[rest] = np.isin(value[row[rest]] * (int(label.max(initial=0)) + 1) + label[seat[rest]], keys)
-            elif name in self.policy.plain:
-                fit &= equal(self.source[name].take(pa.array(row)), self.data[name].take(pa.array(seat)))
-        return fit
+        names = [n for n in self.data.column_names if n in self.policy.columns]
+        names = [name for name in names if self.policy.columns[name].identifier is None]
+        fields = {name: self._leveled(name) for name in names if name in self.policy.quasi}
+        # Nothing and an empty text are one.
+        plain = {
+            n: [table[n].fill_null("") for table in (self.source, self.data)] for n in self.policy.plain if n in names
+        }
+        return fields | {name: Field.same(*cells) for name, cells in plain.items()}
 
-    @cache  # noqa: B019 - a desk lives as long as one comparison
-    def _cells(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Codes of a column in the input and in the release, and the pairs that may stand for one another, as one number."""
+    def _leveled(self, name: str) -> Field:
         (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
-        places, width = {text: at for at, text in enumerate(labels)}, int(label.max(initial=0)) + 1
+        places = {text: at for at, text in enumerate(labels)}
         above = _above(self.policy, name, values, self.policy.columns[name].level)
-        pairs = [at * width + places[text] for at, nodes in enumerate(above) for text in nodes if text in places]
-        return value.astype(np.int64), label.astype(np.int64), np.array(sorted(pairs), dtype=np.int64)
+        pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
+        known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
-    def _strata_of(self) -> NDArray[np.int64]:
+    def _strata_of(self) -> Codes:
         """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
         names = [name for name in self.line.by if name in self.source.column_names]
         kind, count = numbered(self.source, names) if names else (np.zeros(self.source.num_rows, np.int64), 1)
@@ -269,35 +265,3 @@ def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) 
     names = [labels.cast(pa.string()).to_pylist() for labels in rungs.labels]
     steps = list(zip(names, rungs.tables, strict=True))[level:]
     return [{words[table[at]] for words, table in steps} | {"*"} for at in range(len(values))]
-
-
-def _sums(at: NDArray[np.int64], numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    return np.bincount(at, weights=numbers, minlength=size).astype(np.int64)
-
-
-def _pairs(
-    left: NDArray[np.int64], right: NDArray[np.int64], kind: NDArray[np.int64], stall: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of an input row and a published record, from pairs of their classes."""
-    rows, seats = _members(kind), _members(stall)
-    pairs = [
-        (np.repeat(rows[a], len(seats[b])), np.tile(seats[b], len(rows[a])))
-        for a, b in zip(left.tolist(), right.tolist(), strict=True)
-    ]
-    if not pairs:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
-
-
-def _members(classes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    order = np.argsort(classes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(classes))[:-1])
-
-
-def _matched(row: NDArray[np.int64], seat: NDArray[np.int64], rows: int, seats: int) -> NDArray[np.int64]:
-    """A largest matching: the input row of each published record, -1 for none."""
-    from scipy.sparse import csr_array  # of the extra `audit`: only files without the gate's places need it
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    graph = csr_array((np.ones(len(row), dtype=np.int8), (seat, row)), shape=(seats, rows))
-    return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)

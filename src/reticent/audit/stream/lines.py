@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reticent.audit.published import Published
     from reticent.policy import Policy
 
 _KEYS = (
@@ -58,6 +61,35 @@ def _follows(names: list[str], order: list[str]) -> bool:
     """Whether names stand in an order; those that are not in it are a finding of their own."""
     places = [order.index(name) for name in names if name in order]
     return places == sorted(places)
+
+
+def table_lines(
+    release: Published, plain: Sequence[str] = (), sensitive: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """The tables of a stream as its lines: group (group, value, count), tuple (group, seq, ...), record (seq, ...)."""
+    groups: dict[str, list[Any]] = {}
+    for row in _dicts(release, "group"):
+        groups.setdefault(str(row.get("group")), []).append([row.get("value"), _int(row.get("count"))])
+    yield from ({"type": "group", "group": name, "candidates": pairs} for name, pairs in groups.items())
+    for kind in ("tuple", "record"):
+        for row in _dicts(release, kind):
+            own = {"type": kind, "seq": _int(row.pop("seq", None))}
+            own |= {"group": str(row.pop("group", None))} if kind == "tuple" else {}
+            own["plain"] = {name: row.pop(name) for name in plain if name in row}
+            own |= {"sensitive": {n: row.pop(n) for n in sensitive if n in row}} if kind == "record" else {}
+            yield own | {"qi": row}
+
+
+def _dicts(release: Published, table: str) -> Iterator[dict[str, Any]]:
+    for batch in release.tables[table].to_batches(max_chunksize=1 << 16) if table in release.tables else ():
+        yield from batch.to_pylist()
+
+
+def _int(value: Any) -> Any:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return value
 
 
 class Drawn:

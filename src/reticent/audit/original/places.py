@@ -17,14 +17,12 @@ from reticent.audit.meeting import Field, Meeting, meet
 from reticent.audit.stretches import Stretches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Codes = NDArray[np.int64]
 
-_EDGES = 1 << 23
+_EDGES = 1 << 24
 
 
 def find_places(release: Published, policy: Policy, table: pa.Table, counted: Codes) -> tuple[Codes | None, int]:
@@ -35,24 +33,14 @@ def find_places(release: Published, policy: Policy, table: pa.Table, counted: Co
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
     there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].identifier is None]
-    fields = [_covered(source, rows, policy, name) for name in policy.quasi if name in there]
-    fields += [_as_it_is(source, rows, name) for name in policy.plain if name in there]
+    fields = [Field.covering(source, rows, policy, name) for name in policy.quasi if name in there]
+    fields += [Field.same(source[name], rows[name]) for name in policy.plain if name in there]
     if release.shape == "anatomy":
         taken, doubt = _take_anatomy(release, source, rows, fields, policy)
     else:
-        fields += [_as_it_is(source, rows, name) for name in policy.sensitive if name in there]
+        fields += [Field.same(source[name], rows[name]) for name in policy.sensitive if name in there]
         taken, doubt = _take(meet(fields, source.num_rows, rows.num_rows))
     return None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt
-
-
-def _covered(source: pa.Table, rows: pa.Table, policy: Policy, name: str) -> Field:
-    (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-    return Field(value, label, Stretches.covering(values, labels, policy, name))
-
-
-def _as_it_is(source: pa.Table, rows: pa.Table, name: str) -> Field:
-    (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-    return Field(value, label, Stretches.same(values, labels))
 
 
 def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> Field:
@@ -102,19 +90,30 @@ def _chosen(meeting: Meeting) -> Codes:
 
 def _matched(meeting: Meeting) -> Codes | None:
     """A largest assignment of rows to places; None where there are too many ways to look at."""
+    edges = edges_of(meeting)
+    return None if edges is None else assigned(*edges, len(meeting.row), len(meeting.place))
+
+
+def assigned(row: Codes, seat: Codes, rows: int, seats: int) -> Codes:
+    """A largest matching: the row of each seat, -1 for none."""
+    from scipy.sparse import csr_array  # of the extra `audit`: large matchings, asked for with the original only
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    graph = csr_array((np.ones(len(row), dtype=np.int8), (seat, row)), shape=(seats, rows))
+    return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
+
+
+def edges_of(meeting: Meeting) -> tuple[Codes, Codes] | None:
+    """Pairs of a row and a published row that fit, from pairs of their kinds; None where they are too many."""
     (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
     ways = rows[kind] * room[place]
     if int(ways.sum()) > _EDGES:
         return None
-    from scipy.sparse import csr_array  # of the extra `audit`: large matchings, asked for with the original only
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
     pair, at = stretched(ways)
     here, there = np.argsort(meeting.row, kind="stable"), np.argsort(meeting.place, kind="stable")
     left = here[(np.cumsum(rows) - rows)[kind[pair]] + at // room[place[pair]]]
     right = there[(np.cumsum(room) - room)[place[pair]] + at % room[place[pair]]]
-    graph = csr_array((np.ones(len(left), dtype=np.int8), (right, left)), shape=(len(there), len(here)))
-    return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
+    return left, right
 
 
 def _take_anatomy(

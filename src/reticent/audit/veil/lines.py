@@ -7,7 +7,6 @@ Not covered: without the codebook, rows, sets and steps; without pseudonyms, wha
     stream knows persons, and looks at that); whether sets were drawn with the right probability.
 Cost: one pass; with pseudonyms, memory for one set per person.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ import numpy as np
 
 from reticent.audit.legal import illegal
 from reticent.audit.published import Published, text
-from reticent.audit.stream_lines import Drawn
-from reticent.audit.veil import KEYS, line_findings, linked, prior_findings
-from reticent.audit.veil_papers import paper_findings
-from reticent.audit.veil_steps import Possible
+from reticent.audit.stream.lines import Drawn
+from reticent.audit.veil.judge import KEYS, line_findings, linked, prior_findings
+from reticent.audit.veil.papers import paper_findings
+from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:

@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.cover import stands_for
-from reticent.audit.groups import coded_column, numbered, numbers
-from reticent.audit.order import check_shuffled
+from reticent.audit.groups import by_size, coded_column, codes, numbered
+from reticent.audit.order import check_shuffled, drift
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.audit.arrays import Codes
     from reticent.policy import Policy
 
 _LOOKED, _PAIRS, _FEW = 2_000, 1 << 18, 30
@@ -44,7 +43,7 @@ def check_standing(shown: pa.Table, source: pa.Table, policy: Policy) -> list[Fi
     classes = numbered(shown, quasi)[0][place]
     worst = 0.0
     for cells in (row, *(_ranks(source[name])[row] for name in quasi)):
-        worst = max(worst, abs(_drift(cells)), abs(_rises(cells, classes)))
+        worst = max(worst, abs(drift(cells)), abs(_rises(cells, classes)))
     kept = check_shuffled(row)
     return [Finding(CLAIM, kept.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
 
@@ -61,22 +60,15 @@ def _by_itself(shown: pa.Table) -> bool:
     return False
 
 
-def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> NDArray[np.int64]:
+def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> Codes:
     """The place of each cell among the different ones: as numbers where all are, else by their text."""
-    code, texts = numbers(coded_column(column))
-    words = texts.to_pylist()
-    try:
-        keys = [(last if word is None else not last, float(word or 0), "") for word in words]
-    except ValueError:
-        keys = [(last if word is None else not last, 0.0, word or "") for word in words]
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[sorted(range(len(words)), key=keys.__getitem__)] = np.arange(len(words))
-    return rank[code]
+    code, texts = codes(coded_column(column))
+    return by_size(texts, missing_last=last)[code]
 
 
 def _known(
     shown: pa.Table, source: pa.Table, quasi: list[str], words: list[str], policy: Policy
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Codes, Codes]:
     """Published rows that only one row of the input can be, in their order, and that row."""
     both = pa.concat_tables([text_table(part.select(words)) for part in (shown, source)]) if words else None
     keys = np.zeros(shown.num_rows + source.num_rows, dtype=np.int64) if both is None else numbered(both, words)[0]
@@ -98,14 +90,7 @@ def _known(
     return single[some][seat[alone]], row[alone]
 
 
-def _drift(cells: NDArray[np.int64]) -> float:
-    """How far cells go with their place, in standard deviations of a random order."""
-    if not np.ptp(cells):
-        return 0.0
-    return float(np.corrcoef(cells, np.arange(len(cells)))[0, 1]) * math.sqrt(len(cells) - 1)
-
-
-def _rises(cells: NDArray[np.int64], classes: NDArray[np.int64]) -> float:
+def _rises(cells: Codes, classes: Codes) -> float:
     """How much more often cells rise than fall inside classes, in standard deviations of a random order."""
     order = np.argsort(classes, kind="stable")
     step = np.sign(np.diff(cells[order]))[np.diff(classes[order]) == 0]

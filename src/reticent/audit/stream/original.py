@@ -19,21 +19,20 @@ import pyarrow as pa
 
 from reticent.audit.cover import stands_for
 from reticent.audit.groups import coded, coded_column, numbered, numbers
-from reticent.audit.persons import distinct, equal, matchings
+from reticent.audit.original.persons import distinct, equal, matchings
 from reticent.audit.published import text
-from reticent.audit.requirements import check_matching, check_size, demanded
+from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same
-from reticent.audit.veil_steps import Possible
-from reticent.audit.veil_values import truths_of
+from reticent.audit.veil.steps import Possible
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from reticent.audit.persons import Input
+    from reticent.audit.arrays import Flags
+    from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -90,7 +89,7 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
     return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> NDArray[np.bool_]:
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
@@ -149,7 +148,7 @@ def _offers(
         line = Possible(document).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
-    truths = truths_of(line, source[line.sensitive], policy).tolist()
+    truths = truths_of(line.domain, source[line.sensitive], policy, line.sensitive).tolist()
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
@@ -168,5 +167,5 @@ def _persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> li
         if rule.model == "k":
             findings.append(check_size(heads, rule, ""))
         elif rule.model == "l" and rule.kind == "distinct":
-            findings.append(check_matching(matchings(classes, size, person, value), rule, ""))
+            findings.append(check_size(matchings(classes, size, person, value), rule, ""))
     return findings

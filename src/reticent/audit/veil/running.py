@@ -7,7 +7,6 @@ Not covered: whether a record's row is that of its published fields, and whether
     the attacks of the audit look at that.
 Cost: one look-up per record in a table of persons; 14 + 2 l bytes and a hash per person.
 Reference: docs/veil.md.
-Differences from the paper: ours.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.audit.published import Published
-from reticent.audit.veil import line_findings, linked, prior_findings
-from reticent.audit.veil_steps import Possible
+from reticent.audit.veil.judge import line_findings, linked, prior_findings
+from reticent.audit.veil.steps import Possible
 from reticent.errors import DAMAGED, StateError
 
 if TYPE_CHECKING:
@@ -54,12 +53,7 @@ class VeilJudge:
         self._followed = self._possible.followed(followed)
 
     def offences(self, seqs: U64, veiled: Any) -> list[str]:
-        """What is wrong with a batch, in words without any value; then the judge is of no use any more.
-
-        Args:
-            seqs: positions.
-            veiled: published columns, rows, events, candidates, names and persons of the records.
-        """
+        """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         offences = self._crooked or self._unsound(seqs, veiled)
         if offences or not len(seqs):
             return offences

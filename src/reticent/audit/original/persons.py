@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.cover import stands_for
-from reticent.audit.groups import Groups, coded, coded_column, codes, different, histograms, numbers, shared
+from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.order import check_shuffled
-from reticent.audit.requirements import check_l, check_matching, check_size, check_t, demanded
+from reticent.audit.original.standing import check_standing
+from reticent.audit.requirements import check_l, check_size, check_t, demanded
 from reticent.audit.spellings import same
-from reticent.audit.standing import check_standing
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     counted = records_that_count(cells, policy)
     places, doubt = original.places, 0
     if places is None:
-        from reticent.audit.places import find_places  # not where the gate knows
+        from reticent.audit.original.places import find_places  # not where the gate knows
 
         places, doubt = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
@@ -138,7 +138,7 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.in
     owner = table[settings.column].to_pylist()
     moments = everything.tolist()
     if settings.events is not None:
-        moments = _moments(table[settings.events].to_pylist())
+        moments = by_size(table[settings.events].to_pylist()).tolist()
     last = settings.records == "last"
     best: dict[str | None, int] = {}
     for row, person in enumerate(owner):
@@ -146,14 +146,6 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.in
         if before is None or (moments[row] >= moments[before] if last else moments[row] < moments[before]):
             best[person] = row
     return np.array(sorted(best.values()), dtype=np.int64)
-
-
-def _moments(cells: list[str | None]) -> list[tuple[bool, float, str]]:
-    """Keys that sort numbers by size, other text as it is, and a missing moment first."""
-    try:
-        return [(cell is not None, float(cell or 0), "") for cell in cells]
-    except ValueError:
-        return [(cell is not None, 0.0, cell or "") for cell in cells]
 
 
 def accounts(release: Published, rows: int, counted: NDArray[np.int64]) -> list[Finding]:
@@ -306,7 +298,7 @@ def _deep(
 ) -> Finding:
     rows, size, person = peopled
     if requirement.model == "l" and requirement.kind == "distinct":
-        return check_matching(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
+        return check_size(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
     groups = weighted(rows, size, person, source[name])
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")
@@ -347,7 +339,7 @@ def matchings(
         rows
     ):  # one record each: every value finds a person of its own
         return np.bincount(distinct(rows, value)[0], minlength=size)
-    from reticent.audit.matching import matching  # asked for where persons have several records
+    from reticent.audit.original.matching import matching  # asked for where persons have several records
 
     edges = np.stack(distinct(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
@@ -359,9 +351,9 @@ def matchings(
         if len(heads) == part.shape[1]:  # everybody has one value: each value finds a person of its own
             out[group] = len(seen)
             continue
-        wishes: dict[int, list[int]] = {}
+        wishes: list[list[int]] = [[] for _ in heads]
         for head, wish in zip(left.tolist(), right.tolist(), strict=True):
-            wishes.setdefault(head, []).append(wish)
+            wishes[head].append(wish)
         out[group] = matching(wishes)
     return out
 

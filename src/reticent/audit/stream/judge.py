@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from reticent.audit import generalised
 from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
-from reticent.audit.papers import loose_entries
+from reticent.audit.folder.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
-from reticent.audit.stream_lines import Drawn, Written
-from reticent.audit.veil_stream import VeiledLines
+from reticent.audit.stream.lines import Drawn, Written, table_lines
+from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
         lines = (
             transcript.lines(release.wire, beside=release.codebook is not None) if release.wire is not None else None
         )
-        for line in _rows(release, policy) if lines is None else lines:
+        for line in table_lines(release, policy.plain, policy.sensitive) if lines is None else lines:
             transcript.read(line)
         if "published" in release.counts and transcript.rows - before != release.counts["published"]:
             transcript.offences["counts"] += 1
@@ -292,41 +292,6 @@ def _doubled(line: bytes, read: Any) -> bool:
 
     json.loads(line, object_pairs_hook=noted)
     return twice
-
-
-def _rows(release: Published, policy: Policy) -> Iterator[Any]:
-    """The tables of a stream as lines: group (group, value, count), tuple (group, seq, ...), record (seq, ...)."""
-    groups: dict[str, list[Any]] = {}
-    for row in _dicts(release.tables.get("group")):
-        listed = (
-            orjson.loads(row["candidates"]) if "candidates" in row else [[row.get("value"), _int(row.get("count"))]]
-        )
-        groups.setdefault(str(row.get("group")), []).extend(listed)
-    yield from ({"type": "group", "group": name, "candidates": rows} for name, rows in groups.items())
-    for kind in ("tuple", "record"):
-        for row in _dicts(release.tables.get(kind)):
-            yield _line(kind, row, policy)
-
-
-def _line(kind: str, row: dict[str, Any], policy: Policy) -> dict[str, Any]:
-    rest = {name: value for name, value in row.items() if name not in ("group", "seq")}
-    plain = {name: rest.pop(name) for name in policy.plain if name in rest}
-    line = {"type": kind, "seq": _int(row.get("seq")), "qi": rest, "plain": plain}
-    if kind == "tuple":
-        return line | {"group": str(row.get("group"))}
-    return line | {"sensitive": {name: rest.pop(name) for name in policy.sensitive if name in rest}}
-
-
-def _dicts(table: pa.Table | None) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches(max_chunksize=1 << 16) if table is not None else ():
-        yield from batch.to_pylist()
-
-
-def _int(value: Any) -> Any:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return value
 
 
 def _records(release: Published, policy: Policy, transcript: Transcript) -> Verdict:

@@ -18,11 +18,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+
+from reticent.audit.original.matching import matching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from reticent.audit.arrays import Codes, Flags
+
     U64 = npt.NDArray[np.uint64]
-    I64 = npt.NDArray[np.int64]
 
 # Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
 _FEW, _LATELY = 256, 4_096
@@ -44,8 +46,8 @@ class Opened:
     """The groups that a batch opens: candidates by code and count, and the row before which each is announced."""
 
     groups: U64
-    at: I64
-    offsets: I64
+    at: Codes
+    offsets: Codes
     codes: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
 
@@ -55,13 +57,13 @@ class _Open:
     """Groups that may still be joined, sorted by their names; free places, and the position each was opened at."""
 
     groups: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    room: I64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    room: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     since: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def find(self, groups: U64) -> tuple[I64, npt.NDArray[np.bool_]]:
+    def find(self, groups: U64) -> tuple[Codes, Flags]:
         """Where groups stand, and whether they do."""
         if not len(self):
             return np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=bool)
@@ -91,7 +93,7 @@ class GroupJudge:
         self._lately: dict[int, list[int]] = {}
         """Groups that small batches opened: free places, and the position each was opened at."""
         self._last = -1
-        self._rank: I64 = np.empty(0, dtype=np.int64)
+        self._rank: Codes = np.empty(0, dtype=np.int64)
 
     def offences(self, seqs: U64, groups: U64, opened: Opened, labels: Sequence[str | None]) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
@@ -183,7 +185,7 @@ class GroupJudge:
         self._open = self._open.beside(new, oldest=self._oldest())
         return []
 
-    def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, I64]:
+    def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, Codes]:
         """The groups of a batch by name, and the rows before which they are announced."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
@@ -219,7 +221,7 @@ class GroupJudge:
         self._last, self._open, self._lately = head["last"], _Open(*columns), {}
 
 
-def _distinct(groups: U64) -> tuple[U64, I64, I64]:
+def _distinct(groups: U64) -> tuple[U64, Codes, Codes]:
     """The groups that records went to: sorted names, the first row of each, and how many rows."""
     # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
     order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)
@@ -252,7 +254,7 @@ class RecordJudge:
 
     def offences(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
         """What is wrong with some records; takes them in when nothing is."""
-        pairs: dict[int, dict[Any, set[object]]] = defaultdict(lambda: defaultdict(set))
+        pairs: dict[int, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
         columns = [records.column(name).to_pylist() for name in quasi]
         owners = self._owners(records)
         for owner, value, *cells in zip(owners, records.column(sensitive).to_pylist(), *columns, strict=True):
@@ -260,13 +262,13 @@ class RecordJudge:
             if name not in self._known:
                 pairs[name][value].add(owner)
         few = sum(len(set().union(*of.values())) < self._k for of in pairs.values())
-        alike = sum(not _diverse(of, self._l) for of in pairs.values())
+        alike = sum(matching([*of.values()], self._l) < self._l for of in pairs.values())
         if few or alike:
             return [f"{few:,} combinations stand for fewer than {self._k} persons, {alike:,} for fewer than l values"]
         self._known |= pairs.keys()
         return []
 
-    def _owners(self, records: pa.Table) -> list[object]:
+    def _owners(self, records: pa.Table) -> list[int]:
         """Whose the records are; one that nobody was named for is somebody's own. Who has waited too long is forgotten."""
         if not self._waiting:
             return list(range(records.num_rows))
@@ -274,7 +276,7 @@ class RecordJudge:
         late = len(self._persons) - self._waiting
         for seq in list(self._persons)[: max(0, late)]:
             del self._persons[seq]
-        return list(owners)
+        return owners
 
     def snapshot(self) -> bytes:
         """What is remembered."""
@@ -286,19 +288,3 @@ class RecordJudge:
         size, *numbers = np.frombuffer(state, dtype=np.uint64).tolist() or [0]
         self._persons = dict(zip(numbers[:size:2], numbers[1:size:2], strict=True))
         self._known = set(numbers[size:])
-
-
-def _diverse(values: dict[Any, set[object]], l: int) -> bool:
-    """Whether l persons can be matched with as many different values."""
-    of: dict[object, Any] = {}
-
-    def place(value: Any, tried: set[object]) -> bool:
-        for person in values[value] - tried:
-            tried.add(person)
-            if person not in of or place(of[person], tried):
-                of[person] = value
-                return True
-        return False
-
-    matched = (value for value in values if place(value, set()))
-    return sum(1 for _ in islice(matched, l)) >= l

@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from reticent.audit.groups import codes
 from reticent.audit.legal import illegal
-from reticent.audit.veil_values import truths_of
+from reticent.audit.order import drift
+from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy.prior import read_report
 from reticent.policy.updates import read_updates
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.veil import Line
+    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
-_PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
+PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _DEAREST = 1.0
 """Epsilon of eta, at most."""
 _MOST = 0.1
@@ -49,7 +51,7 @@ def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
     epsilon = stated if report is None else report.get("epsilon")
-    pinned = {word: document.get(word) for word in _PINNED}
+    pinned = {word: document.get(word) for word in PINNED}
     house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
         Finding("epsilon is that of the prior's report or of the policy", document.get("epsilon") == epsilon),
@@ -59,7 +61,7 @@ def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind
     ]
 
 
-def share_finding(document: Mapping[str, Any], rows: NDArray[np.int64], first: NDArray[np.bool_]) -> Finding:
+def share_finding(document: Mapping[str, Any], rows: Codes, first: Flags) -> Finding:
     """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
@@ -72,8 +74,8 @@ def share_finding(document: Mapping[str, Any], rows: NDArray[np.int64], first: N
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
     scale = 2 / float(document["eta_epsilon"])
     most = _MOST * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
-    found = float((eta * size).sum())
-    return Finding("few truths are stated not to be offered", found <= most, round(found, 1), round(most, 1))
+    stated = float((eta * size).sum())
+    return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
 
 def _eta(line: Line, document: Mapping[str, Any], kind: str) -> bool:
@@ -119,9 +121,9 @@ def _same_stays(line: Line, kernel: Mapping[str, Any], lines: list[list[str]]) -
         return False
     stated = {label or "(missing)": float(own) for label, own, _ in lines}
     stay = [int(number) for number in kernel["stay"]]
-    told = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
-    fits = all(own is None or abs(own - share) < 1e-9 for own, share in told)
-    fits &= len({share for own, share in told if own is None}) <= 1 and all(0 <= share <= 1 for _, share in told)
+    shares = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
+    fits = all(own is None or abs(own - share) < 1e-9 for own, share in shares)
+    fits &= len({share for own, share in shares if own is None}) <= 1 and all(0 <= share <= 1 for _, share in shares)
     fits &= abs(float(lines[0][2]) - int(kernel["within"]) / line.one) < 1e-9
     parents = [int(number) for number in kernel["parents"]]
     return fits and len(parents) == len(stay) and all(0 <= number < len(parents) for number in parents)
@@ -133,7 +135,7 @@ def _same_matrix(line: Line, kernel: Mapping[str, Any], policy: Policy, path: Pa
         return False
     updates = read_updates(path, column=line.sensitive)
     values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
-    places = truths_of(line, pa.chunked_array([pa.array(values, pa.string())]), policy).tolist()
+    places = truths_of(line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive).tolist()
     code = dict(zip(values, places, strict=True))
     steps: list[dict[int, float]] = [{} for _ in line.domain]
     for value, following in updates.items():
@@ -175,24 +177,15 @@ def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
         return Finding(claim, holds=True)
     columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
     features = [*columns, sets.mean(axis=1), sets.min(axis=1), sets.max(axis=1)]
-    worst = max(abs(_drift(feature)) for feature in features)
+    worst = max(abs(drift(feature)) for feature in features)
     worst = max([worst, _together(sets), *(_together(column[:, None]) for column in columns)])
     return Finding(claim, worst < _DRIFT, round(worst, 2), _DRIFT)
 
 
-def _ranks(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def _ranks(column: pa.ChunkedArray) -> Codes:
     """The place of every cell among the different texts of its column."""
     code, texts = codes(column)
-    rank = np.empty(len(texts), dtype=np.int64)
-    rank[sorted(range(len(texts)), key=lambda at: texts[at] or "")] = np.arange(len(texts))
-    return rank[code]
-
-
-def _drift(feature: NDArray[Any]) -> float:
-    """How far a number goes with the place of its line, in standard deviations of a random order."""
-    if not np.ptp(feature):
-        return 0.0
-    return float(np.corrcoef(feature, np.arange(len(feature)))[0, 1]) * math.sqrt(len(feature) - 1)
+    return np.argsort(np.argsort([text or "" for text in texts], kind="stable"), kind="stable")[code]
 
 
 def _together(cells: NDArray[Any]) -> float:
@@ -204,7 +197,7 @@ def _together(cells: NDArray[Any]) -> float:
     return abs(float(more.mean())) / spread * math.sqrt(size) if spread else 0.0
 
 
-def _common(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+def _common(left: NDArray[Any], right: NDArray[Any]) -> Vector:
     common = np.zeros(len(left))
     for one in range(left.shape[1]):
         for other in range(right.shape[1]):

@@ -15,53 +15,45 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from reticent.audit.veil import Line
+    from reticent.audit.arrays import Flags
+    from reticent.audit.veil.judge import Line
 
-    Bools = npt.NDArray[np.bool_]
     Codes = npt.NDArray[np.integer]
 
-# Values up to which a matrix is written out.
-_DENSE = 4_096
 
-
-class Moves:
-    """What may follow what.
-
-    Args:
-        kernel: as `veil.json` has it; None where nothing moves.
-        line: of the same document.
+def moves_of(kernel: Mapping[str, Any] | None, line: Line) -> Moves:
+    """What may follow what, by the kernel as `veil.json` has it; None where nothing moves.
 
     Raises:
         ValueError, KeyError, TypeError, OverflowError: the kernel cannot be read, or does not fit the line.
     """
+    if kernel is None:
+        return Moves(len(line.domain))
+    return _Shares(kernel, line) if "stay" in kernel else _Matrix(kernel, len(line.domain))
 
-    def __init__(self, kernel: Mapping[str, Any] | None, line: Line) -> None:
-        self._size = len(line.domain)
-        self._way: _Still | _Matrix | _Shares
-        if kernel is None:
-            self._way = _Still()
-        elif "stay" in kernel:
-            self._way = _Shares(kernel, line)
-        else:
-            self._way = _Matrix(kernel, self._size)
-        self.by_row = isinstance(self._way, _Shares)
-        """Whether the row of the prior matters."""
-        self.all_stay = self._way.all_stay
-        """Whether every value may stay in every row, so that a set that did not change needs no look."""
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:
+class Moves:
+    """What may follow what: here, everything itself.
+
+    Attributes:
+        by_row: whether the row of the prior matters.
+        all_stay: whether every value may stay in every row, so that a set that did not change needs no look.
+    """
+
+    by_row, all_stay = False, True
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002 - as the others
         """Whether one value can follow another under a row, for arrays that fit together."""
-        return np.asarray(self._way.may(rows, before, after))
-
-    def one(self, row: int, before: int, after: int) -> bool:
-        """As `may`, for one."""
-        return self._way.one(row, before, after)
+        return np.asarray(before == after)
 
     def numbers(self) -> dict[str, Any]:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
-        return self._way.numbers()
+        return {}
 
-    def matrix(self, row: int, *, correcting: bool) -> Bools:
+    def matrix(self, row: int, *, correcting: bool) -> Flags:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
         steps = self.may(row, values[:, None], values[None, :])
@@ -70,53 +62,34 @@ class Moves:
         return steps
 
 
-class _Still:
-    all_stay = True
-
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002 - as the others
-        return np.asarray(before == after)
-
-    def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
-        return before == after
-
-    def numbers(self) -> dict[str, Any]:
-        return {}
-
-
-class _Matrix:
+class _Matrix(Moves):
     def __init__(self, kernel: Mapping[str, Any], size: int) -> None:
         starts, targets, weights = ([int(x) for x in kernel[name]] for name in ("starts", "targets", "weights"))
         if len(starts) != size + 1 or len(weights) != len(targets) or min(weights, default=1) < 1:
             raise ValueError("the kernel does not fit the domain")
-        self._followers = [frozenset(targets[starts[v] : starts[v + 1]]) for v in range(size)]
-        self._size = size
-        self._pairs = np.sort([v * size + to for v, after in enumerate(self._followers) for to in after])
-        self._dense = None
-        if size <= _DENSE:
-            self._dense = np.zeros(size * size, dtype=bool)
-            self._dense[self._pairs] = True
-        self.all_stay = all(v in after for v, after in enumerate(self._followers))
+        super().__init__(size)
+        followers = [set(targets[starts[v] : starts[v + 1]]) for v in range(size)]
+        self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
+        self.all_stay = all(v in after for v, after in enumerate(followers))
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:  # noqa: ARG002
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
-        if self._dense is not None:
-            return np.asarray(self._dense[keys])
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
 
-    def one(self, row: int, before: int, after: int) -> bool:  # noqa: ARG002
-        return after in self._followers[before]
-
     def numbers(self) -> dict[str, Any]:
-        starts = np.cumsum([0, *map(len, self._followers)])
+        starts = np.searchsorted(self._pairs, np.arange(self._size + 1) * self._size)
         return {"starts": starts.tolist(), "targets": (self._pairs % self._size).tolist()}
 
 
-class _Shares:
+class _Shares(Moves):
+    by_row = True
+
     def __init__(self, kernel: Mapping[str, Any], line: Line) -> None:
         stay, parents = np.array(kernel["stay"], dtype=np.uint64), np.array(kernel["parents"], dtype=np.int64)
         if not len(stay) == len(parents) == len(line.domain) or parents.min(initial=0) < 0:
             raise ValueError("the kernel does not fit the domain")
+        super().__init__(len(parents))
         self._parents, self._offered = parents, np.asarray(line.stretches) > 0
         others = self._offered.sum(axis=1, keepdims=True) - self._offered
         siblings = np.stack([np.bincount(parents, row, parents.max() + 1)[parents] for row in self._offered])
@@ -126,17 +99,10 @@ class _Shares:
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Bools:
+    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:
         near = self._anywhere[rows, before] | (self._parents[before] == self._parents[after])
         moves = self._leaves[rows, before] & self._offered[rows, after] & near
         return np.asarray(np.where(before == after, self._stays[rows, before], moves))
-
-    def one(self, row: int, before: int, after: int) -> bool:
-        if before == after:
-            return bool(self._stays[row, before])
-        if not (self._leaves[row, before] and self._offered[row, after]):
-            return False
-        return bool(self._anywhere[row, before] or self._parents[before] == self._parents[after])
 
     def numbers(self) -> dict[str, Any]:
         marks = sum(

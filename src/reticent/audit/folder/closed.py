@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reticent.audit.papers import check_papers, is_figure
+from reticent.audit.folder.papers import FORMS, check_papers, is_figure, named
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
@@ -20,22 +20,9 @@ if TYPE_CHECKING:
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-MANIFEST = frozenset(
+_MANIFEST = frozenset(
     [
-        "kind",
-        "shape",
-        "method",
-        "policy_hash",
-        "guarantee",
-        "counts",
-        "metrics",
-        "explain",
-        "seeded",
-        "format",
-        "files",
-        "versions",
-        "time",
-        "store",
+        *(*FORMS, "method", "metrics", "explain"),
         *(f"store.{name}" for name in ("publisher", "generation", "number", "digest", "predecessor")),
     ]
 )
@@ -85,15 +72,15 @@ _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_r
 
 def check_lists(release: Published, policy: Policy) -> list[Finding]:
     """Files, manifest keys, and for releases of one table what is explained."""
-    findings = [_closed("only files of the release lie in the folder", release.strays)]
-    findings += [_closed("only known entries stand in the manifest", set(release.keys) - MANIFEST)]
-    findings += [_closed("every file is written in the one way", release.odd)]
+    findings = [named("only files of the release lie in the folder", release.strays)]
+    findings += [named("only known entries stand in the manifest", sorted(set(release.keys) - _MANIFEST))]
+    findings += [named("every file is written in the one way", release.odd)]
     findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
-        told = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
-        findings.append(_closed("explain tells counts and settings only", told))
+        odd = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
+        findings.append(named("explain tells counts and settings only", odd))
     odd = [key for key, value in release.metrics.items() if key not in METRICS or not is_figure(value)]
-    findings.append(_closed("metrics are numbers", odd))
+    findings.append(named("metrics are numbers", odd))
     return findings
 
 
@@ -108,12 +95,6 @@ def _others(explain: Mapping[str, Any]) -> list[str]:
 
 def _tally(*names: str) -> Callable[[Any], bool]:
     return lambda value: _mapping(value, names) and all(map(_number, value.values()))
-
-
-def _closed(claim: str, names: Iterable[str]) -> Finding:
-    names = sorted(names)
-    shown = ", ".join(name[:60] for name in names[:5])
-    return none_of(claim, len(names), shown)
 
 
 def _number(value: Any) -> bool:

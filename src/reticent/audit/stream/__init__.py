@@ -1,0 +1,1 @@
+"""Streams: the judge of their lines, beside their input, and of a stream that runs."""

@@ -1,0 +1,1 @@
+"""Releases under the veil: their judges, one file per question."""

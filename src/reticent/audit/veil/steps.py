@@ -1,0 +1,79 @@
+"""What the published line and kernel of a veil make possible: sets of first sights, and steps from one set to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.audit.original.matching import matching
+from reticent.audit.veil.judge import Line
+from reticent.audit.veil.moves import moves_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from reticent import _core
+
+    Codes = npt.NDArray[np.integer]
+
+
+class Possible:
+    """Sets and steps, by the published document alone.
+
+    Args:
+        document: what `veil.json` says.
+
+    Raises:
+        ValueError, KeyError, TypeError, OverflowError: the document cannot be read.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.line = Line(document)
+        self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
+        """One odd number per slot: the sum of the products with the codes names a set."""
+        self._sets: dict[int, npt.NDArray[np.uint64]] = {}
+        self._moves = moves_of(document.get("kernel"), self.line)
+        self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
+
+    def names(self, row: int) -> npt.NDArray[np.uint64]:
+        """One number for each set that a row can give."""
+        return np.unique(self._names(self.line.sets(row)))
+
+    def followed(self, make: Callable[..., _core.judge.Followed]) -> _core.judge.Followed:
+        """A memory of persons that lets through what is possible; it asks for the names of each row."""
+        line = self.line
+        return make(values=len(line.domain), rows=len(line.rows), factors=self.factors, **self._moves.numbers())
+
+    def leads(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
+        """Whether a set can follow another under a row: some way leads every slot to one of its own along the kernel."""
+        if before == after and self._moves.all_stay:
+            return True
+        key = row if self._moves.by_row else 0, tuple(before), tuple(after)
+        if key not in self._steps:
+            if len(self._steps) > 1 << 16:
+                self._steps.clear()
+            ways = self._moves.may(row, np.array(before)[:, None], np.array(after)[None, :])
+            # Mostly each slot went to its neighbour in canonical order, and there is nothing to look for.
+            near = bool(ways.diagonal().all())
+            self._steps[key] = near or matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
+        return self._steps[key]
+
+    def impossible_sets(self, candidates: Codes, rows: Codes) -> int:
+        """How many first sights are no set that their row can give."""
+        order, offences = np.argsort(rows, kind="stable"), 0
+        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        for row, names in zip(
+            rows[order][starts].tolist(), np.split(self._names(candidates)[order], starts)[1:], strict=True
+        ):
+            known = self._sets[row] = self._sets[row] if row in self._sets else self.names(row)
+            at = np.minimum(np.searchsorted(known, names), len(known) - 1)
+            offences += int((known[at] != names).sum())
+        return offences
+
+    def _names(self, candidates: Codes) -> npt.NDArray[np.uint64]:
+        """One number per set: two of them meet with a probability of 2**-60."""
+        names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self.factors + self.factors.sum()
+        return names
