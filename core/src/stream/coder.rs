@@ -63,8 +63,17 @@ pub struct Coded {
     pub rows: Vec<u32>,
 }
 
+impl Coded {
+    /// Codes of the sensitive values, the last field.
+    pub fn values(&self) -> &[i32] {
+        self.codes.last().map_or(&[], |codes| codes)
+    }
+}
+
 /// Why a batch is not read yet, or not at all.
 pub enum Strange {
+    /// Persons or units that may be written in several ways.
+    Names,
     /// Records without a person or a unit.
     Nobody(usize),
     /// Raw values by field.
@@ -119,7 +128,12 @@ impl Coder {
             .unwrap_or(0)
     }
 
-    pub fn read(&self, columns: &Columns) -> Result<Coded, Strange> {
+    /// A batch on codes; `named`: each person and unit is written in one way.
+    pub fn read(&self, columns: &Columns, named: bool) -> Result<Coded, Strange> {
+        let mut names = std::iter::once(&columns.person).chain(&columns.unit);
+        if !named && !names.all(Column::is_plain) {
+            return Err(Strange::Names);
+        }
         let (persons, missing) = self.hasher.persons(&columns.person);
         let (units, alone) = columns
             .unit
@@ -187,7 +201,7 @@ mod tests {
             unit: None,
             fields: vec![ill.column().unwrap(), age.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns) else {
+        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         let raw = |text: &str| Some(text.as_bytes().to_vec());
@@ -203,12 +217,12 @@ mod tests {
         ] {
             coder.learn(field, text, code).unwrap();
         }
-        let Err(Strange::Rows(rows)) = coder.read(&columns) else {
+        let Err(Strange::Rows(rows)) = coder.read(&columns, false) else {
             panic!()
         };
         assert_eq!(rows, [[0]]);
         coder.learn_row(vec![0], 5);
-        let coded = coder.read(&columns).ok().unwrap();
+        let coded = coder.read(&columns, false).ok().unwrap();
         assert_eq!(
             (coded.codes, coded.rows),
             (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
@@ -216,7 +230,10 @@ mod tests {
         assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
         assert_eq!(coder.remembered(), 2);
         coder.forget();
-        assert!(matches!(coder.read(&columns), Err(Strange::Values(_))));
+        assert!(matches!(
+            coder.read(&columns, false),
+            Err(Strange::Values(_))
+        ));
     }
 
     #[test]
@@ -228,7 +245,30 @@ mod tests {
             unit: Some(who.column().unwrap()),
             fields: vec![],
         };
-        assert!(matches!(coder.read(&columns), Err(Strange::Nobody(2))));
+        assert!(matches!(
+            coder.read(&columns, false),
+            Err(Strange::Nobody(2))
+        ));
         assert!(Coder::new([1; 32], 1, vec![1]).is_none());
+    }
+
+    #[test]
+    fn names_that_may_be_written_otherwise_are_told_once() {
+        let coder = Coder::new([1; 32], 0, vec![]).unwrap();
+        let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
+        for (person, unit, strange) in [
+            (&plain, None, false),
+            (&other, None, true),
+            (&plain, Some(&other), true),
+        ] {
+            let columns = Columns {
+                person: person.column().unwrap(),
+                unit: unit.map(|unit| unit.column().unwrap()),
+                fields: vec![],
+            };
+            let read = coder.read(&columns, false);
+            assert_eq!(matches!(read, Err(Strange::Names)), strange);
+            assert!(coder.read(&columns, true).is_ok());
+        }
     }
 }

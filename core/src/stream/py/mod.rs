@@ -9,7 +9,7 @@ use crate::py::array;
 
 pub mod capsules;
 mod castle;
-mod coder;
+pub mod coder;
 mod delay_free;
 mod hasher;
 mod lines;
