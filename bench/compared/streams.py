@@ -24,7 +24,7 @@ from reticent.policy import Policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS, SINGLES, L = 500_000, 5_000, 10
+ROWS, FIRST, SINGLES, L = 500_000, 200, 5_000, 10
 COLUMNS = {
     "admitted": "plain",
     "patient_id": "identifier",
@@ -95,17 +95,17 @@ class Arrow:
 
 
 class Singles(Arrow):
-    """One record at a time: seconds by the clock of the median and of the 99th of a hundred."""
+    """One record at a time: seconds by the clock of the median and of the 99th of a hundred, once a stream has begun."""
 
     def __call__(self) -> Taken:
         """Some thousand of them."""
         taken, engine, times = Taken(), self.engine(), []
-        for at in range(SINGLES):
+        for at in range(FIRST + SINGLES):
             record = self.table.slice(at, 1)
             start = time.perf_counter()
             engine.push(record)
             times.append(time.perf_counter() - start)
-        taken.seconds |= {"median": float(np.median(times)), "p99": float(np.quantile(times, 0.99))}
+        taken.seconds |= {"median": float(np.median(times[FIRST:])), "p99": float(np.quantile(times[FIRST:], 0.99))}
         return taken
 
 

@@ -104,10 +104,10 @@ pub struct Coder(coder::Coder);
 
 #[pymethods]
 impl Coder {
-    /// So many fields; the codes of those in `by` lead to rows.
+    /// Per field how many characters say, together with the length, what it stands for; the codes of those in `by` lead to rows.
     #[new]
-    fn new(key: [u8; 32], fields: usize, by: Vec<usize>) -> PyResult<Self> {
-        let coder = coder::Coder::new(key, fields, by);
+    fn new(key: [u8; 32], leading: Vec<Option<usize>>, by: Vec<usize>) -> PyResult<Self> {
+        let coder = coder::Coder::new(key, &leading, by);
         coder
             .map(Coder)
             .ok_or_else(|| refuse("rows by fields that are not there"))

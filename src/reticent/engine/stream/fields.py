@@ -106,7 +106,8 @@ class Fields:
         self._pieces = Pieces([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
-        self._core = _core.stream.Coder(key, len(self._read), self._by)
+        leading = [house.levels.leading(name) for name in self._fields]
+        self._core = _core.stream.Coder(key, [*leading, None], self._by)
         self._forget()
 
     def _forget(self) -> None:
