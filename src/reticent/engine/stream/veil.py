@@ -16,7 +16,7 @@ Differences from the paper: ours; `delay-free` is the paper's method.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,35 +45,9 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.release import Guarantee
 
+# Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
-
-
-class _Records(NamedTuple):
-    """A batch on codes: enough to place it, or to place it again after a crash."""
-
-    seqs: npt.NDArray[np.uint64]
-    persons: npt.NDArray[np.uint64]
-    rows: npt.NDArray[np.uint32]
-    values: npt.NDArray[np.int32]
-    units: npt.NDArray[np.uint64] | None = None
-
-    def __repr__(self) -> str:
-        return f"_Records({len(self.seqs)})"
-
-    def to_bytes(self) -> bytes:
-        """A journal entry."""
-        # A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
-        columns = (self.persons, self.rows.astype(np.uint16), self.values.astype(np.uint16))
-        return entry({}, self.seqs, columns if self.units is None else (*columns, self.units))
-
-    @classmethod
-    def all_from(cls, journal: bytes, *, units: bool) -> Iterator[_Records]:
-        """Reads journal entries back, one behind the other."""
-        kinds = (*_COLUMNS, np.uint64) if units else _COLUMNS
-        for _, seqs, (persons, rows, codes, *rest) in entries(journal, kinds):
-            values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
-            yield cls(seqs, persons, rows.astype(np.uint32), values, *rest)
 
 
 class Veil(AtOnce):
@@ -126,9 +100,10 @@ class Veil(AtOnce):
         seqs = self._positions(batch, seqs)
         self._begin()
         seen = self._settled(self._people.visit(coded), self._after(seqs))
-        persons = coded.persons
-        records = _Records(seqs, persons, coded.rows, coded.values, coded.units)
-        return self._placed(seqs, leveled(coded, shown), seen, persons, records.to_bytes())
+        persons, units = coded.persons, coded.units
+        columns = (persons, coded.rows.astype(np.uint16), coded.values.astype(np.uint16))
+        journal = entry({}, seqs, columns if units is None else (*columns, units))
+        return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
 
     def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
         if not self._fields.knows(batch.schema):
@@ -155,9 +130,11 @@ class Veil(AtOnce):
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
-        for seqs, persons, rows, values, units in _Records.all_from(journal, units=self._unit is not None):
+        kinds = _COLUMNS if self._unit is None else (*_COLUMNS, np.uint64)
+        for _, seqs, (persons, rows, codes, *units) in entries(journal, kinds):
+            values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()
-            seen = self._people.take(persons, persons if units is None else units, rows, values)
+            seen = self._people.take(persons, units[0] if units else persons, rows.astype(np.uint32), values)
             yield self._placed(seqs, {}, self._settled(seen, self._after(seqs)), persons, b"")
 
     # The contract of all engines

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
-from reticent.engine.stream.records import RecordReader
+from reticent.engine.stream.records import RecordReader, entries, entry
 from reticent.engine.stream.values import Values
-from reticent.engine.stream.veil import _Records
-from reticent.errors import DataError
+from reticent.errors import DataError, StateError
 
 KEY = bytes(range(32))
 CELL = st.one_of(st.none(), st.text(max_size=5))
@@ -98,10 +97,11 @@ def test_the_core_refuses_what_is_no_whole_batch():
 
 @pytest.mark.parametrize("seqs", [[3, 4, 5], [3, 4, 7]])
 def test_a_journal_gives_back_what_was_written(seqs):
-    columns = np.array(seqs, np.uint64), np.array([9, 8, 9], np.uint64), np.array([0, 1, 0], np.uint32)
-    records = _Records(*columns, np.array([2, -1, 0], np.int32))
-    again = [*_Records.all_from(2 * records.to_bytes(), units=False)]
-    assert len(again) == 2
-    for one in again:
-        assert [one.seqs.tolist(), one.persons.tolist()] == [seqs, [9, 8, 9]]
-        assert [one.rows.tolist(), one.values.tolist()] == [[0, 1, 0], [2, -1, 0]]
+    seqs, columns = np.array(seqs, np.uint64), (np.array([9, 8, 9], np.uint64), np.array([0, 1, 65_535], np.uint16))
+    journal = entry({"labels": ["x"]}, seqs, columns) + entry({}, seqs[:0], (seqs[:0], columns[1][:0]))
+    (head, *told), (_, *nothing) = entries(journal, (np.uint64, np.uint16))
+    assert (head["labels"], told[0].tolist()) == (["x"], seqs.tolist())
+    assert [column.tolist() for column in told[1]] == [column.tolist() for column in columns]
+    assert (nothing[0].tolist(), [column.tolist() for column in nothing[1]]) == ([], [[], []])
+    with pytest.raises(StateError, match="damaged"):
+        list(entries(journal[:-20], (np.uint64, np.uint16)))
