@@ -2,6 +2,7 @@
 //!
 //! What raw text stands for is taught once and remembered; what nobody has taught yet is told, and nothing else is read then.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::column::{Cell, Column};
@@ -54,13 +55,20 @@ impl Field {
     fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
         let cells = || (0..column.len()).map(|row| column.cell(row));
         let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
-        codes.ok_or_else(|| {
-            let mut met = HashSet::new();
-            let strange = cells().filter(|cell| self.code(cell).is_none());
-            let raw = strange.map(|cell| (cell != Cell::Null).then(|| text_of(&cell).into_owned()));
-            let key = |raw: &Raw| Some(self.keyed(raw.as_ref()?, <[u8]>::to_vec));
-            raw.filter(|raw| met.insert(key(raw))).collect()
-        })
+        codes.ok_or_else(|| self.strange(cells()))
+    }
+
+    /// Raw values that have no code, those that are remembered by the same key once.
+    fn strange<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
+        let (mut met, mut strange) = (HashSet::<Option<Vec<u8>>, Quick>::default(), Vec::new());
+        for cell in cells.filter(|cell| self.code(cell).is_none()) {
+            let raw = (cell != Cell::Null).then(|| text_of(&cell));
+            let key = raw.as_ref().map(|text| self.keyed(text, <[u8]>::to_vec));
+            if met.insert(key) {
+                strange.push(raw.map(Cow::into_owned));
+            }
+        }
+        strange
     }
 }
 
