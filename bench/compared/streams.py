@@ -1,4 +1,7 @@
-"""Streams: the same admissions through Arrow, from CSV to NDJSON on a store, and one by one; delay-free is in every version."""
+"""Streams: the same admissions through Arrow, from CSV to NDJSON on a store, and one by one.
+
+Delay-free is in every version; beside the veil an earlier version has sealed groups, the default of its time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from reticent.policy import Policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS, SINGLES, L = 500_000, 5_000, 10
+ROWS, FIRST, SINGLES, L = 500_000, 200, 5_000, 10
 COLUMNS = {
     "admitted": "plain",
     "patient_id": "identifier",
@@ -31,11 +34,16 @@ COLUMNS = {
     "admission_route": "quasi",
     "diagnosis": "sensitive",
 }
+LEVELS = {
+    "age": {"role": "quasi", "level": 1, "hierarchy": {"intervals": [[5, 15, 30, 45, 60, 75, 85], [15, 45, 75]]}},
+    "postcode": {"role": "quasi", "level": 3, "hierarchy": {"prefix": 5}},
+}
 
 
 def prepare(folder: Path, *, quick: bool) -> None:
     """One version draws the admissions of both, without the columns that the other does not know."""
     from reticent.datasets import feed
+    from reticent.datasets.writers import csv_text
 
     table = feed.generate(ROWS // 10 if quick else ROWS, 1)
     table = pa.table({name: table.column(name).cast(pa.string()) for name in COLUMNS}).combine_chunks()
@@ -46,30 +54,37 @@ def prepare(folder: Path, *, quick: bool) -> None:
     most = sum(one["counts"] for one in counted) // (2 * L)
     lines = [f"{one['values']},{min(one['counts'], most)}" for one in counted]
     (folder / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
+    (folder / "strata.csv").write_text(csv_text(feed.strata()))
+    (folder / "kernel.csv").write_text(csv_text(feed.kernel()))
 
 
-def policy_of(folder: Path) -> Policy:
-    """Ten candidates; an earlier version had l and prior in the section."""
+def policy_of(folder: Path, method: str) -> Policy:
+    """Ten candidates; an earlier version had l and prior in the section, no published levels, and sealed groups in the place of the veil."""
     rules = {"version": 1, "person": "patient_id", "columns": COLUMNS}
     prior = {"file": "prior.csv"}
     try:
-        now = {"privacy": {"l": L}, "prior": prior, "stream": {"method": "delay-free"}}
-        return Policy.from_dict(rules | now, base=folder)
+        now = rules | {"privacy": {"l": L}, "prior": prior, "stream": {"method": method}}
+        if method == "veil":
+            now["columns"] = COLUMNS | LEVELS
+            now["prior"] = {"file": "strata.csv", "by": ["sex", "age"], "kernel": {"file": "kernel.csv"}}
+        return Policy.from_dict(now, base=folder)
     except ReticentError:
-        before = {"method": "delay-free", "l": L, "prior": prior}
+        before = {"method": "sealed" if method == "veil" else method, "l": L, "prior": prior}
         return Policy.from_dict(rules | {"stream": before}, base=folder)
 
 
 class Arrow:
     """The engine alone, in batches of 50,000."""
 
+    method = "delay-free"
+
     def __init__(self, data: Path, scratch: Path) -> None:
-        self.data, self.folder, self.policy = data, scratch / "streams", policy_of(data)
+        self.data, self.folder, self.policy = data, scratch / "streams", policy_of(data, self.method)
         self.table = pq.read_table(data / "feed.parquet").combine_chunks()
 
     def engine(self) -> Any:
         """A new one."""
-        return publisher_class("stream", "delay-free")(self.policy, rng=Rng.from_seed(1))
+        return publisher_class("stream", self.policy.stream.method)(self.policy, rng=Rng.from_seed(1))
 
     def __call__(self) -> Taken:
         """All batches."""
@@ -80,18 +95,30 @@ class Arrow:
 
 
 class Singles(Arrow):
-    """One record at a time: seconds by the clock of the median and of the 99th of a hundred."""
+    """One record at a time: seconds by the clock of the median and of the 99th of a hundred, once a stream has begun."""
 
     def __call__(self) -> Taken:
         """Some thousand of them."""
         taken, engine, times = Taken(), self.engine(), []
-        for at in range(SINGLES):
+        for at in range(FIRST + SINGLES):
             record = self.table.slice(at, 1)
             start = time.perf_counter()
             engine.push(record)
             times.append(time.perf_counter() - start)
-        taken.seconds |= {"median": float(np.median(times)), "p99": float(np.quantile(times, 0.99))}
+        taken.seconds |= {"median": float(np.median(times[FIRST:])), "p99": float(np.quantile(times[FIRST:], 0.99))}
         return taken
+
+
+class VeiledArrow(Arrow):
+    """The same under the veil, or in sealed groups."""
+
+    method = "veil"
+
+
+class VeiledSingles(Singles):
+    """The same under the veil, or in sealed groups."""
+
+    method = "veil"
 
 
 class Durable(Arrow):
@@ -125,4 +152,10 @@ def stream(policy: Policy, source: Path, store: Path, sink: Path) -> None:
             running.run(str(source), str(sink))
 
 
-MEASURES = {"arrow": Arrow, "single push": Singles, "csv to ndjson": Durable}
+MEASURES = {
+    "arrow": Arrow,
+    "single push": Singles,
+    "veil, arrow": VeiledArrow,
+    "veil, single push": VeiledSingles,
+    "csv to ndjson": Durable,
+}

@@ -1,9 +1,12 @@
 //! `reticent._core` and its submodules, and what their faces share.
 
+use std::sync::Mutex;
+
 use numpy::ndarray::{Array2, ArrayView2};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::{evolving, judge, random, series, stream, table, veil, wire};
 
@@ -32,6 +35,25 @@ pub fn table<T: Element + Copy>(py: Python<'_>, cells: Vec<T>, width: usize) -> 
             .expect("whole rows")
             .into_pyarray(py)
             .unbind(),
+    }
+}
+
+/// A column that becomes an array when it is first asked for: to make one costs as much as to read a record.
+pub struct Later<T, A> {
+    column: Mutex<Vec<T>>,
+    array: PyOnceLock<Py<A>>,
+}
+
+impl<T, A> Later<T, A> {
+    pub fn new(column: Vec<T>) -> Self {
+        let (column, array) = (Mutex::new(column), PyOnceLock::new());
+        Later { column, array }
+    }
+
+    pub fn get(&self, py: Python<'_>, make: impl FnOnce(Vec<T>) -> Py<A>) -> Py<A> {
+        let take =
+            || std::mem::take(&mut *self.column.lock().expect("nobody fails while holding it"));
+        self.array.get_or_init(py, || make(take())).clone_ref(py)
     }
 }
 

@@ -10,6 +10,8 @@ from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
 from reticent.connectors.stream import Stream
 from reticent.encode.names import single_names
+from reticent.engine import publisher_class
+from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 
@@ -97,6 +99,28 @@ def test_whoever_comes_back_to_a_stream_is_known(policy, tmp_path, spelling):
     assert all(a["candidates"] == b["candidates"] for a, b in zip(lines[:N], lines[N:], strict=True))
     with pytest.raises(GuaranteeError, match="stand in another publication"):
         anonymize(people([written(spelling, i) for i in range(N)]), policy, store=tmp_path / "s.db")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_an_engine_of_streams_knows_them_in_every_batch(policy, spelling, kind):
+    """It took the names of later batches as they were written."""
+    engine = publisher_class("stream", "veil")(policy, rng=Rng.from_seed(1))
+    first, other = people([str(i) for i in range(N)]), people([written(spelling, i) for i in range(N)])
+    for event, table in enumerate((first, other, first, other.slice(3, 1))):
+        (release,) = engine.push(table.set_column(0, "id", table.column("id").cast(kind)))
+        assert set(release.tables["data"].column("event").to_pylist()) == {event}
+    assert release.metrics["persons"] == N
+
+
+def test_an_engine_of_streams_reads_markers_in_every_batch(policy):
+    marked = Policy.from_dict(policy.to_dict() | {"missing": ["?"]}, base=policy.base)
+    for method in ("veil", "delay-free"):
+        engine = publisher_class("stream", method)(marked, rng=Rng.from_seed(1))
+        for _ in range(2):
+            (release,) = engine.push(people(["1"]).set_column(1, "line", pa.array(["?"])))
+            table = release.tables["data" if method == "veil" else "tuple"]
+            assert table.column("line").to_pylist() == [None]
 
 
 def test_one_person_stands_once_in_a_table_and_is_deleted_by_any_name(policy, tmp_path):

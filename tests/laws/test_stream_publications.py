@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -275,10 +276,15 @@ def named(veiled):
 def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
     """Record by record and in one batch: the judge looks at each set, and at what follows what."""
     case = next(case for case in STREAMS if case.method == "veil")
-    settle = Veil._settle
+    place = Veil.place
     if forge is torn and size == 1:
         pytest.skip("there is no neighbour")
-    monkeypatch.setattr(Veil, "_settle", lambda *given: (veiled := settle(*given))._replace(**forge(veiled)))
+
+    def forged(*given):
+        placed = place(*given)
+        return replace(placed, veiled=placed.veiled._replace(**forge(placed.veiled)))
+
+    monkeypatch.setattr(Veil, "place", forged)
     publication = StreamPublication(case.rules(), rng=Rng.from_seed(1))
     parts = [publication.reader.table(case.table(1, N).slice(at, size)) for at in range(0, N, size)]
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):

@@ -151,7 +151,7 @@ impl Castle {
             .expect("a member is held")
     }
 
-    fn cluster(&self, number: u32) -> &Cluster {
+    pub(super) fn cluster(&self, number: u32) -> &Cluster {
         self.clusters[number as usize]
             .as_ref()
             .expect("a listed cluster lives")
@@ -165,7 +165,7 @@ impl Castle {
     }
 
     /// The average loss of the last clusters published: what a cluster may cost to be extended or reused.
-    fn threshold(&self) -> f64 {
+    pub(super) fn threshold(&self) -> f64 {
         if self.losses.is_empty() {
             0.0
         } else {
@@ -225,7 +225,7 @@ impl Castle {
         number as u32
     }
 
-    fn admit(&mut self, cluster: u32, number: u32) {
+    pub(super) fn admit(&mut self, cluster: u32, number: u32) {
         let tuple = self.held[number as usize]
             .as_mut()
             .expect("a member is held");
@@ -262,128 +262,6 @@ impl Castle {
             Some((_, number)) => Some(number),
             None if live >= self.settings.beta => best.map(|(_, number)| number),
             None => None,
-        }
-    }
-
-    /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
-    fn expire(&mut self, position: u64, number: u32, out: &mut Vec<Out>) {
-        let tuple = self.held[number as usize].as_ref();
-        let Some(tuple) = tuple.filter(|t| t.position == position) else {
-            return;
-        };
-        let (home, point) = (tuple.cluster, tuple.point.clone());
-        let cluster = self.cluster(home);
-        if self.good(&cluster.crowd) {
-            return self.publish(home, out);
-        }
-        let fit: Vec<usize> = (0..self.published.len())
-            .filter(|&i| self.space.contains(&self.published[i], &point))
-            .collect();
-        if !fit.is_empty() {
-            let region = self.published[fit[self.draw.index(fit.len())]].clone();
-            self.note(&region, self.settings.l, 1);
-            return self.release_one(number, Some(region), out);
-        }
-        let size = cluster.members.len();
-        let larger = self.live().filter(|(_, c)| c.members.len() > size).count();
-        if larger * 2 > self.live().count() || !self.mergeable() {
-            return self.release_one(number, None, out);
-        }
-        self.merge(home);
-        self.publish(home, out);
-    }
-
-    fn mergeable(&self) -> bool {
-        let mut crowd = Crowd::default();
-        for tuple in self.held.iter().flatten() {
-            crowd.add(tuple.person, tuple.value);
-        }
-        self.good(&crowd)
-    }
-
-    fn release_one(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Out>) {
-        let tuple = self.held[number as usize].take().expect("a member is held");
-        self.spare.push(number);
-        let cluster = self.clusters[tuple.cluster as usize]
-            .as_mut()
-            .expect("a listed cluster lives");
-        cluster.members.retain(|&m| m != number);
-        cluster.crowd.remove(tuple.person, tuple.value);
-        if cluster.members.is_empty() {
-            self.clusters[tuple.cluster as usize] = None;
-        }
-        self.waited += if region.is_some() {
-            self.now - tuple.seq
-        } else {
-            0
-        };
-        out.push(Out {
-            seq: tuple.seq,
-            region,
-        });
-    }
-
-    /// Takes in the nearest clusters until there are enough persons and values.
-    fn merge(&mut self, home: u32) {
-        while !self.good(&self.cluster(home).crowd) {
-            let region = &self.cluster(home).region;
-            let cost = |c: &Cluster| self.space.loss(&self.space.join(region, &c.region));
-            let nearest = self
-                .live()
-                .filter(|&(n, _)| n != home)
-                .min_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)))
-                .map(|(n, _)| n)
-                .expect("all held tuples together are enough");
-            let other = self.clusters[nearest as usize]
-                .take()
-                .expect("a listed cluster lives");
-            for number in other.members {
-                self.admit(home, number);
-            }
-        }
-    }
-
-    fn publish(&mut self, number: u32, out: &mut Vec<Out>) {
-        let whole = self.clusters[number as usize]
-            .take()
-            .expect("a listed cluster lives");
-        for part in self.split(whole) {
-            let loss = self.space.loss(&part.region);
-            self.losses.push_back(loss);
-            if self.losses.len() > self.settings.mu {
-                self.losses.pop_front();
-            }
-            self.note(&part.region, part.crowd.values(), part.members.len());
-            for &member in &part.members {
-                let tuple = self.held[member as usize].take().expect("a member is held");
-                self.spare.push(member);
-                self.waited += self.now - tuple.seq;
-                out.push(Out {
-                    seq: tuple.seq,
-                    region: Some(part.region.clone()),
-                });
-            }
-            if loss < self.threshold() {
-                self.published.push_back(part.region);
-                if self.published.len() > self.settings.reuse {
-                    self.published.pop_front();
-                }
-            }
-        }
-    }
-
-    fn note(&mut self, region: &Region, values: usize, tuples: usize) {
-        let n = tuples as f64;
-        self.published_sums.0 += tuples as u64;
-        self.published_sums.1 += n * self.space.loss(region);
-        self.published_sums.2 += n * (values - 1) as f64 / values as f64;
-    }
-
-    /// Releases or suppresses all that is still held.
-    pub fn flush(&mut self, out: &mut Vec<Out>) {
-        self.draw.at(u64::MAX >> 20);
-        while let Some((position, number)) = self.order.pop_front() {
-            self.expire(position, number, out);
         }
     }
 }

@@ -2,25 +2,52 @@
 //!
 //! What raw text stands for is taught once and remembered; what nobody has taught yet is told, and nothing else is read then.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::column::{Cell, Column};
 use super::hash::{Hasher, text_of};
 use super::quick::Quick;
 
+/// Texts up to this length are cut.
+const SHORT: usize = 64;
+
 /// Codes of one column by raw text; several texts may have the same.
 #[derive(Default)]
 struct Field {
     codes: HashMap<Vec<u8>, i32, Quick>,
     missing: Option<i32>,
+    /// How many characters say, together with the length, what a text stands for; none: all of them.
+    leading: Option<usize>,
 }
 
 impl Field {
     fn code(&self, cell: &Cell) -> Option<i32> {
         match cell {
             Cell::Null => self.missing,
-            Cell::Text(text) => self.codes.get(*text).copied(),
-            other => self.codes.get(&*text_of(other)).copied(),
+            Cell::Text(text) => self.find(text),
+            other => self.find(&text_of(other)),
+        }
+    }
+
+    fn find(&self, text: &[u8]) -> Option<i32> {
+        self.keyed(text, |key| self.codes.get(key).copied())
+    }
+
+    fn learn(&mut self, text: &[u8], code: i32) {
+        let key = self.keyed(text, <[u8]>::to_vec);
+        self.codes.insert(key, code);
+    }
+
+    /// What a text is remembered by: stars in the place of characters that say nothing.
+    fn keyed<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
+        match self.leading {
+            Some(leading) if leading < text.len() && text.len() <= SHORT && text.is_ascii() => {
+                let mut key = [b'*'; SHORT];
+                key[..leading].copy_from_slice(&text[..leading]);
+                with(&key[..text.len()])
+            }
+            _ => with(text),
         }
     }
 
@@ -28,12 +55,20 @@ impl Field {
     fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
         let cells = || (0..column.len()).map(|row| column.cell(row));
         let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
-        codes.ok_or_else(|| {
-            let mut met = HashSet::new();
-            let strange = cells().filter(|cell| self.code(cell).is_none());
-            let raw = strange.map(|cell| (cell != Cell::Null).then(|| text_of(&cell).into_owned()));
-            raw.filter(|raw| met.insert(raw.clone())).collect()
-        })
+        codes.ok_or_else(|| self.strange(cells()))
+    }
+
+    /// Raw values that have no code, those that are remembered by the same key once.
+    fn strange<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
+        let (mut met, mut strange) = (HashSet::<Option<Vec<u8>>, Quick>::default(), Vec::new());
+        for cell in cells.filter(|cell| self.code(cell).is_none()) {
+            let raw = (cell != Cell::Null).then(|| text_of(&cell));
+            let key = raw.as_ref().map(|text| self.keyed(text, <[u8]>::to_vec));
+            if met.insert(key) {
+                strange.push(raw.map(Cow::into_owned));
+            }
+        }
+        strange
     }
 }
 
@@ -63,8 +98,17 @@ pub struct Coded {
     pub rows: Vec<u32>,
 }
 
+impl Coded {
+    /// Codes of the sensitive values, the last field.
+    pub fn values(&self) -> &[i32] {
+        self.codes.last().map_or(&[], |codes| codes)
+    }
+}
+
 /// Why a batch is not read yet, or not at all.
 pub enum Strange {
+    /// Persons or units that may be written in several ways.
+    Names,
     /// Records without a person or a unit.
     Nobody(usize),
     /// Raw values by field.
@@ -74,13 +118,20 @@ pub enum Strange {
 }
 
 impl Coder {
-    pub fn new(key: [u8; 32], fields: usize, by: Vec<usize>) -> Option<Self> {
-        by.iter().all(|&field| field < fields).then(|| Coder {
-            hasher: Hasher::new(key),
-            fields: (0..fields).map(|_| Field::default()).collect(),
-            by,
-            rows: HashMap::default(),
-        })
+    /// As many fields as `leading` has places: how many characters of each say, together with the length, what it stands for.
+    pub fn new(key: [u8; 32], leading: &[Option<usize>], by: Vec<usize>) -> Option<Self> {
+        let field = |&leading: &Option<usize>| Field {
+            leading,
+            ..Field::default()
+        };
+        by.iter()
+            .all(|&field| field < leading.len())
+            .then(|| Coder {
+                hasher: Hasher::new(key),
+                fields: leading.iter().map(field).collect(),
+                by,
+                rows: HashMap::default(),
+            })
     }
 
     /// The code that a raw value of a field has from now on.
@@ -88,9 +139,7 @@ impl Coder {
         let field = self.fields.get_mut(field)?;
         match raw {
             None => field.missing = Some(code),
-            Some(text) => {
-                field.codes.insert(text, code);
-            }
+            Some(text) => field.learn(&text, code),
         }
         Some(())
     }
@@ -102,7 +151,10 @@ impl Coder {
 
     /// Forgets what was taught; codes of the past mean nothing any more.
     pub fn forget(&mut self) {
-        self.fields.fill_with(Field::default);
+        for field in &mut self.fields {
+            field.codes.clear();
+            field.missing = None;
+        }
         self.rows.clear();
     }
 
@@ -119,7 +171,12 @@ impl Coder {
             .unwrap_or(0)
     }
 
-    pub fn read(&self, columns: &Columns) -> Result<Coded, Strange> {
+    /// A batch on codes; `named`: each person and unit is written in one way.
+    pub fn read(&self, columns: &Columns, named: bool) -> Result<Coded, Strange> {
+        let mut names = std::iter::once(&columns.person).chain(&columns.unit);
+        if !named && !names.all(Column::is_plain) {
+            return Err(Strange::Names);
+        }
         let (persons, missing) = self.hasher.persons(&columns.person);
         let (units, alone) = columns
             .unit
@@ -178,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_told_and_then_read() {
-        let mut coder = Coder::new([1; 32], 2, vec![1]).unwrap();
+        let mut coder = Coder::new([1; 32], &[None; 2], vec![1]).unwrap();
         let who = Sample::text(&[Some("p"), Some("q"), Some("p")]);
         let ill = Sample::text(&[Some("x"), None, Some("x")]);
         let age = Sample::ints(&[30, 31, 30]);
@@ -187,7 +244,7 @@ mod tests {
             unit: None,
             fields: vec![ill.column().unwrap(), age.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns) else {
+        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         let raw = |text: &str| Some(text.as_bytes().to_vec());
@@ -203,12 +260,12 @@ mod tests {
         ] {
             coder.learn(field, text, code).unwrap();
         }
-        let Err(Strange::Rows(rows)) = coder.read(&columns) else {
+        let Err(Strange::Rows(rows)) = coder.read(&columns, false) else {
             panic!()
         };
         assert_eq!(rows, [[0]]);
         coder.learn_row(vec![0], 5);
-        let coded = coder.read(&columns).ok().unwrap();
+        let coded = coder.read(&columns, false).ok().unwrap();
         assert_eq!(
             (coded.codes, coded.rows),
             (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
@@ -216,19 +273,78 @@ mod tests {
         assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
         assert_eq!(coder.remembered(), 2);
         coder.forget();
-        assert!(matches!(coder.read(&columns), Err(Strange::Values(_))));
+        assert!(matches!(
+            coder.read(&columns, false),
+            Err(Strange::Values(_))
+        ));
+    }
+
+    #[test]
+    fn texts_that_agree_in_what_counts_are_taught_once() {
+        let mut coder = Coder::new([1; 32], &[Some(2)], vec![]).unwrap();
+        coder.learn_row(vec![], 0);
+        let long = "81".repeat(40);
+        let texts = [
+            "81234",
+            "81999",
+            "812",
+            "8",
+            "\u{fc}1234",
+            "\u{fc}1235",
+            &long,
+        ];
+        let who = Sample::text(&[Some("p"); 7]);
+        let places = Sample::text(&texts.map(Some));
+        let columns = Columns {
+            person: who.column().unwrap(),
+            unit: None,
+            fields: vec![places.column().unwrap()],
+        };
+        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
+            panic!()
+        };
+        assert_eq!(values[0].1.len(), 6);
+        for (code, raw) in (0..).zip(values[0].1.clone()) {
+            coder.learn(0, raw, code).unwrap();
+        }
+        let coded = coder.read(&columns, false).ok().unwrap();
+        assert_eq!(coded.values(), [0, 0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn records_without_a_person_are_counted() {
-        let coder = Coder::new([1; 32], 0, vec![]).unwrap();
+        let coder = Coder::new([1; 32], &[], vec![]).unwrap();
         let who = Sample::text(&[Some("p"), None]);
         let columns = Columns {
             person: who.column().unwrap(),
             unit: Some(who.column().unwrap()),
             fields: vec![],
         };
-        assert!(matches!(coder.read(&columns), Err(Strange::Nobody(2))));
-        assert!(Coder::new([1; 32], 1, vec![1]).is_none());
+        assert!(matches!(
+            coder.read(&columns, false),
+            Err(Strange::Nobody(2))
+        ));
+        assert!(Coder::new([1; 32], &[None], vec![1]).is_none());
+    }
+
+    #[test]
+    fn names_that_may_be_written_otherwise_are_told_once() {
+        let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
+        coder.learn_row(vec![], 0);
+        let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
+        for (person, unit, strange) in [
+            (&plain, None, false),
+            (&other, None, true),
+            (&plain, Some(&other), true),
+        ] {
+            let columns = Columns {
+                person: person.column().unwrap(),
+                unit: unit.map(|unit| unit.column().unwrap()),
+                fields: vec![],
+            };
+            let read = coder.read(&columns, false);
+            assert_eq!(matches!(read, Err(Strange::Names)), strange);
+            assert!(coder.read(&columns, true).is_ok());
+        }
     }
 }

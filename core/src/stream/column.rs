@@ -203,6 +203,22 @@ impl<'a> Column<'a> {
         self.len
     }
 
+    /// Whether no text holds a space, a point or anything beyond ASCII; as a whole, so that it may err on the side of no.
+    pub fn is_plain(&self) -> bool {
+        let text = match self.data {
+            Data::Text { offsets, bytes } => offsets
+                .first()
+                .map_or(bytes, |&start| &bytes[start as usize..]),
+            Data::LongText { offsets, bytes } => offsets
+                .first()
+                .map_or(bytes, |&start| &bytes[start as usize..]),
+            _ => return true,
+        };
+        text.iter().fold(true, |plain, byte| {
+            plain & matches!(byte, b'!'..=b'-' | b'/'..=b'~')
+        })
+    }
+
     pub fn cell(&self, row: usize) -> Cell<'a> {
         if self.valid.is_some_and(|bits| !bit(bits, self.offset + row)) {
             return Cell::Null;
@@ -370,6 +386,19 @@ mod tests {
         let column = words.column().unwrap();
         assert_eq!(column.cell(0), Cell::Null);
         assert_eq!(column.cell(1), Cell::Text(b"c"));
+    }
+
+    #[test]
+    fn plain_text_has_no_space_no_point_and_nothing_beyond_ascii() {
+        let plain = |text: &[Option<&str>]| Sample::text(text).column().unwrap().is_plain();
+        assert!(plain(&[Some("A-7/~!"), None, Some("")]) && plain(&[]));
+        for other in [" 7", "7.0", "\u{ff17}", "7\t", "7\u{7f}"] {
+            assert!(!plain(&[Some("7"), Some(other)]));
+        }
+        let mut words = Sample::text(&[Some("7.0"), Some("7"), Some("8.0")]);
+        (words.array.offset, words.array.length) = (1, 1);
+        assert!(words.column().unwrap().is_plain());
+        assert!(Sample::ints(&[7]).column().unwrap().is_plain());
     }
 
     #[test]

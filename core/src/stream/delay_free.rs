@@ -213,18 +213,21 @@ mod tests {
 
     use super::*;
 
-    fn stream() -> DelayFree {
-        let settings = Settings {
+    fn over(domain: u32) -> Result<DelayFree, &'static str> {
+        DelayFree::new(Settings {
             key: [1; 32],
             shard: 0,
             l: 3,
             pool: Kind::Uniform,
-            weights: vec![1; 8],
-            rank: (0..8).collect(),
+            weights: vec![1; domain as usize],
+            rank: (0..domain).collect(),
             retire_after: 0,
             literal: 0,
-        };
-        DelayFree::new(settings).unwrap()
+        })
+    }
+
+    fn stream() -> DelayFree {
+        over(8).unwrap()
     }
 
     fn columns(n: u64) -> (Vec<u64>, Vec<u64>, Vec<i32>) {
@@ -281,17 +284,7 @@ mod tests {
 
     #[test]
     fn a_domain_below_l_is_refused() {
-        let settings = Settings {
-            key: [1; 32],
-            shard: 0,
-            l: 3,
-            pool: Kind::Uniform,
-            weights: vec![1; 2],
-            rank: vec![0, 1],
-            retire_after: 0,
-            literal: 0,
-        };
-        assert!(DelayFree::new(settings).is_err());
+        assert!(over(2).is_err());
         assert!(stream().grow(&[0, 1]).is_err());
     }
 }

@@ -113,13 +113,8 @@ pub fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::text_of;
     use super::*;
-
-    fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = Vec::new();
-        write(&mut out);
-        String::from_utf8(out).unwrap()
-    }
 
     #[test]
     fn text_is_escaped_as_json_wants_it() {

@@ -2,6 +2,7 @@
 
 pub mod bytes;
 pub mod castle;
+mod castle_leave;
 pub mod castle_snapshot;
 mod castle_split;
 pub mod cluster;

@@ -331,14 +331,8 @@ pub fn group_names(ids: &[u64]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::super::json_cell::TEXT;
-    use super::super::sample::Sample;
+    use super::super::sample::{Sample, text_of};
     use super::*;
-
-    fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = Vec::new();
-        write(&mut out);
-        String::from_utf8(out).unwrap()
-    }
 
     #[test]
     fn a_group_stands_before_its_first_tuple() {

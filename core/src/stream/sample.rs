@@ -1,4 +1,4 @@
-//! Arrow arrays made by hand, for the tests of this folder.
+//! Arrow arrays made by hand, and what was written as text, for the tests of this folder.
 
 use std::ffi::{CStr, c_void};
 
@@ -86,4 +86,10 @@ impl Sample {
         // SAFETY: the vectors that the pointers point into are borrowed as long as the column is.
         unsafe { Column::new(&self.schema, &self.array) }
     }
+}
+
+pub fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
 }

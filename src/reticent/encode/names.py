@@ -13,21 +13,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-import numpy as np
 import pyarrow as pa
 
-_TEXT = pa.string()
-_TEXTS = (_TEXT, pa.large_string())
+from reticent import _core
+
+_TEXTS = (pa.string(), pa.large_string())
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
-_ODD = re.compile(r"[^!-~]|[.]")
-_FEW = 8
-"""Cells that are sooner looked at one by one."""
 
 
 def single_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with one spelling per name; itself where every cell is plain, or no text."""
     kind = column.type
-    if kind not in _TEXTS or all(map(_plain, column.chunks)):
+    if kind not in _TEXTS or all(_core.stream.is_plain(chunk.__arrow_c_array__()) for chunk in column.chunks):
         return column
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
@@ -48,18 +45,3 @@ def single_name(word: str) -> str:
     text = " ".join(text.split())
     whole = _WHOLE.fullmatch(text)
     return (whole[1] if whole else text) or word
-
-
-def _plain(cells: pa.Array) -> bool:
-    """Whether no cell holds a space, a point or anything beyond ASCII; at a glance, so that it may err on the side of no."""
-    if len(cells) <= _FEW:
-        return all(cell is None or (cell.isascii() and not _ODD.search(cell)) for cell in cells.to_pylist())
-    _, places, text = cells.buffers()
-    if text is None:
-        return True
-    width = np.int32 if cells.type == _TEXT else np.int64
-    ends = np.frombuffer(places, width)[[cells.offset, cells.offset + len(cells)]]
-    letters = np.frombuffer(text, np.uint8)[ends[0] : ends[1]]
-    return not len(letters) or bool(
-        letters.min() > ord(" ") and letters.max() < 0x7F and not (letters == ord(".")).any()
-    )

@@ -90,9 +90,9 @@ class _Step:
     snapshot: bytes | None
     first: int
     began: float
-    position: str = ""
-    receipts: Sequence[str] = ()
-    people: pa.Table | None = None
+    position: str
+    receipts: Sequence[str]
+    people: pa.Table | None
 
     @property
     def lines(self) -> bytes:
@@ -314,25 +314,32 @@ class Stream:
     def _take(self, batch: Batch, size: int, began: float) -> _Step:
         first = self.position.seq
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
-        step = self._step(released, first, began)
         self.position.offset += size
         if size and self._source is not None and self._source.regular:
             self.position.mark = self._source.mark(self.position.offset)
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
-        self.position.out += len(step.lines) if size else 0
+        self.position.out += len(released.lines + released.late) if size else 0
         receipts = () if self._recognising is None else self._recognising.receipts()
-        return replace(step, position=self.position.text(), receipts=receipts, people=batch.table)
+        return self._step(released, first, began, receipts, batch.table)
 
     def _last(self) -> _Step:
         """The input has ended."""
-        step = self._step(self.publication.close(), self.position.seq, time.perf_counter())
-        self.position.out += len(step.lines)
-        return replace(step, position=self.position.text())
+        released = self.publication.close()
+        self.position.out += len(released.lines + released.late)
+        return self._step(released, self.position.seq, time.perf_counter())
 
-    def _step(self, released: Released, first: int, began: float) -> _Step:
+    def _step(
+        self,
+        released: Released,
+        first: int,
+        began: float,
+        receipts: Sequence[str] = (),
+        people: pa.Table | None = None,
+    ) -> _Step:
         whole = released.journal is None or self.publication.outgrown
-        return _Step(released, self.publication.snapshot() if whole else None, first, began)
+        snapshot = self.publication.snapshot() if whole else None
+        return _Step(released, snapshot, first, began, self.position.text(), receipts, people)
 
     # To disk and out
 

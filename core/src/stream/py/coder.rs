@@ -1,25 +1,101 @@
 //! The coder of records as Python sees it.
 
-use numpy::PyArray1;
+use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
 use super::capsules::{Capsules, batch, unreadable};
-use crate::py::{array, refuse};
+use crate::py::refuse;
 use crate::stream::coder::{self, Columns, Strange};
 
 type Values = Vec<(usize, Vec<Option<String>>)>;
 
-/// A batch on codes: persons, units, codes by field and rows; or what is to be taught first, or how many name nobody.
-#[pyclass(frozen, get_all, module = "reticent._core.stream")]
-#[derive(Default)]
-pub struct Coded {
-    persons: Option<Py<PyArray1<u64>>>,
-    units: Option<Py<PyArray1<u64>>>,
-    codes: Option<Vec<Py<PyArray1<i32>>>>,
-    rows: Option<Py<PyArray1<u32>>>,
-    missing: usize,
-    values: Values,
-    combinations: Vec<Vec<i32>>,
+/// A batch on codes; or what is to be taught first. Columns become arrays when they are asked for.
+#[pyclass(frozen, module = "reticent._core.stream")]
+pub struct Coded(Result<coder::Coded, Strange>);
+
+impl Coded {
+    pub fn codes(&self) -> PyResult<&coder::Coded> {
+        let read = self.0.as_ref();
+        read.map_err(|_| refuse("the batch holds what was not taught"))
+    }
+}
+
+#[pymethods]
+impl Coded {
+    /// Whether everything was known.
+    #[getter]
+    fn whole(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    #[getter]
+    fn persons(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u64>>> {
+        Ok(copied(py, &self.codes()?.persons))
+    }
+
+    #[getter]
+    fn units(&self, py: Python<'_>) -> PyResult<Option<Py<PyArray1<u64>>>> {
+        let units = self.codes()?.units.as_ref();
+        Ok(units.map(|units| copied(py, units)))
+    }
+
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u32>>> {
+        Ok(copied(py, &self.codes()?.rows))
+    }
+
+    /// The codes of the sensitive values, the last field.
+    #[getter]
+    fn values(&self, py: Python<'_>) -> PyResult<Py<PyArray1<i32>>> {
+        Ok(copied(py, self.codes()?.values()))
+    }
+
+    /// The codes of one field.
+    fn field(&self, py: Python<'_>, number: usize) -> PyResult<Py<PyArray1<i32>>> {
+        let codes = self.codes()?.codes.get(number);
+        let codes = codes.ok_or_else(|| refuse("no such field"))?;
+        Ok(copied(py, codes))
+    }
+
+    /// Whether names of persons or units may be written in several ways.
+    #[getter]
+    fn unnamed(&self) -> bool {
+        matches!(self.0, Err(Strange::Names))
+    }
+
+    /// How many records name nobody.
+    #[getter]
+    fn missing(&self) -> usize {
+        match self.0 {
+            Err(Strange::Nobody(missing)) => missing,
+            _ => 0,
+        }
+    }
+
+    /// Values without a code, by field.
+    #[getter]
+    fn strange(&self) -> Values {
+        let Err(Strange::Values(values)) = &self.0 else {
+            return vec![];
+        };
+        let texts = values
+            .iter()
+            .map(|(field, raw)| (*field, raw.iter().map(text).collect()));
+        texts.collect()
+    }
+
+    /// Codes of the fields that lead to no row yet.
+    #[getter]
+    fn combinations(&self) -> Vec<Vec<i32>> {
+        match &self.0 {
+            Err(Strange::Rows(combinations)) => combinations.clone(),
+            _ => vec![],
+        }
+    }
+}
+
+fn copied<T: Element + Copy>(py: Python<'_>, column: &[T]) -> Py<PyArray1<T>> {
+    PyArray1::from_slice(py, column).unbind()
 }
 
 /// Turns records into codes; learns what raw values stand for.
@@ -28,10 +104,10 @@ pub struct Coder(coder::Coder);
 
 #[pymethods]
 impl Coder {
-    /// So many fields; the codes of those in `by` lead to rows.
+    /// Per field how many characters say, together with the length, what it stands for; the codes of those in `by` lead to rows.
     #[new]
-    fn new(key: [u8; 32], fields: usize, by: Vec<usize>) -> PyResult<Self> {
-        let coder = coder::Coder::new(key, fields, by);
+    fn new(key: [u8; 32], leading: Vec<Option<usize>>, by: Vec<usize>) -> PyResult<Self> {
+        let coder = coder::Coder::new(key, &leading, by);
         coder
             .map(Coder)
             .ok_or_else(|| refuse("rows by fields that are not there"))
@@ -69,8 +145,7 @@ impl Coder {
         self.0.remembered()
     }
 
-    /// A batch on codes; columns are given by number.
-    #[pyo3(signature = (batch, person, fields, unit=None))]
+    /// A batch on codes; columns are given by number. `named`: each person and unit is written in one way.
     fn read(
         &self,
         py: Python<'_>,
@@ -78,6 +153,7 @@ impl Coder {
         person: usize,
         fields: Vec<usize>,
         unit: Option<usize>,
+        named: bool,
     ) -> PyResult<Coded> {
         let rows = self::batch(&batch)?;
         let column = |number: usize| rows.column(number).map_err(unreadable);
@@ -92,42 +168,12 @@ impl Coder {
         if columns.fields.len() != self.0.fields() {
             return Err(refuse("another number of fields"));
         }
-        match py.detach(|| self.0.read(&columns)) {
-            Ok(coded) => Ok(Coded {
-                persons: Some(array(py, coded.persons)),
-                units: coded.units.map(|units| array(py, units)),
-                codes: Some(
-                    coded
-                        .codes
-                        .into_iter()
-                        .map(|codes| array(py, codes))
-                        .collect(),
-                ),
-                rows: Some(array(py, coded.rows)),
-                ..Coded::default()
-            }),
-            Err(Strange::Nobody(missing)) => Ok(Coded {
-                missing,
-                ..Coded::default()
-            }),
-            Err(Strange::Rows(combinations)) => Ok(Coded {
-                combinations,
-                ..Coded::default()
-            }),
-            Err(Strange::Values(values)) => {
-                let texts = values
-                    .into_iter()
-                    .map(|(field, raw)| (field, raw.into_iter().map(text).collect()));
-                Ok(Coded {
-                    values: texts.collect(),
-                    ..Coded::default()
-                })
-            }
-        }
+        Ok(Coded(py.detach(|| self.0.read(&columns, named))))
     }
 }
 
 /// Arrow text is UTF-8; an exporter who says otherwise is told apart by the replacement.
-fn text(raw: coder::Raw) -> Option<String> {
-    raw.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+fn text(raw: &coder::Raw) -> Option<String> {
+    let bytes = raw.as_ref();
+    bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }

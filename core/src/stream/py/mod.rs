@@ -4,12 +4,13 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use self::capsules::Capsules;
 use super::{ndjson, placed};
 use crate::py::array;
 
 pub mod capsules;
 mod castle;
-mod coder;
+pub mod coder;
 mod delay_free;
 mod hasher;
 mod lines;
@@ -49,6 +50,12 @@ fn group_names<'py>(
     Ok(PyBytes::new(py, &names))
 }
 
+/// Whether no text of a column holds a space, a point or anything beyond ASCII; it may err on the side of no.
+#[pyfunction]
+fn is_plain(column: Capsules<'_>) -> PyResult<bool> {
+    Ok(capsules::column(&column)?.is_plain())
+}
+
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "stream")?;
     m.add_class::<Placed>()?;
@@ -64,5 +71,6 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hasher::Hashes>()?;
     m.add_class::<lines::Lines>()?;
     m.add_function(wrap_pyfunction!(group_names, &m)?)?;
+    m.add_function(wrap_pyfunction!(is_plain, &m)?)?;
     parent.add_submodule(&m)
 }

@@ -4,18 +4,56 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::super::kernel::Kind;
 use super::super::people;
 use super::{Codes, Veil, demand, kind_of};
-use crate::py::{array, refuse, table};
+use crate::py::{Later, array, refuse, table};
+use crate::stream::py::coder::Coded;
 use crate::stream::sip::Sip;
 
-/// What a batch publishes, and, private, whether each truth is offered.
-#[pyclass(frozen, get_all, module = "reticent._core.veil")]
+/// What a batch publishes, and, private, whether each truth is offered. Columns become arrays when they are asked for.
+#[pyclass(frozen, module = "reticent._core.veil")]
 pub struct Seen {
-    candidates: Py<PyArray2<u16>>,
-    rows: Py<PyArray1<u32>>,
-    events: Py<PyArray1<u32>>,
-    offered: Py<PyArray1<bool>>,
+    candidates: Later<u16, PyArray2<u16>>,
+    rows: Later<u32, PyArray1<u32>>,
+    events: Later<u32, PyArray1<u32>>,
+    offered: Later<bool, PyArray1<bool>>,
+    l: usize,
+    size: usize,
+    lost: usize,
+}
+
+#[pymethods]
+impl Seen {
+    fn __len__(&self) -> usize {
+        self.size
+    }
+
+    /// How many truths are not offered.
+    #[getter]
+    fn lost(&self) -> usize {
+        self.lost
+    }
+
+    #[getter]
+    fn candidates(&self, py: Python<'_>) -> Py<PyArray2<u16>> {
+        self.candidates.get(py, |cells| table(py, cells, self.l))
+    }
+
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
+        self.rows.get(py, |column| array(py, column))
+    }
+
+    #[getter]
+    fn events(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
+        self.events.get(py, |column| array(py, column))
+    }
+
+    #[getter]
+    fn offered(&self, py: Python<'_>) -> Py<PyArray1<bool>> {
+        self.offered.get(py, |column| array(py, column))
+    }
 }
 
 /// What a house remembers of every person.
@@ -23,6 +61,26 @@ pub struct Seen {
 pub struct People {
     veil: Py<Veil>,
     people: people::People,
+}
+
+impl People {
+    fn seen(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<Seen> {
+        let (veil, size) = (self.veil.get(), batch.persons.len());
+        veil.check_rows(size, batch.rows)?;
+        veil.check_values(size, batch.values)?;
+        demand(batch.units.len() == size, "columns of different lengths")?;
+        let people = &mut self.people;
+        let seen = py.detach(|| people.take(&veil.0, batch)).map_err(refuse)?;
+        Ok(Seen {
+            lost: seen.offered.iter().filter(|&&offered| !offered).count(),
+            candidates: Later::new(seen.candidates),
+            rows: Later::new(seen.rows),
+            events: Later::new(seen.events),
+            offered: Later::new(seen.offered),
+            l: veil.0.l,
+            size,
+        })
+    }
 }
 
 #[pymethods]
@@ -72,18 +130,21 @@ impl People {
             kind: kind_of(kind)?,
             now,
         };
-        let (veil, size) = (self.veil.get(), batch.persons.len());
-        veil.check_rows(size, batch.rows)?;
-        veil.check_values(size, batch.values)?;
-        demand(batch.units.len() == size, "columns of different lengths")?;
-        let people = &mut self.people;
-        let seen = py.detach(|| people.take(&veil.0, &batch)).map_err(refuse)?;
-        Ok(Seen {
-            candidates: table(py, seen.candidates, veil.0.l),
-            rows: array(py, seen.rows),
-            events: array(py, seen.events),
-            offered: array(py, seen.offered),
-        })
+        self.seen(py, &batch)
+    }
+
+    /// The next event of every person of a stream's batch.
+    fn visit(&mut self, py: Python<'_>, coded: &Coded) -> PyResult<Seen> {
+        let coded = coded.codes()?;
+        let batch = people::Batch {
+            persons: &coded.persons,
+            units: coded.units.as_ref().unwrap_or(&coded.persons),
+            rows: &coded.rows,
+            values: coded.values(),
+            kind: Kind::Visit,
+            now: None,
+        };
+        self.seen(py, &batch)
     }
 
     /// Everything, for a snapshot.

@@ -36,6 +36,7 @@ from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
 from reticent.errors import GuaranteeError
+from reticent.policy.missing import without_markers
 from reticent.release import Guarantee, Release
 from reticent.release.sentences import AGAINST, DELAY_FREE
 from reticent.release.wording import not_covered
@@ -105,7 +106,7 @@ class DelayFree(AtOnce):
 
     def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
         if not self._reader.knows(batch.schema):
-            batch = check_batch(batch, self.policy)
+            check_batch(batch, self.policy)
         return self._reader.read(batch, self._positions(batch, seqs))
 
     def _settle(self, records: Records) -> Groups:
@@ -207,6 +208,7 @@ class DelayFree(AtOnce):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
+        batch = without_markers(batch, self.policy.missing)
         records = self._read(batch, None)
         groups = self._settle(records)  # whoever pushes keeps no journal
         return [self._release(batch, records.seqs, groups)] if len(records) else []

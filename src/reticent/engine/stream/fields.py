@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.stream.on_demand import OnDemand
+from reticent.encode.names import single_names
+from reticent.encode.native import native
 from reticent.engine.stream.records import Pieces
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -83,17 +84,13 @@ class Leveled(NamedTuple):
         return self.labels.array.take(pa.array(self.codes))
 
 
-class Coded(NamedTuple):
-    """A batch on codes, and the columns that are released otherwise than they came."""
+Shown = list[tuple[int, Labels]]
+"""Columns that are released otherwise than they came: the number of the field, and its labels."""
 
-    persons: npt.NDArray[np.uint64]
-    units: npt.NDArray[np.uint64] | None
-    rows: npt.NDArray[np.uint32]
-    values: npt.NDArray[np.int32]
-    published: Mapping[str, Leveled]
 
-    def __repr__(self) -> str:
-        return f"Coded({len(self.rows)} records)"
+def leveled(coded: _core.stream.Coded, shown: Shown) -> dict[str, Leveled]:
+    """The columns of a batch that are released otherwise than they came."""
+    return {labels.name: Leveled(coded.field(number), labels) for number, labels in shown}
 
 
 class Fields:
@@ -109,49 +106,59 @@ class Fields:
         self._pieces = Pieces([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
-        self._core = _core.stream.Coder(key, len(self._read), self._by)
+        leading = [house.levels.leading(name) for name in self._fields]
+        self._core = _core.stream.Coder(key, [*leading, None], self._by)
         self._forget()
 
     def _forget(self) -> None:
         self._core.forget()
         self._labels = [Labels(name, self._house.levels) for name in self._fields]
-        self._published = [(place, labels) for place, labels in enumerate(self._labels) if labels.name in self._leveled]
+        self._shown: Shown = [
+            (number, labels) for number, labels in enumerate(self._labels) if labels.name in self._leveled
+        ]
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
         return self._pieces.knows(schema)
 
-    def read(self, batch: pa.Table) -> Coded:
-        """The codes of a batch; new values are climbed."""
-        if self._core.remembered() > _MOST:
-            self._forget()
+    def read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
+        """The codes of a batch, the sensitive ones last, and what is shown of it; new values are climbed.
+
+        Args:
+            batch: the records.
+            named: each person and unit is written in one way.
+        """
         piece, at = self._pieces.of(batch)
         if at is not self._at:
             fields, unit = [at[name] for name in self._read], at[self._unit] if self._unit else None
             self._at, self._columns = at, (at[self._person], fields, unit)
         capsules, columns = piece.__arrow_c_array__(), self._columns
-        for _ in range(_LESSONS):
-            read = self._core.read(capsules, *columns)
-            if read.persons is not None:
-                return self._coded(read)
-            self._refuse_missing(read.missing)
-            self._teach(read)
+        for lesson in range(_LESSONS):
+            coded = self._core.read(capsules, *columns, named)
+            if coded.whole:
+                shown = self._shown
+                if lesson and self._core.remembered() > _MOST:
+                    self._forget()
+                return coded, shown
+            if coded.unnamed:
+                return self.read(self._named(batch), named=True)
+            self._refuse_missing(coded.missing)
+            self._teach(coded)
         raise DataError("A column holds text that is not UTF-8.", hint="Convert the input to UTF-8.")
 
-    def _coded(self, read: _core.stream.Coded) -> Coded:
-        assert read.persons is not None  # noqa: S101 - whole, or not read
-        assert read.rows is not None  # noqa: S101
-        assert read.codes is not None  # noqa: S101
-        codes, columns = read.codes, self._published
-        published = OnDemand(lambda: {labels.name: Leveled(codes[place], labels) for place, labels in columns})
-        return Coded(read.persons, read.units, read.rows, codes[-1], published)
+    def _named(self, batch: pa.Table) -> pa.Table:
+        for name in (self._person, *([self._unit] if self._unit else [])):
+            place = batch.schema.get_field_index(name)
+            names = single_names(pa.chunked_array([native(batch.column(place))]))
+            batch = batch.set_column(place, name, names)
+        return batch
 
-    def _teach(self, read: _core.stream.Coded) -> None:
-        for field, values in read.values:
+    def _teach(self, coded: _core.stream.Coded) -> None:
+        for field, values in coded.strange:
             own = field < len(self._labels)
             codes = self._labels[field].learn(values) if own else self._house.domain.codes(values)
             self._core.learn(field, values, codes)
-        for codes in read.combinations:
+        for codes in coded.combinations:
             nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
             self._core.learn_row(codes, self._house.levels.row(nodes))
 

@@ -66,25 +66,18 @@ def entry(head: dict[str, Any], seqs: npt.NDArray[np.uint64], columns: Sequence[
 
 
 def entries(
-    journal: bytes, kinds: Sequence[type], before: Sequence[type] | None = None
+    journal: bytes, kinds: Sequence[type]
 ) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.uint64], list[npt.NDArray[Any]]]]:
-    """Reads journal entries back, one behind the other.
-
-    Args:
-        journal: the entries.
-        kinds: types of the columns behind the positions.
-        before: types in entries of earlier versions, which do not say where they begin; the same by default.
-    """
+    """Reads journal entries back, one behind the other; `kinds` are the types of the columns behind the positions."""
     at = 0
     while at < len(journal):
         try:
             start = at + 4
             at = start + int.from_bytes(journal[at:start], "little")
             head = orjson.loads(journal[start:at])
-            first, size = head.get("first"), head["rows"]
+            first, size = head["first"], head["rows"]
             columns: list[npt.NDArray[Any]] = []
-            own = kinds if "first" in head or before is None else before
-            for kind in own if first is not None else (np.uint64, *own):
+            for kind in kinds if first is not None else (np.uint64, *kinds):
                 # Copied, since the core wants aligned columns.
                 columns.append(np.frombuffer(journal, dtype=kind, count=size, offset=at).copy())
                 at += columns[-1].nbytes

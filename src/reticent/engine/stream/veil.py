@@ -16,7 +16,7 @@ Differences from the paper: ours; `delay-free` is the paper's method.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,15 +25,15 @@ from reticent import _core
 from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
-from reticent.engine.stream.fields import Coded, Fields, Leveled
+from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
 from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.watch import Watch
 from reticent.engine.veil.house import House
-from reticent.engine.veil.people import People
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError
+from reticent.policy.missing import without_markers
 from reticent.release import Release
 
 if TYPE_CHECKING:
@@ -45,36 +45,9 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.release import Guarantee
 
+# Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
-_COLUMNS_BEFORE = (np.uint64, np.uint32, np.int32)
 _OUTSIDE = 65_535
-
-
-class _Records(NamedTuple):
-    """A batch on codes: enough to place it, or to place it again after a crash."""
-
-    seqs: npt.NDArray[np.uint64]
-    persons: npt.NDArray[np.uint64]
-    rows: npt.NDArray[np.uint32]
-    values: npt.NDArray[np.int32]
-    units: npt.NDArray[np.uint64] | None = None
-
-    def __repr__(self) -> str:
-        return f"_Records({len(self.seqs)})"
-
-    def to_bytes(self) -> bytes:
-        """A journal entry."""
-        # A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
-        columns = (self.persons, self.rows.astype(np.uint16), self.values.astype(np.uint16))
-        return entry({}, self.seqs, columns if self.units is None else (*columns, self.units))
-
-    @classmethod
-    def all_from(cls, journal: bytes, *, units: bool) -> Iterator[_Records]:
-        """Reads journal entries back, one behind the other."""
-        more = (np.uint64,) if units else ()
-        for _, seqs, (persons, rows, codes, *rest) in entries(journal, (*_COLUMNS, *more), (*_COLUMNS_BEFORE, *more)):
-            values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
-            yield cls(seqs, persons, rows.astype(np.uint32), values, *rest)
 
 
 class Veil(AtOnce):
@@ -96,7 +69,7 @@ class Veil(AtOnce):
                 hint="Write person: and the identifier column, or stream: {method: delay-free}.",
             )
         self.house = House.of(policy, self.kind)
-        self._people = People(self.house.veil(rng.house_key("veil")))
+        self._people = _core.veil.People(self.house.veil(rng.house_key("veil")))
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._unit = settings.unit if settings is not None else None
@@ -122,53 +95,65 @@ class Veil(AtOnce):
     # Placing
 
     def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
-        """Veils records for good."""
-        coded = self._read(batch)
+        """Veils records for good; their reader has written each person in one way."""
+        coded, shown = self._read(batch, named=True)
         seqs = self._positions(batch, seqs)
-        records = _Records(seqs, coded.persons, coded.rows, coded.values, coded.units)
-        veiled = self._settle(records, coded.published, self._after(seqs))
-        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=records.to_bytes())
-
-    def _read(self, batch: pa.Table) -> Coded:
-        if not self._fields.knows(batch.schema):
-            batch = check_batch(batch, self.policy)
-        return self._fields.read(batch)
-
-    def _settle(self, records: _Records | Coded, published: Mapping[str, Leveled], after: int) -> Veiled:
-        """Veils a batch; the next one begins at position `after`."""
         self._begin()
-        persons = records.persons
-        units = persons if records.units is None else records.units
-        seen = self._people.take(persons, units, records.rows, records.values)
-        self._watch.take(seen.offered)
-        self._done(len(persons), after)
+        seen = self._settled(self._people.visit(coded), self._after(seqs))
+        persons, units = coded.persons, coded.units
+        columns = (persons, coded.rows.astype(np.uint16), coded.values.astype(np.uint16))
+        journal = entry({}, seqs, columns if units is None else (*columns, units))
+        return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
+
+    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
+        if not self._fields.knows(batch.schema):
+            check_batch(batch, self.policy)
+        return self._fields.read(batch, named=named)
+
+    def _settled(self, seen: _core.veil.Seen, after: int) -> _core.veil.Seen:
+        """A batch is veiled; the next one begins at position `after`."""
+        self._watch.take(seen)
+        self._done(len(seen), after)
+        return seen
+
+    def _placed(
+        self,
+        seqs: npt.NDArray[np.uint64],
+        published: Mapping[str, Leveled],
+        seen: _core.veil.Seen,
+        persons: npt.NDArray[np.uint64],
+        journal: bytes,
+    ) -> Placed:
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
-        return Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
+        veiled = Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
+        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=journal)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
-        for records in _Records.all_from(journal, units=self._unit is not None):
-            veiled = self._settle(records, {}, self._after(records.seqs))
-            yield Placed(records.seqs, veiled=veiled, labels=self.house.domain.labels, journal=b"")
+        kinds = _COLUMNS if self._unit is None else (*_COLUMNS, np.uint64)
+        for _, seqs, (persons, rows, codes, *units) in entries(journal, kinds):
+            values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
+            self._begin()
+            seen = self._people.take(persons, units[0] if units else persons, rows.astype(np.uint32), values)
+            yield self._placed(seqs, {}, self._settled(seen, self._after(seqs)), persons, b"")
 
     # The contract of all engines
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Releases every record at once."""
-        coded = self._read(batch)
-        size = len(coded.persons)
-        veiled = self._settle(coded, coded.published, self._next + size)  # whoever pushes keeps no journal
-        return [self._release(batch, veiled)] if size else []
+        batch = without_markers(batch, self.policy.missing)
+        coded, shown = self._read(batch, named=False)
+        self._begin()
+        seen = self._people.visit(coded)
+        self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
+        return [self._release(batch, coded, shown, seen)] if len(seen) else []
 
-    def _release(self, batch: pa.Table, veiled: Veiled) -> Release:
-        size = len(veiled.rows)
-        persons, watched = len(self._people), self._watch.figures
-
+    def _release(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown, seen: _core.veil.Seen) -> Release:
         def tables() -> dict[str, pa.Table]:
             names = (*self.policy.quasi, *self.policy.plain)
-            shown = {name: column.array() for name, column in veiled.published.items()}
-            columns = pa.table({name: shown.get(name, batch.column(name)) for name in names})
-            return {"data": data_table(self.house, columns, veiled, np.arange(size))}
+            published = {name: column.array() for name, column in leveled(coded, shown).items()}
+            columns = pa.table({name: published.get(name, batch.column(name)) for name in names})
+            return {"data": data_table(self.house, columns, seen, np.arange(len(seen)))}
 
         return Release(
             kind=self.kind,
@@ -176,9 +161,9 @@ class Veil(AtOnce):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=self.counts_of(size),
+            counts=self.counts_of(len(seen)),
             policy_hash=self._hash,
-            metrics={"persons": persons, **watched},
+            metrics=self.metrics,
             documents=self.documents,
             seeded=self.rng.seeded,
         )

@@ -16,7 +16,7 @@ from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.veiling import MOST_UNSEEN
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent import _core
 
 LOG = logging.getLogger(__name__)
 _FIRST, _MOST = 1_000, 1_000_000
@@ -41,15 +41,17 @@ class Watch:
         """The share at the last look, and whether it is too large; nothing before the first look."""
         return {} if self._eta is None else {"eta": self._eta, "alarm": float(self._eta > MOST_UNSEEN)}
 
-    def take(self, offered: npt.NDArray[np.bool_]) -> None:
+    def take(self, seen: _core.veil.Seen) -> None:
         """Counts records, in the order they came; how they are cut into batches changes nothing."""
-        while self._size + len(offered) >= self._until:
-            cut = self._until - self._size
-            self._lost += int(np.count_nonzero(~offered[:cut]))
+        size, lost = len(seen), seen.lost
+        while self._size + size >= self._until:
+            size -= self._until - self._size
+            before = lost
+            lost = int(np.count_nonzero(~seen.offered[len(seen) - size :]))
+            self._lost += before - lost
             self._look()
-            offered = offered[cut:]
-        self._lost += len(offered) - int(np.count_nonzero(offered))
-        self._size += len(offered)
+        self._lost += lost
+        self._size += size
 
     def _look(self) -> None:
         seed = hashlib.blake2b(str(self._looks).encode(), key=self._key, digest_size=32).digest()

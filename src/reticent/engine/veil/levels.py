@@ -62,6 +62,14 @@ class Levels:
         above = zip(*labels[level:], strict=True)
         return [(path[0], frozenset([label or "" for label in path])) for path in above]
 
+    def leading(self, name: str) -> int | None:
+        """How many characters say, together with the length, what is published of a value; None: all of them."""
+        spec, level = self._hierarchy(name), self._policy.columns[name].level
+        if spec is None or spec.prefix is None or not level:
+            return None
+        lengths = range(spec.prefix - 1, 0, -1) if isinstance(spec.prefix, int) else spec.prefix
+        return max(lengths[level - 1 :], default=0)
+
     def _hierarchy(self, name: str) -> HierarchySpec | None:
         column = self._policy.columns[name]
         return column.hierarchy if column.role == "quasi" else None

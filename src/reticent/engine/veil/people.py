@@ -31,15 +31,10 @@ class Seen(NamedTuple):
         return Seen(self.candidates[which], self.rows[which], self.events[which], self.offered[which])
 
 
-def hasher_of(rng: Rng) -> _core.stream.Hasher:
-    """What turns persons into hashes, the same in every publication of the house."""
-    return _core.stream.Hasher(rng.house_key("veil persons"))
-
-
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> npt.NDArray[np.uint64]:
     """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
     rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
-    hashes = hasher_of(rng).read(rows.__arrow_c_array__(), [], 0, 0)
+    hashes = _core.stream.Hasher(rng.house_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
     if hashes.missing:
         raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
     assert hashes.persons is not None  # noqa: S101 - a column was named

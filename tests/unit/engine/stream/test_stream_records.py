@@ -1,17 +1,15 @@
 """A record's hashes depend on its cells alone: not on how the batch is cut, nor on how Arrow holds the cells."""
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
-from reticent.engine.stream.records import RecordReader
+from reticent.engine.stream.records import RecordReader, entries, entry
 from reticent.engine.stream.values import Values
-from reticent.engine.stream.veil import _Records
-from reticent.errors import DataError
+from reticent.errors import DataError, StateError
 
 KEY = bytes(range(32))
 CELL = st.one_of(st.none(), st.text(max_size=5))
@@ -97,14 +95,13 @@ def test_the_core_refuses_what_is_no_whole_batch():
         hasher.read(pa.record_batch({"a": pa.array([1], pa.int8())}).__arrow_c_array__(), [0], None, 0)
 
 
-def test_journals_of_earlier_versions_are_read():
-    seqs, persons = np.array([3, 4, 7], np.uint64), np.array([9, 8, 9], np.uint64)
-    line = orjson.dumps({"rows": 3})
-    columns = (seqs, persons, np.array([0, 1, 0], np.uint32), np.array([2, -1, 0], np.int32))
-    before = b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
-    (records,) = _Records.all_from(before, units=False)
-    again = [*_Records.all_from(before + records.to_bytes(), units=False)]
-    for one in (records, *again):
-        assert [one.seqs.tolist(), one.persons.tolist()] == [[3, 4, 7], [9, 8, 9]]
-        assert [one.rows.tolist(), one.values.tolist()] == [[0, 1, 0], [2, -1, 0]]
-    assert len(again) == 2
+@pytest.mark.parametrize("seqs", [[3, 4, 5], [3, 4, 7]])
+def test_a_journal_gives_back_what_was_written(seqs):
+    seqs, columns = np.array(seqs, np.uint64), (np.array([9, 8, 9], np.uint64), np.array([0, 1, 65_535], np.uint16))
+    journal = entry({"labels": ["x"]}, seqs, columns) + entry({}, seqs[:0], (seqs[:0], columns[1][:0]))
+    (head, *told), (_, *nothing) = entries(journal, (np.uint64, np.uint16))
+    assert (head["labels"], told[0].tolist()) == (["x"], seqs.tolist())
+    assert [column.tolist() for column in told[1]] == [column.tolist() for column in columns]
+    assert (nothing[0].tolist(), [column.tolist() for column in nothing[1]]) == ([], [[], []])
+    with pytest.raises(StateError, match="damaged"):
+        list(entries(journal[:-20], (np.uint64, np.uint16)))

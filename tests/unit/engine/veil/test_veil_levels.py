@@ -1,7 +1,10 @@
-"""Rows of the prior: records that differ in one of many columns are looked up apart."""
+"""Rows of the prior: records that differ in one of many columns are looked up apart. Codes: what says what is published of them."""
 
 import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from reticent.engine.stream.fields import Labels
 from reticent.engine.veil.levels import Levels
 from reticent.policy import Policy
 
@@ -16,3 +19,22 @@ def test_many_columns_do_not_run_into_one_another():
     strata = [("v0",) * len(COLUMNS), ("*",) * len(COLUMNS)]
     rows = Levels(policy, COLUMNS, strata).publish(table)[1].tolist()
     assert rows == [0] + [1] * 256
+
+
+PREFIXES = st.one_of(st.integers(1, 5), st.lists(st.integers(1, 5), min_size=1, max_size=3))
+
+
+@settings(max_examples=200, deadline=None)
+@given(PREFIXES, st.integers(0, 5), st.lists(st.text("ab*", max_size=6), min_size=2, max_size=30))
+def test_texts_that_agree_in_what_counts_are_published_alike(prefix, level, texts):
+    height = (prefix if isinstance(prefix, int) else len(prefix) + 1) if prefix != 1 else 1
+    place = {"role": "quasi", "level": min(level, height), "hierarchy": {"prefix": prefix}}
+    policy = Policy.from_dict({"version": 1, "columns": {"place": place, "ill": "sensitive"}})
+    levels = Levels(policy, [], [()])
+    leading = levels.leading("place")
+    assert (leading is None) == (place["level"] == 0)
+    labels = Labels("place", levels)
+    codes: dict[tuple[str, int], set[int]] = {}
+    for text in texts:
+        codes.setdefault((text[:leading], len(text)), set()).update(labels.learn([text]))
+    assert all(len(alike) == 1 for alike in codes.values())
