@@ -122,13 +122,11 @@ def _fill(address: str, records: int) -> None:
     import stream_feed
     from confluent_kafka import Producer
 
-    from reticent.connectors.shards import shard_of
-
     _make(address, _SOURCE)
     producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 4_000_000, "linger.ms": 50})
     for record in stream_feed.records(records):
         value = json.dumps(record).encode()
-        producer.produce(_SOURCE, value, partition=shard_of(record["person"], _SHARDS, b"k"))
+        producer.produce(_SOURCE, value, key=record["person"])
     assert producer.flush(300) == 0
 
 

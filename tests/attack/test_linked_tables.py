@@ -222,3 +222,14 @@ def test_the_audit_joins_before_and_after(release):
     )
     worse = audit(replace(release, tables={**release.tables, "diagnoses": same}), POLICY, seed=1)
     assert [one.attack for one in worse.outcomes if one.refuted] == ["linked-tables"]
+
+
+def test_a_person_who_is_written_otherwise_in_another_table_is_released():
+    tables = hospital(3)
+    tables["diagnoses"] = tables["diagnoses"].set_column(
+        0, "pid", pa.array([f"{pid}\u200b " for pid in tables["diagnoses"]["pid"].to_pylist()])
+    )
+    release = anonymize(tables, POLICY, seed=1)
+    plain = anonymize(hospital(3), POLICY, seed=1)
+    assert release.counts == plain.counts
+    assert audit(release, POLICY, original=tables, seed=1).verdict.holds

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows, written_in_two_ways
 
 from reticent import Policy, anonymize, verify
 from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
@@ -92,6 +92,21 @@ def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path, 
     assert made.guarantee == local.guarantee
     assert made.counts.suppressed
     assert "persons" in made.guarantee.claims["l"]
+
+
+@pytest.mark.parametrize("method", ["optimal", "mondrian", "local"])
+def test_somebody_who_is_written_in_two_ways_is_counted_once(tmp_path, method):
+    whole, parted = written_in_two_ways()
+    wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method=method)
+    local = anonymize(whole, wanted, seed=1)
+    at = parted.column_names.index("person_id")
+    for kind in (pa.string(), pa.binary()):
+        parted = parted.set_column(at, "person_id", parted.column("person_id").cast(kind))
+        made = duck.anonymize(written(tmp_path, parted), wanted, tmp_path / str(kind))
+        released = pq.read_table(tmp_path / str(kind) / "data.parquet")
+        assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
+        assert made.guarantee == local.guarantee
+        assert made.counts == local.counts
 
 
 def test_persons_that_the_policy_does_not_name_are_told_of_as_on_one_machine(tmp_path):

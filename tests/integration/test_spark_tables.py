@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows
+from counted_cases import COLUMNS, REQUIREMENTS, as_sorted, in_their_place, noted, policy, rows, written_in_two_ways
 
 from reticent import Policy, anonymize
 from reticent.datasets import adult
@@ -61,6 +61,19 @@ def test_spark_counts_persons_as_one_machine_does(spark, method, privacy):
     assert made.counts == local.counts
     assert made.counts.suppressed
     assert "persons" in made.guarantee.claims["l"]
+
+
+@pytest.mark.parametrize("method", ["optimal", "local"])
+def test_somebody_who_is_written_in_two_ways_is_counted_once(spark, method):
+    from reticent.connectors import spark as on_spark
+
+    whole, parted = written_in_two_ways()
+    wanted = policy({"k": 5, "l": 3, "suppression": 0.1}, method=method)
+    local = anonymize(whole, wanted, seed=1)
+    made = on_spark.release(spark.createDataFrame(parted).repartition(3), wanted)
+    assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
+    assert made.guarantee == local.guarantee
+    assert made.counts == local.counts
 
 
 def test_equal_rows_that_are_parted_keep_their_plain_cells_in_an_order_that_nobody_knows(spark):

@@ -51,10 +51,22 @@ def test_spark_shows_what_one_machine_shows(spark, tmp_path):
     shown = made.frame.toArrow()
     assert as_sorted(text(shown)) == as_sorted(text(local.tables["data"]))
     assert made.counts == local.counts
-    assert made.documents["veil"]["stretches"] == local.documents["veil"]["stretches"]
+    assert made.documents["veil"] == local.documents["veil"], "the noise of eta, too"
     assert made.guarantee.claims == local.guarantee.claims
     assert any("ledger" in word for word in made.guarantee.not_covered)
     assert on_spark.verify(made, wanted).holds
+
+
+def test_somebody_who_is_written_in_two_ways_has_two_records(spark, tmp_path):
+    """Two sets over one person, each as a first sight."""
+    from reticent.connectors import spark as on_spark
+
+    rows = table(40)
+    names = rows.column("person").to_pylist()
+    names[7] = names[3] + "\u200b "
+    rows = rows.set_column(rows.column_names.index("person"), "person", pa.array(names))
+    with Store.open(tmp_path / "store.db") as store, pytest.raises(DataError, match="several records"):
+        on_spark.release(spark.createDataFrame(rows), policy(tmp_path), store=store)
 
 
 def test_kill_python_workers_at_random_moments(spark, tmp_path):

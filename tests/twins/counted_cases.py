@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pyarrow as pa
 
 from reticent import Policy
@@ -73,3 +75,20 @@ def in_their_place(published: pa.Table) -> bool:
     return len({note[0] for note in notes}) == len(notes) and all(
         str(cell) in ("*", note[at]) for at, cells in shown.items() for cell, note in zip(cells, notes, strict=True)
     )
+
+
+_WAYS = (" {}", "{}  ", "{}.0", "\u200b{}", "{}\u00a0", "{}\u034f", "{}\x00")
+_WIDE = {ord("0") + digit: 0xFF10 + digit for digit in range(10)}
+
+
+def written_in_two_ways(n: int = 3000) -> tuple[pa.Table, pa.Table]:
+    """Rows of persons with two records each: once under one name, once with another spelling of it in every second record."""
+    table = rows(n)
+    names = [str(i // 2) if i % 8 > 1 else f"Zo\u00eb {i // 2}" for i in range(n)]
+    odd = [name.translate(_WIDE) if i % 3 else _WAYS[i // 3 % len(_WAYS)].format(name) for i, name in enumerate(names)]
+    odd = [unicodedata.normalize("NFD", o) if "Zo" in name else o for o, name in zip(odd, names, strict=True)]
+    odd = [o[:-2] if "Zo" in o and o.endswith(".0") else o for o in odd]
+    mixed = [odd[i] if i % 2 else name for i, name in enumerate(names)]
+    at = table.column_names.index("person_id")
+    whole, parted = (table.set_column(at, "person_id", pa.array(column)) for column in (names, mixed))
+    return whole, parted

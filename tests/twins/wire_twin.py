@@ -59,7 +59,13 @@ def checked(cells, policy, numbers):
 
 def named(word):
     """One spelling per name: no spaces around it, nothing invisible, one Unicode form, whole numbers without a fraction."""
-    letters = [c for c in unicodedata.normalize("NFKC", word) if unicodedata.category(c) != "Cf"]
+    unseen = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+    letters = [
+        c
+        for c in unseen.sub("", unicodedata.normalize("NFKC", word))
+        if c.isspace() or unicodedata.category(c) not in ("Cf", "Cc")
+    ]
+    letters = list(unicodedata.normalize("NFKC", "".join(letters)))
     name = " ".join("".join(letters).split()) or word
     return name.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+[.]0+", name) else name
 

@@ -27,7 +27,7 @@ from reticent.audit.legal import illegal
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves
-from reticent.audit.spellings import check_spellings, same
+from reticent.audit.spellings import check_spellings, same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
     layout = policy.tables.layout(policy.released)
     named = {}
     for name in layout:
-        table = text_table(tables[name])
+        table = text_table(under_one_name(tables[name], policy.person))
         names = [_PERSON if column == policy.person else column for column in table.column_names]
         table = table.rename_columns(names)
         named[name] = table.filter(pc.is_valid(table[_PERSON]))
@@ -285,9 +285,8 @@ def compare(
     moves = Moves(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in policy.tables.layout(policy.released).items():
         rows, at = release.tables[name], places[name]
-        source = text_table(original[name].select([str(policy.person), *one.linked[1:], *one.columns])).take(
-            pa.array(at)
-        )
+        source = original[name].select([str(policy.person), *one.linked[1:], *one.columns])
+        source = text_table(under_one_name(source, policy.person)).take(pa.array(at))
         wrong = len(at) - len(np.unique(at)) + abs(len(at) - rows.num_rows)
         findings.append(none_of(f"{name}: every published record is one of the input", wrong))
         if wrong:

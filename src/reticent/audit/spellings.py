@@ -6,6 +6,10 @@ import re
 from typing import TYPE_CHECKING
 from unicodedata import category, normalize
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reticent.audit.groups import as_text, coded_column, codes
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
@@ -15,6 +19,9 @@ _GAPS = re.compile(r"\s+")
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Signs that nobody sees, though they are letters and marks by their kind."""
 _ICD10 = re.compile(r"([a-z]\d[0-9a-z])\.([0-9a-z]{1,4})")
+_WHOLE = re.compile(r"([-+]?[0-9]+)[.]0+")
+_ODD = r"[^!-\-/-~]"
+"""What a name must have to be written in several ways."""
 _FOREIGN = re.compile(r"\S*[A-Za-z]\S*")
 _ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
@@ -37,6 +44,28 @@ def same(value: str | None) -> str:
     text = _GAPS.sub(" ", plain).strip()
     code = _ICD10.fullmatch(text)
     return text if code is None else code[1] + code[2]
+
+
+def one_name(name: str) -> str:
+    """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is."""
+    if not (name.isascii() and name.isprintable()):
+        shown = _BLANK.sub("", normalize("NFKC", name))
+        name = normalize("NFKC", "".join(s for s in shown if s.isspace() or category(s) not in ("Cf", "Cc"))) or name
+    text = _GAPS.sub(" ", name).strip()
+    number = _WHOLE.fullmatch(text)
+    return number[1] if number else text or name
+
+
+def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
+    """The input with every person under one name; the judge takes nobody's word for who is who."""
+    if person is None or person not in table.column_names or pa.types.is_integer(table[person].type):
+        return table
+    names = as_text(table[person])
+    if not pc.any(pc.match_substring_regex(names, _ODD)).as_py():
+        return table
+    code, known = codes(coded_column(names))
+    forms = pa.array([None if name is None else one_name(name) for name in known], pa.string())
+    return table.set_column(table.column_names.index(person), person, forms.take(pa.array(code)))
 
 
 def check_spellings(values: Iterable[str | None], where: str) -> Finding:

@@ -1,6 +1,6 @@
 """Names of persons and units: one spelling for each, so that somebody who is written in two ways is not two persons.
 
-Guarantee: two names that are the same after Unicode normalisation (NFKC), without invisible characters and spaces around them, are
+Guarantee: two names that are the same after Unicode normalisation (NFKC), without signs that nobody sees and spaces around them, are
     one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones.
 Not covered: another case, leading zeros, misspellings: identifiers that differ in them may be of two persons.
 Cost: a look at the bytes of the column; a dictionary of the different names where one of them is not plain.
@@ -17,12 +17,21 @@ import pyarrow as pa
 
 from reticent import _core
 
-_TEXTS = (pa.string(), pa.large_string())
+_TEXT = pa.string()
+_TEXTS = (_TEXT, pa.large_string())
+_AS_TEXT = (pa.types.is_decimal, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string_view)
+"""Types that are read as text in any case: as a decimal, 7 may be 7.00."""
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+ODD = r"[^!-\-/-~]"
+"""What no plain name has, in the words of any engine that counts: names without it are their own single names."""
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Letters and marks by their kind that nobody sees."""
 
 
 def single_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column with one spelling per name; itself where every cell is plain, or no text."""
+    if any(is_kind(column.type) for is_kind in _AS_TEXT):
+        column = column.cast(_TEXT)
     kind = column.type
     if kind not in _TEXTS or all(_core.stream.is_plain(chunk.__arrow_c_array__()) for chunk in column.chunks):
         return column
@@ -39,9 +48,14 @@ def single_name(word: str) -> str:
     >>> [single_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ")]
     ['7', '7', '7', '7', 'A b', '007', ' ']
     """
-    text = word
-    if not word.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKC", word) if unicodedata.category(c) != "Cf")
+    text = word if word.isascii() and word.isprintable() else _visible(word)
     text = " ".join(text.split())
     whole = _WHOLE.fullmatch(text)
     return (whole[1] if whole else text) or word
+
+
+def _visible(word: str) -> str:
+    """Compatible characters without those that nobody sees; once more, since what stood beside one may now be one letter."""
+    signs = _BLANK.sub("", unicodedata.normalize("NFKC", word))
+    seen = (sign for sign in signs if sign.isspace() or unicodedata.category(sign) not in ("Cf", "Cc"))
+    return unicodedata.normalize("NFKC", "".join(seen))

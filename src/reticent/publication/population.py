@@ -24,6 +24,7 @@ from reticent.encode.native import native
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError
 from reticent.publication.mates import Mates
+from reticent.publication.namesakes import tell_namesakes, tell_strangers
 from reticent.store import schema
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Population:
         self, store: Store, publisher: str, policy: Policy, *, kind: Kind, method: str, despite: bool = False
     ) -> None:
         self._store, self._publisher, self._policy = store, publisher, policy
-        self._method, self._despite = method, despite
+        self._kind, self._method, self._despite = kind, method, despite
         # Linked tables are of no house: their persons compose with nothing.
         self._house = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
         self._mates = Mates() if self._house and kind != "stream" else None
@@ -69,9 +70,27 @@ class Population:
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
         column = single_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
-        rows = pa.RecordBatch.from_arrays([native(column)], names=["person"])
-        hashes = self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons
-        return np.asarray(hashes, dtype=np.uint64)
+        hashes = self._hashes(column)
+        if self._kind != "stream":
+            self._tell_namesakes(column, hashes)
+        return hashes
+
+    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> Hashes:
+        rows = pa.RecordBatch.from_arrays([native(names)], names=["person"])
+        return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
+
+    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: Hashes) -> None:
+        """Warns of persons who may be others of this publication or of this store."""
+        if self._kind != "table":  # a table tells by itself, with or without a store
+            tell_namesakes(names)
+        strangers = self._recorded[hashes & _MASK] != hashes
+        if self._seen and strangers.any():
+            table = schema.population
+            rows = self._store.rows(table, table.c.id > 0, order=table.c.id)
+            known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
+            strangers &= ~np.isin(hashes, known)
+            if strangers.any():
+                tell_strangers(native(names).filter(pa.array(strangers)), self._hashes, known)
 
     def of_table(self, table: pa.Table) -> Hashes:
         """The persons of a table."""

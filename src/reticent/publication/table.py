@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reticent.encode.names import single_names
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.publication.gate import Passed, let_through
+from reticent.publication.namesakes import tell_namesakes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +47,8 @@ def publish(
         UnwantedError: the watch was cancelled.
     """
     method = method or policy.table.method
+    if policy.person is not None and policy.person in table.column_names:
+        tell_namesakes(single_names(table.column(policy.person)))
     rng = _keys(policy, method, store) if seed is None else Rng.from_seed(seed)
     engine = publisher(policy, "table", method, rng=rng)
     if watch is not None:

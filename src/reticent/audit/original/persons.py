@@ -28,7 +28,7 @@ from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, d
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.standing import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
-from reticent.audit.spellings import same
+from reticent.audit.spellings import same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
-    release, table = _merged(release, table, policy)
+    release, table = _merged(release, under_one_name(table, policy.person), policy)
     cells = Cells(table)
     counted = records_that_count(cells, policy)
     places, doubt = original.places, 0

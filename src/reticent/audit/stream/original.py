@@ -22,7 +22,7 @@ from reticent.audit.groups import coded, coded_column, numbered, numbers
 from reticent.audit.original.persons import distinct, equal, matchings
 from reticent.audit.published import text
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.spellings import same
+from reticent.audit.spellings import same, under_one_name
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -46,7 +46,7 @@ def judge(releases: Sequence[Published], policy: Policy, original: Input) -> Ver
     """Compare the files of a stream with its input."""
     groups: dict[str, frozenset[str]] = {}
     records = [line for release in releases if release.wire is not None for line in _records(release.wire, groups)]
-    table = original.table
+    table = under_one_name(original.table, policy.person)
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
         return Verdict((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))

@@ -28,6 +28,7 @@ from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct
 from reticent.audit.original.places import assigned, edges_of
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
+from reticent.audit.spellings import under_one_name
 from reticent.audit.stretches import Stretches
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.totals import compared, totals_of
@@ -53,7 +54,7 @@ Labels = set[str | None]
 def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     """Compare a veiled table with its input."""
     data, line = release.tables.get("data"), veil.line_of(release)
-    table = text_table(original.table)
+    table = text_table(under_one_name(original.table, policy.person))
     if data is None or line is None or not {"row", "event"} <= set(data.column_names):
         return Verdict(())  # refuted elsewhere
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)

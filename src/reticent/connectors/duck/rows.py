@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+from reticent.encode.names import ODD, single_names
 from reticent.errors import ConnectorError, DataError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from reticent.connectors.counted.rows import Recoded
 
-_BATCH = 1 << 17
+_BATCH, _SINGLE = 1 << 17, "single_name"
 _N, _UNTIL = '"__n"', '"__until"'
 _INSIDE = f'least(r.{_UNTIL}, "{FIRST}" + "{RECORDS}") - greatest(r.{_UNTIL} - r.{_N}, "{FIRST}")'
 """How many of some equal rows a piece takes."""
@@ -48,6 +49,22 @@ class DuckRows:
         ]
         source = f"read_parquet({_text(str(path))})"
         return cls(link, f"SELECT {', '.join(cells) if missing else '*'} FROM {source}", names)  # noqa: S608 - names are quoted
+
+    def named(self, person: str | None) -> DuckRows:
+        """The rows with one name per person; Python reads only the names that are not plain, and nothing where all are."""
+        if person is None or person not in self.columns:
+            return self
+        cells, kind = _name(person), self.schema.field(person).type
+        if pa.types.is_binary(kind):
+            cells = f"decode({cells})"
+        elif not pa.types.is_string(kind):
+            return self
+        odd = f"regexp_matches({cells}, {_text(ODD)})"
+        if not self._number(f"SELECT count(*) FROM (SELECT 1 FROM ({self.query}) WHERE {odd} LIMIT 1)"):  # noqa: S608
+            return self
+        self.link.create_function(_SINGLE, _single, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload,unused-ignore]
+        single = f"CASE WHEN {odd} THEN {_SINGLE}({cells}) ELSE {cells} END"
+        return replace(self, query=f"SELECT * REPLACE ({single} AS {_name(person)}) FROM ({self.query})")  # noqa: S608
 
     def collapsed(self, names: Sequence[str]) -> pa.Table:
         """Every distinct combination of some columns once, in a stable order, with its number of rows; text as codes."""
@@ -150,6 +167,10 @@ class DuckRows:
         key = f"sha256({_text(secrets.token_hex(16))} || CAST(ROW({cells}) AS VARCHAR))"
         among = f"PARTITION BY {known} ORDER BY {key}, {cells} ROWS UNBOUNDED PRECEDING"
         return f"SELECT *, sum({_N}) OVER ({among}) AS {_UNTIL} FROM ({counted})"  # noqa: S608
+
+
+def _single(names: pa.ChunkedArray) -> pa.ChunkedArray:
+    return single_names(names)
 
 
 def _coded(batch: pa.RecordBatch) -> dict[str, pa.Array]:

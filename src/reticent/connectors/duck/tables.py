@@ -68,6 +68,7 @@ def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str
     with _connected(aside, memory) as link:
         rows = DuckRows.of(link, data, policy.missing)
         check_policy(rows.columns, policy, "DuckDB")
+        rows = rows.named(policy.person)
         found = search_counts(rows, policy)
         _write(written, rows.published(found.recoded))
         release = DuckRows.of(link, written)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
+from reticent.connectors.kafka.placement import Placement
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
 from reticent.connectors.shards import check_shards, claim, pin_shards
+from reticent.engine.stream.contract import stream_class
 from reticent.publication.stream import StreamPublication
 from reticent.publication.stream_publication import keys_of
 
@@ -54,7 +56,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     """Works on a stream from topic to topic until it is told to stop; run as many as there are partitions.
 
     Args:
-        source_url: the topic of records, one JSON object per message, keyed by person.
+        source_url: the topic of records, one JSON object per message, keyed by person: under the veil records that lie elsewhere are refused.
         sink_url: the topic of published lines; made where it does not exist. Its private state stands in a topic
             of the same name with `.reticent-state` behind it.
         policy: the policy of the stream.
@@ -76,7 +78,9 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     state.prepare(source, sink)
     pin = partial(pin_shards, policy, store, name)
     pin(state.shards)
-    worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin))
+    remembers = policy.person is not None and stream_class(policy.stream.method).remembers
+    placement = Placement(store, name, str(policy.person), state.shards) if remembers else None
+    worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin, placement))
     began = time.monotonic()
     goal = _Goal(source, settings.group) if until_end else None
     with _signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from reticent.connectors.kafka.address import Address
+    from reticent.connectors.kafka.placement import Placement
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
 
@@ -88,6 +89,8 @@ class Job:
     settings: Settings
     bury: Callable[[list[DeadLetter]], None]
     pin: Callable[[int], None]
+    placement: Placement | None = None
+    """Where persons have to come back to their shard."""
 
 
 @dataclass
@@ -343,6 +346,8 @@ class Session:
         if batch.bad:
             place = f"{self._job.source.topic}/{partition}"
             self._job.bury([(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad])
+        if (placement := self._job.placement) is not None:
+            placement.check(partition, batch.table.column(placement.person))
         released = held.shard.take(batch, offsets[batch.rows].astype(np.uint64))
         held.position = int(offsets[-1]) + 1
         held.journaled += released.records

@@ -1,4 +1,4 @@
-"""The rows of a Spark frame: counted and recoded by Spark, without Python on the executors."""
+"""The rows of a Spark frame: counted and recoded by Spark; Python runs on the executors only where names of persons are not plain."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
+from reticent.encode.names import ODD, single_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from reticent.connectors.counted.rows import Recoded
 
 
-_STRETCH = 4096
+_STRETCH, _TEXTS = 4096, ("string", "char", "varchar", "binary")
 _UNTIL, _TAKES = "__until", "__takes"
 
 
@@ -72,6 +73,18 @@ class SparkRows:
         cells = [F.when(~gone | gone.isNull(), F.col(column(name))).alias(name) for name, gone in marked.items()]
         return SparkRows(self.frame.select(*cells))
 
+    def named(self, person: str | None) -> SparkRows:
+        """The rows with one name per person: their own where all are plain, which Spark sees by itself."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if person is None or self.frame.schema[person].dataType.typeName() not in _TEXTS:
+            return self
+        names = F.col(column(person)).cast("string")
+        if self.frame.filter(names.rlike(ODD)).isEmpty():
+            return self
+        single = F.udf(_single, "string", useArrow=True)
+        return SparkRows(self.frame.withColumn(person, single(names)))
+
     def recoded(self, how: Recoded) -> DataFrame:
         """Recodes quasi-identifiers by joins with their ladders or classes, and leaves the violating classes out."""
         from pyspark.sql import functions as F  # noqa: N812
@@ -92,6 +105,11 @@ class SparkRows:
         if how.classes is not None:
             out = _in_classes(out, how, spark.createDataFrame(how.classes))
         return _in_order(out, how.shown)
+
+
+def _single(name: str | None) -> str | None:
+    """What the executors run, on batches of Arrow."""
+    return None if name is None else single_name(name)
 
 
 def _same(names: Mapping[str, str]) -> Column:

@@ -87,7 +87,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         store: keeps the key of the veil.
     """
     check_policy(frame.columns, policy, "Spark", (*METHODS, veiled.METHOD))
-    rows = SparkRows(frame).without_markers(policy.missing)
+    rows = SparkRows(frame).without_markers(policy.missing).named(policy.person)
     if policy.table.method == veiled.METHOD:
         release = _veiled(rows, policy, store)
         refuse_refuted(verify(release, policy))

@@ -33,7 +33,7 @@ from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, hashes_of
-from reticent.engine.veil.release import data_table, guarantee, noisy_shares
+from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
 from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
@@ -42,6 +42,7 @@ from reticent.release.sentences import LEDGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import numpy.typing as npt
     from pyspark.sql import DataFrame
 
     from reticent._core.veil import Veil
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 
 METHOD = "veil"
 _OFFERED, _RECORDS = "__offered", "__records"
+_FACTS = ("__fact_low", "__fact_high")
+"""Halves of what the noise of eta is a function of: their sums fit in what Spark counts with."""
+_LOW = np.uint64(0xFFFFFFFF)
 _CHECKS = (
     "every candidate is a value of the domain",
     "candidates stand in canonical order",
@@ -90,15 +94,15 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
     house = House.of(policy, "table")
     rng = replace(Rng.fresh(), house=store.house(house.digest))
     whole_ = _mapped(rows.frame.select(*[column(name) for name in policy.columns]), policy, rng)
-    lost, size = _counted(whole_, len(house.strata))
+    lost, size, facts = _counted(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
         raise GuaranteeError(
             f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
             hint="Make the prior again from data like these, or with a coarser domain.",
         )
-    shares = noisy_shares(lost, size, rng.key("veil eta 1"), ETA_EPSILON)
+    shares = noisy_shares(lost, size, facts, rng, ETA_EPSILON)
     told, records = guarantee(house), int(size.sum())
-    published = whole_.drop(_OFFERED)
+    published = whole_.drop(_OFFERED, *_FACTS)
     names = [column(name) for name in published.columns]
     return Veiled(
         # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
@@ -122,15 +126,19 @@ def _check(policy: Policy) -> str:
     return policy.person
 
 
-def _counted(frame: DataFrame, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Per row of the prior how many truths are not offered, and how many records there are."""
+def _counted(
+    frame: DataFrame, rows: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
     from pyspark.sql import functions as F  # noqa: N812
 
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
-    counted = frame.groupBy("row").agg(*sums).toArrow()
-    at, lost, size = counted.column("row").to_numpy(), np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    lost[at], size[at] = counted.column("lost").to_numpy(), counted.column("size").to_numpy()
-    return lost, size
+    counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _FACTS)).toArrow()
+    at, whole = counted.column("row").to_numpy(), np.zeros((4, rows), np.int64)
+    for place, name in enumerate(("lost", "size", *_FACTS)):
+        whole[place, at] = counted.column(name).to_numpy()
+    low, high = whole[2:].astype(np.uint64)
+    return whole[0], whole[1], low + (high << np.uint64(32))
 
 
 def _mapped(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
@@ -160,7 +168,10 @@ def _veiled(carried: Carried, rng: Rng, table: pa.Table, schema: pa.Schema | Non
     values = house.domain.encode(table.column(house.sensitive))
     seen = People(core).take(persons, persons, rows, values)
     data = data_table(house, published, seen, np.arange(table.num_rows))
-    data = data.append_column(_OFFERED, pa.array(seen.offered))
+    facts = facts_of(persons, values.astype(np.uint64), seen.offered)
+    more = {_OFFERED: seen.offered, **dict(zip(_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
+    for name, cells in more.items():
+        data = data.append_column(name, pa.array(cells if name == _OFFERED else cells.astype(np.int64)))
     if schema is None:  # columns without a value have no type of their own
         kinds = {field.name: field.type for field in table.schema}
         return data.cast(

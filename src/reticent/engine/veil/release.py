@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from reticent.engine.veil.people import Seen
 
 
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(house.policy).get("k")
@@ -132,15 +135,37 @@ def shuffled(size: int, rng: Rng, purpose: str) -> npt.NDArray[np.int64]:
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def eta(house: House, seen: Seen, persons: npt.NDArray[np.uint64], key: bytes, epsilon: float) -> list[float]:
+def eta(
+    house: House, seen: Seen, persons: npt.NDArray[np.uint64], facts: npt.NDArray[np.uint64], rng: Rng, epsilon: float
+) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
-    at most, so noise of scale 2 / epsilon costs epsilon.
+    at most, so noise of scale 2 / epsilon costs epsilon. It is a function of the row's `facts` under the key of the house: asked for again,
+    by whatever run and in whatever order of records, the same truth has the same noise, which nobody can average away.
     """
     rows, weights = len(house.strata), weight_of_records(persons)
     lost = np.bincount(seen.rows, weights * ~seen.offered, minlength=rows)
-    return noisy_shares(lost, np.bincount(seen.rows, weights, minlength=rows), key, epsilon)
+    return noisy_shares(
+        lost, np.bincount(seen.rows, weights, minlength=rows), sums_of(seen.rows, facts, rows), rng, epsilon
+    )
+
+
+def facts_of(
+    persons: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64], offered: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint64]:
+    """A number for whose value each record tells, and whether it is offered; private, like the hashes of the persons."""
+    facts = persons ^ ((values * np.uint64(2) + offered.astype(np.uint64) + np.uint64(1)) * _ODD)
+    for shift in (30, 27, 31):
+        facts = (facts ^ (facts >> np.uint64(shift))) * _ODD
+    return facts
+
+
+def sums_of(rows: npt.NDArray[np.uint32], facts: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.uint64]:
+    """What all facts of a row of the prior come to, in whatever order."""
+    sums = np.zeros(size, dtype=np.uint64)
+    np.add.at(sums, rows, facts)
+    return sums
 
 
 def weight_of_records(persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
@@ -152,10 +177,12 @@ def weight_of_records(persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64
 def noisy_shares(
     lost: npt.NDArray[np.int64] | npt.NDArray[np.float64],
     size: npt.NDArray[np.int64] | npt.NDArray[np.float64],
-    key: bytes,
+    sums: npt.NDArray[np.uint64],
+    rng: Rng,
     epsilon: float,
 ) -> list[float]:
     """Shares of lost persons among all, row by row, with the noise of `eta`."""
-    noisy = lost + two_sided(key, len(lost), epsilon / 2)
+    keys = [rng.house_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
+    noisy = lost + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent.engine.base import Members, Sights
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, guarantee, pseudonyms, shuffled, weight_of_records
+from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, pseudonyms, shuffled, weight_of_records
 from reticent.engine.veil.totals import totals, totals_asked
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
@@ -65,13 +65,22 @@ class Veiled:
         values = None if self.values is None else self.values[which]
         return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which], values)
 
-    def sights(self) -> Sights:
-        """What is shown of each person, in whatever order of lines."""
+    def facts(self) -> npt.NDArray[np.uint64]:
+        """What the shares of truths that are not offered are counted on; where values are not kept, by what is shown of them."""
+        values = self._shown() if self.values is None else self.values.astype(np.uint64)
+        return facts_of(self.heads, values, self.seen.offered)
+
+    def _shown(self) -> npt.NDArray[np.uint64]:
         seen = self.seen
         shown = seen.rows.astype(np.uint64) + np.uint64(1)
         for slot in range(seen.candidates.shape[1]):
             shown = (shown ^ (seen.candidates[:, slot].astype(np.uint64) + np.uint64(1))) * _ODD
             shown ^= shown >> np.uint64(29)
+        return shown
+
+    def sights(self) -> Sights:
+        """What is shown of each person, in whatever order of lines."""
+        seen, shown = self.seen, self._shown()
         order = np.lexsort((seen.events, self.heads))
         persons, first = np.unique(self.heads[order], return_index=True)
         last = np.append(first[1:], len(order)) - 1
@@ -114,7 +123,7 @@ class Veiling:
         """
         house, seen, size = self.house, veiled.seen, len(veiled)
         _refuse_unseen(seen, weight_of_records(veiled.heads), moving=house.steps is not None)
-        shares = eta(house, seen, veiled.heads, self._rng.key(f"veil eta {number}"), ETA_EPSILON)
+        shares = eta(house, seen, veiled.heads, veiled.facts(), self._rng, ETA_EPSILON)
         document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
             document["totals"] = self._totals(veiled)

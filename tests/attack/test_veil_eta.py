@@ -1,0 +1,67 @@
+"""Averaging: whoever gets the same truth again and again must not be able to average the noise out of the shares in `veil.json`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reticent import EvolvingTable, Series, anonymize
+from reticent.policy import Policy
+
+VALUES = [f"v{v:02d}" for v in range(20)]
+N, LOST, RUNS = 200, 7, 24
+
+
+@pytest.fixture
+def policy(tmp_path):
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{value},5\n" for value in VALUES))
+    columns = {"id": "identifier", "line": "plain", "ill": "sensitive"}
+    rules = {"version": 1, "person": "id", "columns": columns, "privacy": {"l": 4}, "prior": {"file": "prior.csv"}}
+    (tmp_path / "policy.json").write_text(json.dumps(rules | {"table": {"method": "veil"}}))
+    return Policy.load(tmp_path / "policy.json")
+
+
+def people(lost: int = LOST, run: int = 0) -> pa.Table:
+    """The same persons with the same values, their records in another order each time."""
+    table = pa.table(
+        {
+            "id": [f"p{i}" for i in range(N)],
+            "line": list(range(N)),
+            "ill": ["new" if i < lost else VALUES[i * 7 % 20] for i in range(N)],
+        }
+    )
+    return table.take(pa.array(np.random.default_rng(run).permutation(N)))
+
+
+def told(release) -> float:
+    (share,) = release.documents["veil"]["eta"]
+    return round(share * N, 6)
+
+
+def test_tables_of_one_truth_say_one_share(policy, tmp_path):
+    shares = [told(anonymize(people(run=run), policy, store=tmp_path / "h.db")) for run in range(RUNS)]
+    assert len(set(shares)) == 1, f"their mean {np.mean(shares):.2f} tells the {LOST}"
+
+
+def test_publications_of_an_unchanged_table_say_one_share(policy, tmp_path):
+    table = EvolvingTable(tmp_path / "h.db", policy)
+    table.insert(people())
+    assert len({told(table.publish()) for _ in range(RUNS)}) == 1
+
+
+def test_releases_of_a_series_that_stands_still_say_one_share(policy, tmp_path):
+    assert len({told(Series(tmp_path / "h.db", policy).publish(people(run=run))) for run in range(6)}) == 1
+
+
+def test_another_truth_and_another_house_have_noise_of_their_own(policy, tmp_path):
+    """Else the difference of two releases would be exact; and nobody without the key may foresee it."""
+    errors = [told(anonymize(people(lost), policy, store=tmp_path / f"{lost}.db")) - lost for lost in range(5, 17)]
+    assert len(set(errors)) > 2
+    same = [
+        told(anonymize(people(lost), policy, store=tmp_path / "one.db", despite_ledger=True)) - lost
+        for lost in range(5, 17)
+    ]
+    assert len(set(same)) > 2

@@ -1,0 +1,85 @@
+"""The engines and the judge each fold names of persons by a rule of their own: the two agree, on odd names and on any text."""
+
+import unicodedata
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reticent.audit.spellings import one_name, under_one_name
+from reticent.encode.names import ODD, single_name, single_names
+
+ODD_NAMES = [
+    *("7", " 7", "7.0", "7.000", "+7.0", "-7.0", "7.", ".0", "7.5", "007", "7.0.0", "1e5", "p7", "P7", "", " ", "\t\n"),
+    *("\uff17", "\uff17\uff0e\uff10", "\u0667", "7\u200b", "\u200b", "\ufeff7", "7\x00", "7\x7f", "\x1f7", "7\u034f"),
+    *(
+        "\u00e9",
+        "e\u0301",
+        "e\u200d\u0301",
+        "Zoe\u0308  B",
+        "\u3164x",
+        "\uffa0x",
+        "\u2800",
+        "\ufb01",
+        "\u2460",
+        "\u00bd",
+    ),
+    *(
+        "a\u00a0b",
+        "a\u2003\u2003b",
+        "a\u0085b",
+        "a\u1680b",
+        "\u1100\u1161",
+        "\u180ex",
+        "x\ufe0f",
+        "x\U000e0101",
+        "\ud7b0",
+    ),
+]
+PARTS = st.sampled_from([*ODD_NAMES, *"0123456789.+- abcXYZ"])
+NAMES = st.one_of(
+    st.text(max_size=8),
+    st.lists(PARTS, max_size=5).map("".join),
+    st.text(
+        st.characters(
+            categories=["Cf", "Cc", "Zs", "Zl", "Zp", "Mn", "Nd", "No", "Lo"],
+            include_characters="70.e\u0301\u1100\u1161",
+        ),
+        max_size=6,
+    ),
+)
+
+
+def agree(name: str) -> None:
+    single = single_name(name)
+    assert one_name(name) == single, ascii(name)
+    assert single_name(single) == single, ascii(name)
+    assert single_names(pa.chunked_array([[name] * 9])).to_pylist() == [single] * 9, ascii(name)
+    judged = under_one_name(pa.table({"id": [name]}), "id").column("id").to_pylist()
+    assert judged == [single], ascii(name)
+
+
+def test_odd_names():
+    for name in ODD_NAMES:
+        agree(name)
+    assert len({single_name(name) for name in ("\u00e9", "e\u0301", "e\u200d\u0301")}) == 1
+    assert len({single_name(name) for name in ("7", "\uff17", "7.0", "7\x00", "7\u034f")}) == 1
+
+
+@given(NAMES)
+def test_any_name(name):
+    agree(name)
+
+
+@given(st.lists(NAMES.filter(lambda name: unicodedata.normalize("NFKC", name) == name), min_size=1, max_size=12))
+def test_whole_columns(names):
+    table = under_one_name(pa.table({"id": pa.array([*names, None])}), "id")
+    assert table.column("id").to_pylist() == [*map(single_name, names), None]
+
+
+def test_plain_names_are_their_own():
+    import re
+
+    plain = "".join(chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(ODD, chr(sign)))
+    assert len(plain) == 93
+    assert single_name(plain) == plain == one_name(plain)
