@@ -1,12 +1,11 @@
 """Records: the live rows of an evolving table, as codes, found by person and by record.
 
 A row has a number for as long as it lives; the least free number is used next, so that a restart goes on exactly alike.
-Everything here is private. Persons and facts (a person with a value) are kept as keyed hashes beside the rows.
+Everything here is private. Persons are kept as keyed hashes beside the rows.
 """
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from reticent.encode import Dictionary
 from reticent.errors import DataError
+from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ class Records:
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        # person, fact, draw: 64 bits each of two keyed hashes
-        self.hashes = np.zeros((0, 3), dtype=np.uint64)
+        # the person under the key of the ledger, and under that of a house where there is one
+        self.hashes = np.zeros((0, 2), dtype=np.uint64)
         # what a method remembers of what the row showed
         self.shown = np.zeros((0, shown), dtype=np.uint8)
         self.persons: list[str | None] = []
@@ -54,6 +54,8 @@ class Records:
 
     def rows(self) -> npt.NDArray[np.uint32]:
         """All live rows, in order."""
+        if self._alive == len(self.persons):
+            return np.arange(self._alive, dtype=np.uint32)
         found = (row for row, person in enumerate(self.persons) if person is not None)
         return np.fromiter(found, dtype=np.uint32, count=self._alive)
 
@@ -96,7 +98,7 @@ class Records:
         more = max(needed, 2 * room, 64) - room
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
-        self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
+        self.hashes = np.concatenate([self.hashes, np.zeros((more, 2), dtype=np.uint64)])
         self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
     def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
@@ -133,15 +135,9 @@ class Records:
             heapq.heappush(self._free, row)
             self._alive -= 1
 
-    def sign(self, rows: npt.NDArray[np.uint32], *, person_key: bytes, fact_key: bytes) -> None:
-        """Computes the keyed hashes of rows: the same person, or person and value, always gets the same."""
-        digests = bytearray()
-        codes = self.values(rows).tolist()
-        for row, code in zip(rows.tolist(), codes, strict=True):
-            text = str(self.persons[row]).encode()
-            digests += hashlib.blake2b(text, digest_size=8, key=person_key).digest()
-            digests += hashlib.blake2b(text + b"\0%d" % code, digest_size=16, key=fact_key).digest()
-        self.hashes[rows] = np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 3)
+    def sign(self, rows: npt.NDArray[np.uint32], key: bytes) -> None:
+        """The keyed hashes of the persons of rows: the same person always gets the same."""
+        self.hashes[rows, 0] = person_hashes((self.persons[row] for row in rows.tolist()), key)
 
     def load(
         self,
