@@ -33,8 +33,8 @@ class Records:
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        # the person under the key of the ledger, and under that of a house where there is one
-        self.hashes = np.zeros((0, 2), dtype=np.uint64)
+        # the person under the key of the ledger, and under that of a house where there is one; stores have room for a third
+        self.hashes = np.zeros((0, 3), dtype=np.uint64)
         # what a method remembers of what the row showed
         self.shown = np.zeros((0, shown), dtype=np.uint8)
         self.persons: list[str | None] = []
@@ -98,7 +98,7 @@ class Records:
         more = max(needed, 2 * room, 64) - room
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
-        self.hashes = np.concatenate([self.hashes, np.zeros((more, 2), dtype=np.uint64)])
+        self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
         self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
     def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:

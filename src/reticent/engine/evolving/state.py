@@ -28,7 +28,7 @@ def save(publisher: EvolvingPublisher) -> bytes:
         "class": records.classes[rows],
     }
     fields |= {f"code {i}": records.codes[rows, i] for i in range(len(records.columns))}
-    fields |= {f"hash {i}": records.hashes[rows, i] for i in range(2)}
+    fields |= {f"hash {i}": records.hashes[rows, i] for i in range(3)}
     tables = {"records": pa.table(fields)}
     tables |= {f"words {i}": pa.table({"value": records.words[name].values}) for i, name in enumerate(records.columns)}
     people = publisher.memories()
@@ -51,7 +51,7 @@ def load(cls: type[P], policy: Policy, state: bytes) -> P:
     records.load(rows, held.column("person").to_pylist(), None if names.null_count else names.to_pylist())
     for i in range(len(records.columns)):
         records.codes[rows, i] = held.column(f"code {i}").to_numpy()
-    for i in range(2):
+    for i in range(3):
         records.hashes[rows, i] = held.column(f"hash {i}").to_numpy()
     records.classes[rows] = held.column("class").to_numpy()
     records.shown[rows] = np.frombuffer(blobs["shown"], np.uint8).reshape(len(rows), records.shown.shape[1])
