@@ -16,7 +16,7 @@ from reticent.errors import DataError
 from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -42,6 +42,7 @@ class Records:
         self._by_person: dict[str, int | set[int]] = {}
         self._by_name: dict[str, int] = {}
         self._free: list[int] = []
+        self._live = np.zeros(0, dtype=np.bool_)
         self._alive = 0
         # Live rows that the store has and that were not loaded, since a change does not concern them.
         self.unseen = 0
@@ -54,10 +55,7 @@ class Records:
 
     def rows(self) -> npt.NDArray[np.uint32]:
         """All live rows, in order."""
-        if self._alive == len(self.persons):
-            return np.arange(self._alive, dtype=np.uint32)
-        found = (row for row, person in enumerate(self.persons) if person is not None)
-        return np.fromiter(found, dtype=np.uint32, count=self._alive)
+        return np.flatnonzero(self._live).astype(np.uint32)
 
     def values(self, rows: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
         """Sensitive codes of rows."""
@@ -99,9 +97,10 @@ class Records:
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
         self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
+        self._live = np.concatenate([self._live, np.zeros(more, dtype=np.bool_)])
         self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
-    def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
+    def bind(self, rows: Sequence[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
         """Gives rows their person and record id, which makes them live."""
         for i, row in enumerate(rows):
             person = self.persons[row] = persons[i]
@@ -115,9 +114,10 @@ class Records:
             if names is not None:
                 self.names[row] = names[i]
                 self._by_name[names[i]] = row
-            self._alive += 1
+        self._live[rows] = True
+        self._alive += len(rows)
 
-    def remove(self, rows: Iterable[int]) -> None:
+    def remove(self, rows: Sequence[int]) -> None:
         """Forgets rows."""
         for row in rows:
             person, name = self.persons[row], self.names[row]
@@ -133,7 +133,8 @@ class Records:
             self.persons[row] = self.names[row] = None
             self.classes[row] = NONE
             heapq.heappush(self._free, row)
-            self._alive -= 1
+        self._live[rows] = False
+        self._alive -= len(rows)
 
     def sign(self, rows: npt.NDArray[np.uint32], key: bytes) -> None:
         """The keyed hashes of the persons of rows: the same person always gets the same."""
