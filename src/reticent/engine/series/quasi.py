@@ -45,7 +45,8 @@ class Attribute:
         sizes = np.diff(np.append(starts, len(codes)))
         show = _whole if np.all(numbers[np.isfinite(numbers)] % 1 == 0) else _decimal
         # A group with a missing number says nothing about the others, unless all are missing.
-        labels = np.where(missing == sizes, None, np.full(len(starts), "*", dtype=object))
+        labels = np.full(len(starts), "*", dtype=object)
+        labels[missing == sizes] = None
         known = missing == 0
         # Each range is written once: complex numbers stand for its two ends.
         ends, place = np.unique(low[known] + 1j * high[known], return_inverse=True)
