@@ -17,7 +17,6 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.reproduce.census_series import SIZES, Series, Setting, census, diameter, snapshots
-from reticent.reproduce.queries import Queries, errors
 
 POLICY = {
     "version": 1,
@@ -70,6 +69,8 @@ def release(pool: Any, n: int) -> dict[str, float]:
 
 
 def queries(pool: Any, n: int, count: int) -> dict[str, float]:
+    from reticent.reproduce.queries import Queries, errors  # `bench.compared` has versions without it
+
     made = Series("m-distinct", 4, diameter(10))
     for table in snapshots(setting(n), pool):
         grouping = made.publish(table)

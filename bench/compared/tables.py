@@ -63,7 +63,9 @@ def policy_of(data: str, method: str) -> Policy:
         rules = adult_policy(privacy).to_dict()
     else:
         rules = {"version": 1, "person": "patient_id", "columns": HOSPITAL, "privacy": privacy}
-    return Policy.from_dict({**rules, "table": {"method": method}})
+    # Versions differ in the recoding that nothing said stands for.
+    recoding = {"supervision": {"recoding": "optimal"}} if method == "supervised" else {}
+    return Policy.from_dict({**rules, "table": {"method": method, **recoding}})
 
 
 class Released:

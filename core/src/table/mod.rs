@@ -1,6 +1,7 @@
 //! Kernels for one table, released once.
 
 pub mod anatomy;
+pub mod arrange;
 pub mod axis;
 pub mod check;
 pub mod collapse;

@@ -54,10 +54,9 @@ class Ledger:
 
 def person_hashes(names: Iterable[str | None], key: bytes) -> npt.NDArray[np.uint64]:
     """Keyed 64-bit hashes of person identifiers; without the key nothing about the person can be read from them."""
-    return np.array(
-        [
-            int.from_bytes(hashlib.blake2b(str(name).encode(), digest_size=8, key=key).digest(), "little")
-            for name in names
-        ],
-        dtype=np.uint64,
-    )
+    keyed, digests = hashlib.blake2b(digest_size=8, key=key), []
+    for name in names:
+        one = keyed.copy()
+        one.update(str(name).encode())
+        digests.append(one.digest())
+    return np.frombuffer(b"".join(digests), dtype="<u8")

@@ -21,6 +21,10 @@ _MANY = 500
 # Rows in memory at once while a large change is written.
 _AT_ONCE = 20_000
 _LIVES = "lives"
+_REMOVE = sa.delete(schema.evolving_records).where(
+    schema.evolving_records.c.publisher == sa.bindparam("of"),
+    schema.evolving_records.c.row.in_(sa.bindparam("rows", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,11 +56,10 @@ def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
         tx.upsert(publisher, schema.evolving_records, values)
 
 
-def remove(tx: Transaction, publisher: str, rows: Iterable[int]) -> None:
+def remove(tx: Transaction, publisher: str, rows: Sequence[int]) -> None:
     """Removes records by number."""
-    table = schema.evolving_records
-    where = sa.and_(table.c.publisher == publisher, table.c.row == sa.bindparam("number"))
-    tx.run(publisher, sa.delete(table).where(where), [{"number": row} for row in rows])
+    for start in range(0, len(rows), _MANY):
+        tx.run(publisher, _REMOVE, [{"of": publisher, "rows": rows[start : start + _MANY]}])
 
 
 def read(store: Store, publisher: str) -> list[Row]:

@@ -58,12 +58,15 @@ class Seal:
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
         parts: list[bytes | bytearray | memoryview] = [name.encode()]
+        add = parts.append
         for cell in cells:
             if isinstance(cell, _RAW):
-                parts += (b"b%d:" % len(cell), cell)
+                add(b"b%d:" % len(cell))
+                add(cell)
             else:
                 data = repr(cell).encode()
-                parts += (b"r%d:" % len(data), data)
+                add(b"r%d:" % len(data))
+                add(data)
         digest = self._keyed.copy()
         digest.update(b"".join(parts))
         return digest.digest()

@@ -44,11 +44,19 @@ def forget_words(
     """
     if left is None:
         left = _left(tx, publisher, len(columns))
-    gone = [np.setdiff1d(removed[:, at], left[:, at]) for at in range(len(columns))]
+    gone = [_only(removed[:, at], left[:, at]) for at in range(len(columns))]
     for column, codes in zip(columns, gone, strict=True):
         if len(codes):
             _overwrite(tx, publisher, column, codes)
     return any(len(codes) for codes in gone)
+
+
+def _only(removed: Codes, left: Codes) -> Codes:
+    """The codes of the removed that none of those left has, sorted."""
+    only = np.zeros(int(removed.max()) + 1, dtype=np.bool_)
+    only[removed] = True
+    only[left[left < len(only)]] = False
+    return np.flatnonzero(only).astype(np.int32)
 
 
 def _left(tx: Transaction, publisher: str, columns: int) -> Codes:

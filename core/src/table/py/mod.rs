@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::anatomy;
+use super::arrange;
 use super::collapse::SensitiveColumn;
 use crate::py::refuse;
 
@@ -83,8 +84,38 @@ fn anatomize(
     })
 }
 
+/// The rows in an order that tells nothing, and the new number of each group.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Arranged {
+    order: Py<PyArray1<i64>>,
+    numbers: Py<PyArray1<i64>>,
+}
+
+/// Rows by group and key, groups by their lists of keys.
+#[pyfunction]
+fn arrange_rows(
+    py: Python<'_>,
+    keys: PyReadonlyArray1<'_, i64>,
+    groups: PyReadonlyArray1<'_, i64>,
+) -> PyResult<Arranged> {
+    let (keys, groups) = (keys.as_slice()?, groups.as_slice()?);
+    if keys.len() != groups.len() {
+        return Err(refuse("the columns differ in length"));
+    }
+    let count = groups.iter().max().map_or(0, |&last| last + 1) as usize;
+    if count > groups.len() || groups.iter().any(|&group| group < 0) {
+        return Err(refuse("groups are numbered from 0, without gaps"));
+    }
+    let (order, numbers) = py.detach(|| arrange::arrange(keys, groups, count));
+    Ok(Arranged {
+        order: order.into_pyarray(py).unbind(),
+        numbers: numbers.into_pyarray(py).unbind(),
+    })
+}
+
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "table")?;
+    m.add_class::<Arranged>()?;
     m.add_class::<Grouped>()?;
     m.add_class::<collapsed::Collapsed>()?;
     m.add_class::<collapsed::Evaluation>()?;
@@ -94,6 +125,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<mondrian::Partition>()?;
     m.add_class::<watch::Watch>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
+    m.add_function(wrap_pyfunction!(arrange_rows, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
     m.add_function(wrap_pyfunction!(persons::classes_hold, &m)?)?;
     m.add_function(wrap_pyfunction!(persons::breaking, &m)?)?;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
 from reticent.engine.spellings import spelled
-from reticent.engine.table.anatomy import sensitive_table
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import UNMET
@@ -30,15 +29,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
     Rows = npt.NDArray[np.uint32]
-
-
-@dataclass(frozen=True, repr=False)
-class Witness:
-    """Private side of one publication, row by row of its QIT: keyed hashes of person and of fact, and the group."""
-
-    persons: npt.NDArray[np.uint64]
-    facts: npt.NDArray[np.uint64]
-    groups: npt.NDArray[np.int64]
 
 
 class Named(NamedTuple):
@@ -63,7 +53,7 @@ class EvolvingPublisher(Publisher):
         )
         self.publications = 0
         self.step = 0
-        self.witness: Witness | None = None
+        self._members = Members.nobody()
         self._figures: dict[str, float] = {}
 
     # -- what a method does -------------------------------------------------------------------------------------
@@ -82,7 +72,7 @@ class EvolvingPublisher(Publisher):
 
     def _sign(self, rows: Rows, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
         """Keyed hashes of rows."""
-        self.records.sign(rows, person_key=self.rng.key("person"), fact_key=self.rng.key("fact"))
+        self.records.sign(rows, self.rng.key("person"))
 
     @abstractmethod
     def _admit(self, rows: Rows, notes: Any) -> tuple[Rows, Change]:
@@ -248,7 +238,7 @@ class EvolvingPublisher(Publisher):
 
     def members(self) -> Members:
         """Who stood in which group of the last publication."""
-        return Members.nobody() if self.witness is None else Members(self.witness.persons, self.witness.groups)
+        return self._members
 
     @abstractmethod
     def _held(self) -> int:
@@ -285,21 +275,6 @@ class EvolvingPublisher(Publisher):
             explain=explain | {"publication": self.publications + 1},
             seeded=self.rng.seeded,
         )
-
-    def _qit(self, rows: Rows, groups: npt.NDArray[np.int64]) -> pa.Table:
-        """Quasi-identifiers and plain columns by group, in the order given; notes who stood where."""
-        records = self.records
-        self.witness = Witness(records.hashes[rows, 0], records.hashes[rows, 1], groups)
-        columns = {name: records.words[name].decode(codes) for name, codes in self._shown(rows).items()}
-        return pa.table({"group": groups, **columns})
-
-    def _shown(self, rows: Rows) -> dict[str, npt.NDArray[np.int32]]:
-        """The codes of the columns that are published as they are."""
-        names, records = [*self.policy.quasi, *self.policy.plain], self.records
-        return {name: records.codes[rows, records.columns.index(name)] for name in names}
-
-    def _st(self, groups: npt.NDArray[np.int64], values: npt.NDArray[np.int32]) -> pa.Table:
-        return sensitive_table(groups, values, self.records.words[self.sensitive])
 
     # -- small parts -----------------------------------------------------------------------------------------------
 

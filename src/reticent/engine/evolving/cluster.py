@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.base import refuse_group
+from reticent.engine.base import Members, refuse_group
 from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
-from reticent.engine.table.anatomy import canonical
-from reticent.engine.table.people import same_codes
+from reticent.engine.table.anatomy import sensitive_table
+from reticent.engine.table.people import row_keys
 from reticent.errors import InternalError
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee
@@ -27,6 +27,7 @@ from reticent.release.wording import not_covered
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from reticent.encode import Dictionary
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
     from reticent.release import Release
@@ -100,19 +101,29 @@ class ClusterPublisher(EvolvingPublisher):
         # Numbers of classes tell their age, so every publication numbers them anew: by their rows' own text, as Anatomy does, and by
         # chance where that is alike.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))[groups]
-        shown = [(codes, self.records.words[name].values) for name, codes in self._shown(rows).items()]
-        order, numbers = canonical(same_codes(shown, len(rows)), groups)
-        groups = numbers[groups]
-        qit, st = self._qit(rows[order], groups[order]), self._st(groups, self.records.values(rows))
+        shown = self._shown(rows)
+        keys = row_keys([(codes, words.values) for codes, words in shown.values()], len(rows))
+        arranged = _core.table.arrange_rows(keys, groups)
+        order, groups = arranged.order, arranged.numbers[groups]
+        self._members = Members(self.records.hashes[rows[order], 0], groups[order])
+        columns = {name: words.decode(codes[order]) for name, (codes, words) in shown.items()}
+        qit = pa.table({"group": groups[order], **columns})
+        st = sensitive_table(groups, self.records.values(rows), self.records.words[self.sensitive])
         sizes = np.bincount(groups)
-        shares = st.group_by("group").aggregate([("count", "max"), ("count", "sum")])
-        top = shares.column("count_max").to_numpy() / shares.column("count_sum").to_numpy()
-        skewed = shares.column("count_sum").to_numpy()[top > 1 / self.l].sum() / len(rows)
+        # The second table stands by group.
+        starts = np.flatnonzero(np.diff(st.column("group").to_numpy(), prepend=-1))
+        top = np.maximum.reduceat(st.column("count").to_numpy(), starts) / sizes
+        skewed = sizes[top > 1 / self.l].sum() / len(rows)
         return self._wrap(
             (qit, st),
             {"average_class_size": float(sizes.mean()), "max_risk": float(top.max())},
             {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
         )
+
+    def _shown(self, rows: Rows) -> dict[str, tuple[npt.NDArray[np.int32], Dictionary]]:
+        """The codes of the columns that are published as they are, and their words."""
+        names, records = [*self.policy.quasi, *self.policy.plain], self.records
+        return {name: (records.codes[rows, records.columns.index(name)], records.words[name]) for name in names}
 
 
 def _scale(spec: HierarchySpec | None) -> float:

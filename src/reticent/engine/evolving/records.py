@@ -1,12 +1,11 @@
 """Records: the live rows of an evolving table, as codes, found by person and by record.
 
 A row has a number for as long as it lives; the least free number is used next, so that a restart goes on exactly alike.
-Everything here is private. Persons and facts (a person with a value) are kept as keyed hashes beside the rows.
+Everything here is private. Persons are kept as keyed hashes beside the rows.
 """
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,10 @@ import numpy as np
 
 from reticent.encode import Dictionary
 from reticent.errors import DataError
+from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -33,7 +33,7 @@ class Records:
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        # person, fact, draw: 64 bits each of two keyed hashes
+        # the person under the key of the ledger, and under that of a house where there is one; stores have room for a third
         self.hashes = np.zeros((0, 3), dtype=np.uint64)
         # what a method remembers of what the row showed
         self.shown = np.zeros((0, shown), dtype=np.uint8)
@@ -42,6 +42,7 @@ class Records:
         self._by_person: dict[str, int | set[int]] = {}
         self._by_name: dict[str, int] = {}
         self._free: list[int] = []
+        self._live = np.zeros(0, dtype=np.bool_)
         self._alive = 0
         # Live rows that the store has and that were not loaded, since a change does not concern them.
         self.unseen = 0
@@ -54,8 +55,7 @@ class Records:
 
     def rows(self) -> npt.NDArray[np.uint32]:
         """All live rows, in order."""
-        found = (row for row, person in enumerate(self.persons) if person is not None)
-        return np.fromiter(found, dtype=np.uint32, count=self._alive)
+        return np.flatnonzero(self._live).astype(np.uint32)
 
     def values(self, rows: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
         """Sensitive codes of rows."""
@@ -97,9 +97,10 @@ class Records:
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
         self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
         self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
+        self._live = np.concatenate([self._live, np.zeros(more, dtype=np.bool_)])
         self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
 
-    def bind(self, rows: Iterable[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
+    def bind(self, rows: Sequence[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
         """Gives rows their person and record id, which makes them live."""
         for i, row in enumerate(rows):
             person = self.persons[row] = persons[i]
@@ -113,9 +114,10 @@ class Records:
             if names is not None:
                 self.names[row] = names[i]
                 self._by_name[names[i]] = row
-            self._alive += 1
+        self._live[rows] = True
+        self._alive += len(rows)
 
-    def remove(self, rows: Iterable[int]) -> None:
+    def remove(self, rows: Sequence[int]) -> None:
         """Forgets rows."""
         for row in rows:
             person, name = self.persons[row], self.names[row]
@@ -131,17 +133,12 @@ class Records:
             self.persons[row] = self.names[row] = None
             self.classes[row] = NONE
             heapq.heappush(self._free, row)
-            self._alive -= 1
+        self._live[rows] = False
+        self._alive -= len(rows)
 
-    def sign(self, rows: npt.NDArray[np.uint32], *, person_key: bytes, fact_key: bytes) -> None:
-        """Computes the keyed hashes of rows: the same person, or person and value, always gets the same."""
-        digests = bytearray()
-        codes = self.values(rows).tolist()
-        for row, code in zip(rows.tolist(), codes, strict=True):
-            text = str(self.persons[row]).encode()
-            digests += hashlib.blake2b(text, digest_size=8, key=person_key).digest()
-            digests += hashlib.blake2b(text + b"\0%d" % code, digest_size=16, key=fact_key).digest()
-        self.hashes[rows] = np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 3)
+    def sign(self, rows: npt.NDArray[np.uint32], key: bytes) -> None:
+        """The keyed hashes of the persons of rows: the same person always gets the same."""
+        self.hashes[rows, 0] = person_hashes((self.persons[row] for row in rows.tolist()), key)
 
     def load(
         self,

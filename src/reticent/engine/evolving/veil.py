@@ -33,7 +33,6 @@ from reticent.engine.veil.people import hashes_of
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, house_of
 from reticent.errors import DataError
-from reticent.release.ledger import person_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,8 +129,7 @@ class Veil(EvolvingPublisher):
 
     def _sign(self, rows: Rows, notes: Arrivals) -> None:
         """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
-        names = [self.records.persons[row] for row in rows.tolist()]
-        self.records.hashes[rows, 0] = person_hashes(names, self.rng.key("person"))
+        super()._sign(rows, notes)
         self.records.hashes[rows, 1] = notes.persons
 
     def _admit(self, rows: Rows, notes: Arrivals) -> tuple[Rows, Change]:

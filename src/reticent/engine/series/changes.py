@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def changes(history: History, people: People) -> dict[str, int]:
     """External updates (inserted, left, returned) and internal ones, against the last published versions."""
-    last = history.last(people.hashes)
-    old = last >= 0
+    number = history.locate(people.hashes)
+    old = number >= 0
+    last = history.heads[number[old]]
     latest = history.release == history.releases
-    before = history.release[last[old]] if old.any() else np.zeros(0, dtype=np.int32)
-    number = history.locate(people.hashes[old])
+    before = history.release[last]
     return {
         "inserted": int((~old).sum()),
         "left": int(latest.sum() - (before == history.releases).sum()),
         "returned": int((before < history.releases).sum()),
-        "sensitive": int((history.value[last[old]] != people.values[old]).sum()) if old.any() else 0,
-        "quasi": int((history.traits[number] != people.traits[old]).sum()) if old.any() else 0,
+        "sensitive": int((history.value[last] != people.values[old]).sum()),
+        "quasi": int((history.traits[number[old]] != people.traits[old]).sum()),
     }
 
 

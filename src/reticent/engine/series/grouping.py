@@ -81,10 +81,12 @@ class Grouping:
         group, real = self.group, self.row >= 0
         lone = np.bincount(group[real], minlength=len(self)) == 1
         lenders = np.linspace(0, len(where) - 1, min(len(where), LENDERS)).astype(np.int32)
-        donor = self.donor.copy()
+        donor, there = self.donor.copy(), where[lenders]
         for place in np.flatnonzero(real & lone[group]):
-            apart = np.abs(where[lenders] - where[self.row[place]])
-            order = np.lexsort((apart.sum(axis=1), -(apart > 0).sum(axis=1)))
+            apart = np.abs(there - where[self.row[place]])
+            differing = (apart > 0).sum(axis=1)
+            most = np.flatnonzero(differing == differing.max())
+            lender = lenders[most[apart[most].sum(axis=1).argmin()]]
             places = slice(self.offsets[group[place]], self.offsets[group[place] + 1])
-            donor[places] = np.where(real[places], donor[places], lenders[order[0]])
+            donor[places] = np.where(real[places], donor[places], lender)
         return replace(self, donor=donor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,10 +70,15 @@ class History:
         """The number of each person, -1 for a person never published."""
         if not len(self.persons):
             return np.full(len(hashes), -1, dtype=np.int64)
+        order, persons = self._sorted
+        at = np.minimum(np.searchsorted(persons, hashes), len(order) - 1)
+        return np.where(persons[at] == hashes, order[at], -1)
+
+    @cached_property
+    def _sorted(self) -> tuple[Longs, Hashes]:
+        """The numbers of all persons by their hashes, and the hashes so."""
         order = np.argsort(self.persons)
-        at = np.minimum(np.searchsorted(self.persons, hashes, sorter=order), len(order) - 1)
-        found = order[at]
-        return np.where(self.persons[found] == hashes, found, -1)
+        return order, self.persons[order]
 
     def last(self, hashes: Hashes) -> Ints:
         """The last version of each person, or -1."""

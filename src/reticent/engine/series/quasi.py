@@ -44,13 +44,16 @@ class Attribute:
         missing = np.add.reduceat(np.isnan(numbers[codes]).astype(np.int64), starts)
         sizes = np.diff(np.append(starts, len(codes)))
         show = _whole if np.all(numbers[np.isfinite(numbers)] % 1 == 0) else _decimal
-        labels: list[str | None] = []
-        for a, b, gone, size in zip(low.tolist(), high.tolist(), missing.tolist(), sizes.tolist(), strict=True):
-            if gone:  # a group with a missing number says nothing about the others, unless all are missing
-                labels.append(None if gone == size else "*")
-            else:
-                labels.append(show(a) if a == b else f"[{show(a)}, {show(b)}]")
-        return pa.array(labels, type=pa.string())
+        # A group with a missing number says nothing about the others, unless all are missing.
+        labels = np.full(len(starts), "*", dtype=object)
+        labels[missing == sizes] = None
+        known = missing == 0
+        # Each range is written once: complex numbers stand for its two ends.
+        ends, place = np.unique(low[known] + 1j * high[known], return_inverse=True)
+        pairs = zip(ends.real.tolist(), ends.imag.tolist(), strict=True)
+        written = [show(a) if a == b else f"[{show(a)}, {show(b)}]" for a, b in pairs]
+        labels[known] = np.array(written, dtype=object)[place]
+        return pa.array(labels.tolist(), type=pa.string())
 
     def _nodes(self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> pa.Array:
         labels = np.full(len(starts), None, dtype=object)

@@ -61,4 +61,5 @@ def _measure(
 ) -> tuple[History, Risk, npt.NDArray[np.int32]]:
     rows, group, value = grouping.published()
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
-    return after, risk_of(after, updates, after.last(people.hashes[rows])), rows
+    latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order
+    return after, risk_of(after, updates, latest), rows

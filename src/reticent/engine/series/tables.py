@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.table.people import coded, same_codes, text_ranks
+from reticent.engine.table.people import coded, row_keys, text_ranks
 
 if TYPE_CHECKING:
     from reticent.engine.series.grouping import Grouping
@@ -44,6 +44,6 @@ def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
     """Plain columns of the records, sorted by group and by themselves: neither by the input nor by the values."""
     rows, group, _ = grouping.published()
     plain = table.select(list(policy.plain)).take(pa.array(rows))
-    texts = same_codes([coded(column) for column in plain.columns], plain.num_rows)
+    texts = row_keys([coded(column) for column in plain.columns], plain.num_rows)
     plain = plain.add_column(0, "group", pa.array(group.astype(np.int64) + 1))
     return plain.take(pa.array(np.lexsort((texts, group))))

@@ -31,7 +31,7 @@ from reticent.engine.base import check_values, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.people import coded, persons_of, same_codes, text_ranks
+from reticent.engine.table.people import coded, persons_of, row_keys, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
@@ -73,7 +73,8 @@ class Anatomy(TablePublisher):
             )
         # Groups come in an order that follows the frequencies; those that read alike must not keep it.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
-        order, numbers = canonical(same_codes(list(shown.values()), table.num_rows)[keep], groups)
+        arranged = _core.table.arrange_rows(row_keys(list(shown.values()), table.num_rows)[keep], groups)
+        order, numbers = arranged.order, arranged.numbers
         self._places = keep[order]
         rows = table.select(self._shown).take(pa.array(self._places))
         qit = rows.add_column(0, "group", pa.array(numbers[groups[order]]))
@@ -214,40 +215,6 @@ def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32],
     by_rank = np.argsort(rank)
     values = words.decode(by_rank[keys % len(words)].astype(np.int32))
     return pa.table({"group": keys // len(words), "value": values, "count": counts})
-
-
-def canonical(
-    rank: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The order of the rows that are kept and the new number of each group: by the rows' own text, whatever their sensitive values.
-
-    Inside a group rows stand by their text; groups are numbered in the order of their lists of rows.
-    """
-    inside = np.argsort(groups * (int(rank.max(initial=0)) + 1) + rank, kind="stable")
-    sizes = np.bincount(groups)
-    starts = np.cumsum(sizes) - sizes
-    lists = _by_lists(rank[inside], starts, sizes)
-    numbers = np.empty(len(sizes), dtype=np.int64)
-    numbers[lists] = np.arange(len(sizes))
-    # The lists one after the other in their new order, each as it lies in `inside`.
-    shift = starts[lists] - (np.cumsum(sizes[lists]) - sizes[lists])
-    return inside[np.arange(len(rank)) + np.repeat(shift, sizes[lists])], numbers
-
-
-_CELLS = 1 << 24
-
-
-def _by_lists(
-    ranks: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The groups in the order of their lists of ranks, which lie one after the other."""
-    if len(sizes) * int(sizes.max()) > _CELLS:
-        lists = [ranks[start : start + size].tolist() for start, size in zip(starts, sizes, strict=True)]
-        return np.array(sorted(range(len(lists)), key=lists.__getitem__), dtype=np.int64)
-    table = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int64)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    table[owner, np.arange(len(ranks)) - starts[owner]] = ranks
-    return np.lexsort(table.T[::-1])
 
 
 def _way_out(counts: npt.NDArray[np.int64], needed: int, l: int) -> str:

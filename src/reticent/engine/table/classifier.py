@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from reticent.engine.table.levels import Levels
 
+MOST_PRODUCTS = 4000
+"""Rows whose products with one another are laid out at once, in 128 MB."""
 MOST_INDICATORS = 64
 """Values beyond the most frequent ones of an attribute share no indicator; keeps wide attributes affordable."""
 
@@ -49,17 +51,56 @@ class Judge:
         Classes too rare for the folds, as suppression leaves them, are not learned: they are taken for the most frequent one.
         """
         from sklearn.model_selection import StratifiedKFold
-        from sklearn.svm import SVC
 
         counts = np.bincount(target)
         predicted = np.full(len(target), int(counts.argmax()))
         often = np.flatnonzero(counts[target] >= self.folds)
         if features.shape[1] and np.count_nonzero(counts >= self.folds) > 1:
             splits = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
+            products = features @ features.T if len(features) <= MOST_PRODUCTS else None
             for train, test in ((often[a], often[b]) for a, b in splits.split(features[often], target[often])):
-                machine = SVC(kernel=self.kernel, class_weight="balanced", cache_size=100)
-                predicted[test] = machine.fit(features[train], target[train]).predict(features[test])
+                predicted[test] = self._predicted(features, products, target[train], train, test)
         return figures(target, predicted, positive)
+
+    def _predicted(
+        self,
+        features: npt.NDArray[np.float64],
+        products: npt.NDArray[np.float64] | None,
+        target: npt.NDArray[np.int64],
+        train: npt.NDArray[np.int64],
+        test: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Predictions of some rows by a machine trained on others, given the products of all rows where there is room for them."""
+        from sklearn.svm import SVC
+
+        machine = SVC(
+            kernel=self.kernel if products is None else "precomputed", class_weight="balanced", cache_size=100
+        )
+        known, asked = features[train], features[test]
+        if products is not None:
+            # Kernels of pairs that many machines ask for, made once.
+            known, asked = (self._kernel(features, products, rows, train) for rows in (train, test))
+        prediction: npt.NDArray[np.int64] = machine.fit(known, target).predict(asked)
+        return prediction
+
+    def _kernel(
+        self,
+        features: npt.NDArray[np.float64],
+        products: npt.NDArray[np.float64],
+        rows: npt.NDArray[np.int64],
+        train: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.float64]:
+        """The kernel between some rows and those trained on, as the machine itself would compute it."""
+        between = products[np.ix_(rows, train)]
+        if self.kernel == "linear":
+            return between
+        squares = products.diagonal()
+        between *= -2
+        between += squares[rows][:, None]
+        between += squares[train]
+        spread = float(features[train].var())
+        between *= -1 / (features.shape[1] * spread) if spread else -1
+        return np.exp(between, out=between)
 
 
 def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], positive: int | None = None) -> Scores:

@@ -213,14 +213,13 @@ def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
     """
-    return same_codes([coded(column) for column in columns], size)
+    return np.unique(row_keys([coded(column) for column in columns], size), return_inverse=True)[1].astype(np.int64)
 
 
-def same_codes(columns: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], size: int) -> npt.NDArray[np.int64]:
-    """`same_rows` of columns by their codes and values."""
+def row_keys(columns: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], size: int) -> npt.NDArray[np.int64]:
+    """As `same_rows`, with gaps between the numbers, of columns by their codes and values."""
     ranked = [(np.zeros(size, dtype=np.int64), 1)]
-    ranked += [(text_ranks(values)[codes], len(values)) for codes, values in columns]
-    return np.unique(packed(ranked), return_inverse=True)[1].astype(np.int64)
+    return packed(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:

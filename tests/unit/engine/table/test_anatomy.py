@@ -56,6 +56,19 @@ def test_the_core_equals_its_twin(codes, l, key):
     assert (grouped.groups.tolist(), grouped.count) == twin(codes, 6, l, key)
 
 
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9)), max_size=60))
+def test_rows_and_groups_stand_as_their_twin_says(rows):
+    groups = np.unique([group for _, group in rows], return_inverse=True)[1].astype(np.int64)
+    lists = [
+        sorted((key, at) for at, (key, _) in enumerate(rows) if groups[at] == group)
+        for group in range(len(set(groups)))
+    ]
+    order = sorted(range(len(lists)), key=lambda group: [key for key, _ in lists[group]])
+    arranged = _core.table.arrange_rows(np.array([key for key, _ in rows], dtype=np.int64), groups)
+    assert arranged.order.tolist() == [at for group in order for _, at in lists[group]]
+    assert [arranged.numbers[group] for group in order] == list(range(len(lists)))
+
+
 @given(st.integers(0, 40), st.binary(min_size=32, max_size=32))
 def test_permutations_equal_their_twin(n, key):
     order = list(range(n))
@@ -68,6 +81,9 @@ def test_the_core_refuses_nonsense():
         _core.table.anatomize(np.array([7], dtype=np.int32), domain=3, l=2, key=KEY)
     with pytest.raises(ValueError, match="at least 1"):
         _core.table.anatomize(np.array([0], dtype=np.int32), domain=3, l=0, key=KEY)
+    for groups, words in (([0], "length"), ([0, -1], "numbered"), ([0, 5], "numbered")):
+        with pytest.raises(ValueError, match=words):
+            _core.table.arrange_rows(np.zeros(2, dtype=np.int64), np.array(groups, dtype=np.int64))
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(2, 4))
