@@ -60,7 +60,7 @@ def agree(name: str) -> None:
 
 
 def test_odd_names():
-    for name in ODD_NAMES:
+    for name in [*ODD_NAMES, "\x1b\r"]:
         agree(name)
     assert len({single_name(name) for name in ("\u00e9", "e\u0301", "e\u200d\u0301")}) == 1
     assert len({single_name(name) for name in ("7", "\uff17", "7.0", "7\x00", "7\u034f")}) == 1

@@ -48,10 +48,11 @@ def same(value: str | None) -> str:
 
 def one_name(name: str) -> str:
     """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is."""
+    text = name
     if not (name.isascii() and name.isprintable()):
         shown = _BLANK.sub("", normalize("NFKC", name))
-        name = normalize("NFKC", "".join(s for s in shown if s.isspace() or category(s) not in ("Cf", "Cc"))) or name
-    text = _GAPS.sub(" ", name).strip()
+        text = normalize("NFKC", "".join(s for s in shown if s.isspace() or category(s) not in ("Cf", "Cc")))
+    text = _GAPS.sub(" ", text).strip()
     number = _WHOLE.fullmatch(text)
     return number[1] if number else text or name
 
