@@ -174,6 +174,8 @@ def _veil(policy: Policy, kind: str) -> str:
 def _series(policy: Policy) -> str:
     if policy.series.method == "veil":
         return f"l = {policy.l_of('series')}"
+    if policy.series.method == "l-diversity":
+        return f"l = {policy.m} in each release by itself; NOT against a reader of several releases"
     return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 
