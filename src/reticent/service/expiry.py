@@ -118,7 +118,7 @@ class Expiry:
 
     def _is_kept(self, release: dict[str, Any]) -> bool:
         """Whether something of it is still to go."""
-        if not release.get("withdrawn"):
+        if not release["withdrawn"]:
             return True
         return release["kind"] == "table" and next(self._hub.store.outbox(release["publisher"]), None) is not None
 

@@ -27,7 +27,7 @@ from reticent.service.releases import Releases
 from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
 from reticent.service.trail import Trail
-from reticent.service.writer import Writer
+from reticent.service.writer import Step, Writer
 from reticent.store import Store
 
 if TYPE_CHECKING:
@@ -36,27 +36,6 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 T = TypeVar("T")
-
-
-class _Once:
-    """A step that needs no engine."""
-
-    owner = None
-
-    def __init__(self, change: Callable[[Transaction], Any]) -> None:
-        self._change = change
-
-    def check(self) -> None:
-        """Nothing can be wrong before the transaction."""
-
-    def apply(self, tx: Transaction) -> Any:
-        return self._change(tx)
-
-    def settled(self) -> None:
-        """Nobody waits for it but the caller."""
-
-    def drop(self) -> None:
-        """No engine."""
 
 
 class Hub:
@@ -113,7 +92,7 @@ class Hub:
     def write(self, change: Callable[[Transaction], T]) -> T:
         """Changes the store for the present actor; returns when it is on disk. Not for the event loop."""
         context = copy_context()
-        future: Future[T] = self.writer.submit(_Once(lambda tx: context.run(change, tx)))
+        future: Future[T] = self.writer.submit(Step(lambda tx: context.run(change, tx)))
         return future.result()
 
     def note(self, act: str, on: str) -> None:
@@ -171,12 +150,16 @@ class Hub:
         self.write(lambda tx: tx.put(OWNER, "bundle", policy.hash, bundle.to_bytes()))
         return policy
 
-    def policy(self, digest: str) -> Policy:
-        """A policy by its hash."""
+    def bundle(self, digest: str) -> Bundle:
+        """A policy that was accepted, with its files, by its hash."""
         data = self.store.get(OWNER, "bundle", digest)
         if data is None:
             raise ServiceError(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
-        return self.shelf.policy(Bundle.from_bytes(data))
+        return Bundle.from_bytes(data)
+
+    def policy(self, digest: str) -> Policy:
+        """A policy by its hash."""
+        return self.shelf.policy(self.bundle(digest))
 
     # Sources
 

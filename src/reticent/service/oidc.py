@@ -141,8 +141,8 @@ class Oidc:
             "aud": {"essential": True, "values": [self._settings.client_id]},
         }
         try:
-            given = await self._client.authorize_access_token(request, claims_options=checks)
-            claims = dict(given["userinfo"])
+            tokens = await self._client.authorize_access_token(request, claims_options=checks)
+            claims = dict(tokens["userinfo"])
         except Exception:  # noqa: BLE001 - forged, late, refused or broken: nobody gets in
             raise ServiceError(401, "provider", "Signing in did not work.", "Begin again, or use a token.") from None
         return self._token(claims)

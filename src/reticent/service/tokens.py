@@ -62,7 +62,7 @@ class Token:
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
         """From plain values, as documents keep it."""
-        return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields.get("scope", ()))}))
+        return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields["scope"])}))
 
     def reaches(self, kind: str, name: str) -> bool:
         """Whether the scope holds a source."""
@@ -108,8 +108,7 @@ class Tokens:
 
     def all(self) -> list[Token]:
         """All tokens, the oldest first."""
-        found = [_entry(value) for value in self._store.items(OWNER, SPACE).values()]
-        return sorted(found, key=lambda token: token.created)
+        return sorted(map(_entry, self._store.items(OWNER, SPACE).values()), key=lambda token: token.created)
 
     def revoke(self, ident: str) -> bool:
         """Removes a token; tells whether it was there."""
@@ -133,15 +132,15 @@ class Tokens:
 
     def _entry(self, ident: str) -> Token | None:
         now = time.monotonic()
-        found = self._known.get(ident)
-        if found is None or found[0] < now:
+        until, token = self._known.get(ident, (0.0, None))
+        if until < now:
             value = self._store.get(OWNER, SPACE, ident)
-            found = (now + _REMEMBER, None if value is None else _entry(value))
+            token = None if value is None else _entry(value)
             if len(self._known) > 10_000:
                 self._known.clear()
-            if found[1] is not None:
-                self._known[ident] = found
-        return found[1]
+            if token is not None:
+                self._known[ident] = (now + _REMEMBER, token)
+        return token
 
 
 def check_scope(role: Role, scope: Sequence[str]) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicegui import ui
+from starlette.requests import Request
 
-from reticent.service.problems import describe
+from reticent.release.wording import claims_in_words
+from reticent.service.pages.safe import complain
+from reticent.service.problems import described
 from reticent.service.tokens import Role, Token
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from reticent.service.hub import Hub
     from reticent.service.settings import Settings
 
@@ -41,9 +43,10 @@ STEPS = {
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
 # Lines and bars are seen on both grounds, so they take the middle.
 LINE, LINE_2, LINE_3, GREY = "#1f93ad", "#c77a12", "#d9541e", "#7b8a95"
-PATIENCE = 120.0
+_PATIENCE = 120.0
 """Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
 T = TypeVar("T")
+Build = Callable[..., Awaitable[None]]
 
 _STYLE = """
 <style>
@@ -106,9 +109,36 @@ def visit_of(request: Request) -> Visit:
     return Visit(hub, who, settings)
 
 
+def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build], Build]:
+    """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in.
+
+    Args:
+        path: the address.
+        here: which of the pages of the frame it belongs to.
+        everybody: whether analysts see it too.
+    """
+
+    def placed(build: Build) -> Build:
+        async def shown(request: Request, **asked: str) -> None:
+            visit = visit_of(request)
+            with _frame(visit, here, everybody=everybody):
+                if everybody or visit.custodian:
+                    await build(visit, **asked)
+
+        _, *asked = inspect.signature(build).parameters.values()
+        request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+        shown.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what the kit reads the query by
+            [request, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in asked)]
+        )
+        ui.page(path, response_timeout=_PATIENCE)(shown)
+        return build
+
+    return placed
+
+
 @contextmanager
-def page(visit: Visit, here: str, *, private: bool = False) -> Iterator[None]:
-    """The frame of a page; analysts see what was released and nothing else, and of that nothing private."""
+def _frame(visit: Visit, here: str, *, everybody: bool) -> Iterator[None]:
+    """What stands around a page; analysts see what was released and nothing else, and of that nothing private."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
     dark = ui.dark_mode(None)
@@ -121,34 +151,80 @@ def page(visit: Visit, here: str, *, private: bool = False) -> Iterator[None]:
                     if name == here:
                         link.props("aria-current=page")
         ui.space()
-        ui.button(icon="contrast", on_click=lambda: _turn(dark)).props(
-            'flat round dense color=white aria-label="Light or dark"'
-        )
+        turn = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
+        turn.props('flat round dense color=white aria-label="Light or dark"')
         if visit.who.id != "demo":
             with ui.element("form").props('method=post action="/sign-in/out"'):
                 ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
     with ui.column().classes("r-page"):
         if visit.settings.open:
-            ui.label("Demonstration: synthetic data about nobody; no token is needed on this machine.").classes(
-                "r-muted text-sm"
-            )
-        if not visit.custodian and (private or here not in _OPEN):
+            small("Demonstration: synthetic data about nobody; no token is needed on this machine.")
+        if not (visit.custodian or everybody):
             ui.label("An analyst may see the history and ask releases.").props("role=alert")
         yield
         ui.label("Times are in UTC.").classes("r-muted text-xs")
 
 
-def _turn(dark: Any) -> None:
-    dark.value = not dark.value
-
-
-def card(title: str = "") -> ui.card:
+def card(title: str) -> ui.card:
     """A card, with a heading."""
     frame = ui.card().classes("r-card")
-    if title:
-        with frame:
-            ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
+    with frame:
+        ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
     return frame
+
+
+def small(words: str) -> ui.label:
+    """A sentence that explains."""
+    return ui.label(words).classes("r-muted text-sm")
+
+
+def promised(claims: Mapping[str, Any], against: str, verb: str = "Holds") -> None:
+    """What a guarantee says, and against whom."""
+    for claim in claims_in_words(claims):
+        ui.label(f"{verb}: {claim}.")
+    ui.label(f"Against {against}.").classes("r-muted")
+
+
+def uncovered(sentences: Sequence[str], title: str = "What it does not cover") -> None:
+    """What a guarantee leaves open, folded away."""
+    with ui.expansion(title).classes("w-full"):
+        for words in sentences:
+            small(words)
+
+
+def choice(options: Any, here: str, label: str, address: str) -> ui.select:
+    """A choice between pages: what is chosen follows the address."""
+    go = ui.select(options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}"))
+    return go.classes("w-full")
+
+
+def ask_once_more(title: str, words: str, act: str, go: Callable[[], Any]) -> None:
+    """A dialog before what cannot be undone."""
+    with ui.dialog() as dialog, ui.card():
+        ui.label(title).classes("text-lg")
+        ui.label(words)
+        with ui.row():
+            ui.button(act, on_click=go).props("color=negative")
+            ui.button("Leave it", on_click=dialog.close).props("flat")
+    dialog.open()
+
+
+def sure_first() -> ui.checkbox:
+    """What is ticked before something is published for good."""
+    return ui.checkbox("This cannot be undone: whoever downloads it keeps it")
+
+
+def for_good(sure: ui.checkbox, begin: Callable[[], Awaitable[dict[str, Any]]]) -> ui.button:
+    """The one button that publishes, as a job whose page follows; a second click publishes nothing."""
+
+    async def go() -> None:
+        sure.value = False
+        job = await trying(begin())
+        if job is not None:
+            ui.navigate.to(f"/release?job={job['id']}")
+
+    button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
+    return button.bind_enabled_from(sure, "value")
 
 
 def steps(here: str, table: str = "") -> None:
@@ -190,6 +266,11 @@ def legend(*names: str) -> dict[str, Any]:
     return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
 
 
+def drawn(kind: str, name: str, data: list[Any], colour: str, **more: Any) -> dict[str, Any]:
+    """One line, or one row of bars, of a chart."""
+    return {"name": name, "type": kind, "data": data, "itemStyle": {"color": colour}, **more}
+
+
 def figure(words: str, value: str = "-") -> ui.label:
     """A number with what it means below; returns the number."""
     with ui.column().classes("gap-0"):
@@ -224,9 +305,6 @@ async def trying(work: Awaitable[T]) -> T | None:
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - it is told, not raised
-        _, _, message, hint = describe(error)
-        # Above, where it covers no button of the page.
-        ui.notify(
-            f"{message} {hint}", type="negative", multi_line=True, close_button="Close", timeout=0, position="top"
-        )
+        problem = described(error)
+        complain(f"{problem.message} {problem.hint}")
         return None

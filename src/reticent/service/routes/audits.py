@@ -44,7 +44,7 @@ async def create(body: NewAudit, hub: TheHub) -> Audit:
 @router.get("", responses=errors())
 async def every(hub: TheHub) -> list[Audit]:
     """All audits, the newest first."""
-    return [Audit(**found) for found in await aside(hub.audits.all)]
+    return [Audit(**audit) for audit in await aside(hub.audits.all)]
 
 
 @router.get("/{ident}", responses=errors(404))

@@ -78,11 +78,23 @@ class PolicyBody(BaseModel):
         return parse(self.policy, self.files)
 
 
+class NewSource(PolicyBody):
+    """A stream, an evolving table or a series to begin."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+
+
 class Created(BaseModel):
     """A new source."""
 
     name: str
     policy_hash: str
+
+
+async def created(kind: str, body: NewSource, hub: Hub) -> Created:
+    """Begins a source of a kind."""
+    policy = await aside(lambda: hub.create(kind, body.name, body.bundle()))
+    return Created(name=body.name, policy_hash=policy.hash)
 
 
 class Job(BaseModel):

@@ -19,10 +19,11 @@ from reticent.service.routes.common import (
     Job,
     Key,
     Name,
-    PolicyBody,
+    NewSource,
     TheHub,
     aside,
     body_of,
+    created,
     digest_of,
     errors,
     feed_of,
@@ -32,12 +33,6 @@ from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.store import Transaction
 
 router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)
-
-
-class NewEvolving(PolicyBody):
-    """An evolving table to begin."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
 
 
 class EvolvingStatus(BaseModel):
@@ -72,10 +67,9 @@ class Publish(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewEvolving, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: TheHub) -> Created:
     """Begins an evolving table under a policy."""
-    policy = await aside(lambda: hub.create("evolving", body.name, body.bundle()))
-    return Created(name=body.name, policy_hash=policy.hash)
+    return await created("evolving", body, hub)
 
 
 @router.get("", dependencies=CUSTODIAN, responses=errors())
