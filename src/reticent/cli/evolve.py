@@ -132,9 +132,10 @@ def status(store: str, json: bool) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.cli.output import emit, say
+    from reticent.cli.output import emit, figures, say
     from reticent.cli.progress import working
     from reticent.kept import EvolvingTable
+    from reticent.release import Counts
 
     start = time.perf_counter()
     with working("Changing"):
@@ -151,6 +152,5 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
         )
     say(f"  {records:,} records in all, {done['held']:,} of them held back.")
     if json:
-        rows = done["inserted"] + done["updated"] + done["deleted"]
-        counts = {"rows_in": rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
-        emit(counts | {"seconds": round(seconds, 4), "guarantee": {}, "metrics": {}, **done, "records": records})
+        counts = Counts(done["inserted"] + done["updated"] + done["deleted"], held=done["held"])
+        emit(figures(counts, seconds) | done | {"records": records})

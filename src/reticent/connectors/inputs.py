@@ -55,11 +55,11 @@ def _read(data: str, policy: Policy | None) -> pa.Table:
     if is_sql(data):
         from reticent.connectors.sql import read_sql
 
-        return read_sql(data, _query(policy))
+        return read_sql(data, policy.sql.statement if policy is not None and policy.sql is not None else None)
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir
 
-        return read_fhir(data, _mapping(policy))
+        return read_fhir(data, READY_FHIR if policy is None or policy.fhir is None else policy.fhir)
     if is_hl7(data):
         raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
     return read_table(data)
@@ -82,14 +82,10 @@ def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[st
         batches = read_hl7(data).to_batches() if is_hl7(data) else read_batches(data, columns=[column])
     counts: Counter[str | None] = Counter()
     for batch in batches:
-        entries = batch.column(column).value_counts().to_pylist()
-        for entry in entries:
-            counts[_label(entry["values"], missing)] += entry["counts"]
+        for entry in batch.column(column).value_counts().to_pylist():
+            cell = entry["values"]
+            counts[None if cell is None or str(cell) in missing else str(cell)] += entry["counts"]
     return dict(counts)
-
-
-def _label(cell: object, missing: Sequence[str]) -> str | None:
-    return None if cell is None or str(cell) in missing else str(cell)
 
 
 def read_hl7(data: str) -> pa.Table:
@@ -143,11 +139,3 @@ def section_for(data: str) -> str | None:
     if is_hl7(data):
         return "hl7: adt"
     return "fhir: encounters" if is_fhir(data) else None
-
-
-def _query(policy: Policy | None) -> str | None:
-    return policy.sql.statement if policy is not None and policy.sql is not None else None
-
-
-def _mapping(policy: Policy | None) -> FhirSettings:
-    return policy.fhir if policy is not None and policy.fhir is not None else READY_FHIR

@@ -93,11 +93,7 @@ class _Plan:
 def batches(n: int, seed: int = 0, size: int = BATCH, *, outbreak: str | None = None) -> Iterator[pa.Table]:
     """``n`` admissions in tables of ``size`` rows, in the order of time; the rows do not depend on ``size``.
 
-    Args:
-        n: how many admissions.
-        seed: makes them repeatable.
-        size: rows of a table.
-        outbreak: the diagnosis that breaks out in the middle of the feed, if any.
+    ``outbreak`` is the diagnosis that breaks out in the middle of the feed, if any.
     """
     source = _Source(seed, outbreak=Outbreak.amid(n, outbreak) if outbreak else None)
     return sliced(lambda number: _table(source, number), n, size)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.policy import intervals
 from reticent.policy.codes import date_labels, date_nodes, icd9_labels, icd10_labels, prefix_labels
-from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,11 +73,7 @@ class Climber:
 
     def __init__(self, spec: HierarchySpec | None, *, column: str, base: Path = Path()) -> None:
         self._spec, self._column, self._kind = spec, column, None if spec is None else spec.kind
-        self.tree: Tree | None = None
-        if spec is not None and self._kind == "file":
-            self.tree = read_tree(base / str(spec.file), column=column)
-        elif spec is not None and self._kind == "tree":
-            self.tree = tree_from_dict(spec.tree or {}, column=column)
+        self.tree = tree_of(spec, base, column=column)
 
     def labels(self, domain: Sequence[Any]) -> Labels:
         """Per level between the values and the root, one label per value; refuses values that do not fit."""

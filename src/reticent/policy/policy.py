@@ -422,18 +422,15 @@ _WANTED = {
 }
 
 
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+
+
 def _advice(item: Any) -> str:
     ctx = item.get("ctx", {})
     match item["type"]:
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
-            bound = next(ctx[key] for key in ("ge", "gt", "le", "lt") if key in ctx)
-            word = {
-                "greater_than_equal": "at least",
-                "greater_than": "above",
-                "less_than_equal": "at most",
-                "less_than": "below",
-            }[item["type"]]
-            return f"must be {word} {bound}; write such a number, or leave it out."
+            key = next(key for key in _BOUNDS if key in ctx)
+            return f"must be {_BOUNDS[key]} {ctx[key]}; write such a number, or leave it out."
         case "literal_error":
             choices = tuple(part.strip("' ") for part in ctx["expected"].replace(" or ", ", ").split(","))
             return unknown(str(item["input"]), choices)

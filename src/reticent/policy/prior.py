@@ -11,6 +11,7 @@ import csv
 import hashlib
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +44,10 @@ class Prior:
 
     def totals(self) -> dict[str | None, float]:
         """Counts over all strata."""
-        totals: dict[str | None, float] = {}
+        totals: Counter[str | None] = Counter()
         for counts in self.strata.values():
-            for value, count in counts.items():
-                totals[value] = totals.get(value, 0) + count
-        return totals
+            totals.update(counts)  # type: ignore[arg-type] # which adds counts that are no whole numbers, too
+        return dict(totals)
 
 
 def read_prior(path: Path, place: str) -> Counts:
@@ -63,11 +63,7 @@ def read_prior(path: Path, place: str) -> Counts:
 
 
 def read_strata(path: Path, place: str) -> Prior:
-    """The counts of a file by stratum; without columns before `value` the head may be left out.
-
-    Args:
-        path: the file.
-        place: the setting that names it, for messages.
+    """The counts of a file by stratum; without columns before `value` the head may be left out. `place` is the setting that names it.
 
     Raises:
         PolicyError: it cannot be read, a line is no value and whole count, or nothing was counted.
@@ -135,16 +131,15 @@ def _digest(path: Path) -> str:
 
 def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> None:
     """A stratum behind a wider one would never be reached."""
-    hidden = sum(any(_wider(above, cells) for above in strata[:at]) for at, cells in enumerate(strata))
+    hidden = sum(
+        any(all(wide in ("*", cell) for wide, cell in zip(above, cells, strict=True)) for above in strata[:at])
+        for at, cells in enumerate(strata)
+    )
     if hidden:
         raise PolicyError(
             f"{place}: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
             hint="Put those with * last.",
         )
-
-
-def _wider(above: tuple[str, ...], cells: tuple[str, ...]) -> bool:
-    return all(wide in ("*", cell) for wide, cell in zip(above, cells, strict=True))
 
 
 def _count(cell: str) -> float | None:

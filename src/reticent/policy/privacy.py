@@ -25,15 +25,9 @@ class LSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError(
-                "l", "l must be a number or one of {distinct: 3}, {entropy: 3}, {recursive: [4, 3]}."
-            )
-        if not isinstance(value, dict):
-            return {"kind": "distinct", "l": value}
-        if "kind" in value:
+        if isinstance(value, dict) and "kind" in value:
             return value
-        kind, number = _only_entry(value, L_KINDS)
+        kind, number = _only_entry(value, "l", L_KINDS, "{distinct: 3}, {entropy: 3}, {recursive: [4, 3]}")
         if kind != "recursive":
             return {"kind": kind, "l": number}
         if not isinstance(number, list | tuple) or len(number) != 2:
@@ -62,15 +56,9 @@ class TSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError(
-                "t", "t must be a number or one of {equal: 0.2}, {ordered: 0.2}, {hierarchical: 0.2}."
-            )
-        if not isinstance(value, dict):
-            return {"kind": "equal", "t": value}
-        if "kind" in value:
+        if isinstance(value, dict) and "kind" in value:
             return value
-        kind, number = _only_entry(value, T_KINDS)
+        kind, number = _only_entry(value, "t", T_KINDS, "{equal: 0.2}, {ordered: 0.2}, {hierarchical: 0.2}")
         return {"kind": kind, "t": number}
 
     @model_serializer
@@ -79,7 +67,13 @@ class TSpec(Section):
         return {self.kind: self.t}
 
 
-def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any]:
+def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) -> tuple[str, Any]:
+    """The kind and the number of a demand; a number alone is of the first kind."""
+    if isinstance(value, bool) or not isinstance(value, int | float | dict):
+        text = f"{word} must be a number or one of {examples}."
+        raise PydanticCustomError(word, "{text}", {"text": text})  # type: ignore[arg-type] # one of two literals
+    if not isinstance(value, dict):
+        return kinds[0], value
     if len(value) != 1:
         raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(kinds)})
     kind, number = next(iter(value.items()))

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from reticent.policy.spec import HierarchySpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +47,13 @@ class Tree:
         if path is None and isinstance(value, float) and value.is_integer():
             path = self.paths.get(str(int(value)))
         return path
+
+
+def tree_of(spec: HierarchySpec | None, base: Path, *, column: str) -> Tree | None:
+    """The tree of a column whose hierarchy is one, in a file or in the policy itself."""
+    if spec is not None and spec.file is not None:
+        return read_tree(base / spec.file, column=column)
+    return tree_from_dict(spec.tree, column=column) if spec is not None and spec.tree is not None else None
 
 
 def read_tree(path: Path, *, column: str) -> Tree:

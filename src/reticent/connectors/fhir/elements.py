@@ -66,7 +66,7 @@ def setter(path: str, version: str, system: str | None = None) -> Put | None:
     if path == "Observation.valueQuantity.value":
         return _quantity
     if _CONCEPTS.match(path):
-        return _concept(names[: names.index("coding")], system)
+        return _nested(names[: names.index("coding")], lambda name, cell: {name: concept(cell, system)})
     return None
 
 
@@ -186,14 +186,3 @@ def _quantity(resource: dict[str, Any], cell: Cell) -> None:
 
 def _number(text: str) -> float | int:
     return float(text) if "." in text else int(text)
-
-
-def _concept(names: list[str], system: str | None) -> Put:
-    *outer, name = names
-
-    def put(resource: dict[str, Any], cell: Cell) -> None:
-        for step in outer:
-            resource = resource.setdefault(step, {})
-        resource[name] = concept(cell, system)
-
-    return put

@@ -64,6 +64,15 @@ def write_text(target: str | os.PathLike[str], text: str) -> None:
 
 
 @contextlib.contextmanager
+def system_errors(words: str, hint: str) -> Iterator[None]:
+    """Turn what the system says into a `ConnectorError` that begins with these words."""
+    try:
+        yield
+    except OSError as error:
+        raise ConnectorError(f"{words}: {os.strerror(error.errno or 0)}.", hint=hint) from None
+
+
+@contextlib.contextmanager
 def write_errors(name: str) -> Iterator[None]:
     """Turn what the system says about writing into a `ConnectorError`."""
     try:

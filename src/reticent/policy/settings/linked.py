@@ -19,53 +19,39 @@ if TYPE_CHECKING:
 PERSON, VISIT = "person", "visit"
 """The columns of a release that link its tables: pseudonyms, made anew for every release."""
 
-_FHIR: dict[str, dict[str, Any]] = {
-    "Patient": {
-        "birth_date": {"path": "Patient.birthDate", "as": "date"},
-        "sex": "Patient.gender",
-        "region": "Patient.address.state",
-        "postcode": "Patient.address.postalCode",
-        "death_date": {"path": "Patient.deceasedDateTime", "as": "date"},
-    },
-    "Encounter": {
-        "encounter_class": "Encounter.class.code",
-        "admission_date": {"path": "Encounter.period.start", "as": "date"},
-        "discharge_date": {"path": "Encounter.period.end", "as": "date"},
-    },
-    "Condition": {
-        "diagnosis": "Condition.code.coding.code",
-        "onset_date": {"path": "Condition.onsetDateTime", "as": "date"},
-    },
-    "Observation": {
-        "observation": "Observation.code.coding.code",
-        "observation_value": "Observation.valueQuantity.value",
-        "observation_date": {"path": "Observation.effectiveDateTime", "as": "date"},
-    },
-    "Procedure": {
-        "procedure": "Procedure.code.coding.code",
-        "procedure_date": {"path": "Procedure.performedDateTime", "as": "date"},
-    },
-    "MedicationRequest": {
-        "medication": "MedicationRequest.medicationCodeableConcept.coding.code",
-        "medication_date": {"path": "MedicationRequest.authoredOn", "as": "date"},
-    },
-    "MedicationStatement": {
-        "statement": "MedicationStatement.medicationCodeableConcept.coding.code",
-        "statement_date": {"path": "MedicationStatement.effectiveDateTime", "as": "date"},
-    },
-    "MedicationAdministration": {
-        "administration": "MedicationAdministration.medicationCodeableConcept.coding.code",
-        "administration_date": {"path": "MedicationAdministration.effectiveDateTime", "as": "date"},
-    },
-    "DiagnosticReport": {
-        "report": "DiagnosticReport.code.coding.code",
-        "report_date": {"path": "DiagnosticReport.effectiveDateTime", "as": "date"},
-    },
-    "Immunization": {
-        "vaccine": "Immunization.vaccineCode.coding.code",
-        "vaccine_date": {"path": "Immunization.occurrenceDateTime", "as": "date"},
-    },
+
+def _date(path: str) -> dict[str, str]:
+    return {"path": path, "as": "date"}
+
+
+_FHIR: dict[str, Any] = {
+    "birth_date": _date("Patient.birthDate"),
+    "sex": "Patient.gender",
+    "region": "Patient.address.state",
+    "postcode": "Patient.address.postalCode",
+    "death_date": _date("Patient.deceasedDateTime"),
+    "encounter_class": "Encounter.class.code",
+    "admission_date": _date("Encounter.period.start"),
+    "discharge_date": _date("Encounter.period.end"),
+    "diagnosis": "Condition.code.coding.code",
+    "onset_date": _date("Condition.onsetDateTime"),
+    "observation": "Observation.code.coding.code",
+    "observation_value": "Observation.valueQuantity.value",
+    "observation_date": _date("Observation.effectiveDateTime"),
+    "procedure": "Procedure.code.coding.code",
+    "procedure_date": _date("Procedure.performedDateTime"),
+    "medication": "MedicationRequest.medicationCodeableConcept.coding.code",
+    "medication_date": _date("MedicationRequest.authoredOn"),
+    "statement": "MedicationStatement.medicationCodeableConcept.coding.code",
+    "statement_date": _date("MedicationStatement.effectiveDateTime"),
+    "administration": "MedicationAdministration.medicationCodeableConcept.coding.code",
+    "administration_date": _date("MedicationAdministration.effectiveDateTime"),
+    "report": "DiagnosticReport.code.coding.code",
+    "report_date": _date("DiagnosticReport.effectiveDateTime"),
+    "vaccine": "Immunization.vaccineCode.coding.code",
+    "vaccine_date": _date("Immunization.occurrenceDateTime"),
 }
+"""The ready columns with their paths; a table is the type that a path begins with."""
 _OMOP: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
     "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
@@ -152,19 +138,14 @@ class LinkedSettings(Section):
         """Every column of the FHIR mapping with its path."""
         if self.mapping != "fhir":
             return {}
-        ready = {name: path for columns in _FHIR.values() for name, path in columns.items()}
-        return {name: FhirColumn.model_validate(path) for name, path in ready.items()} | self.columns
+        return {name: FhirColumn.model_validate(path) for name, path in _FHIR.items()} | self.columns
 
     def layout(self, names: tuple[str, ...]) -> dict[str, Layout]:
         """The tables that hold the columns of these names, the persons and the visits first; others are not read."""
-        tables = [self._layout(table, names) for table in (*self._ready(), *self.tables)]
+        ready = _OMOP if self.mapping == "omop" else dict.fromkeys(column.resource for column in self.paths.values())
+        tables = [self._layout(table, names) for table in (*ready, *self.tables)]
         used = [table for table in tables if table.columns or table.of_persons or table.of_visits]
         return {table.name: table for table in sorted(used, key=lambda one: (not one.of_persons, not one.of_visits))}
-
-    def _ready(self) -> tuple[str, ...]:
-        if self.mapping == "omop":
-            return tuple(_OMOP)
-        return tuple(dict.fromkeys((*_FHIR, *(c.resource for c in self.columns.values())))) if self.mapping else ()
 
     def _layout(self, table: str, names: tuple[str, ...]) -> Layout:
         own = self.tables.get(table)
