@@ -188,11 +188,16 @@ def _write(
     start, seed = time.perf_counter(), secrets.randbits(32) if seed is None else seed
     written: list[int] = []
     with ExitStack() as stack:
-        move: Callable[[int], object] = written.append
+        bar = None
         if sys.stderr.isatty() and not quiet():
             bar = stack.enter_context(click.progressbar(length=total or rows, label="Writing", file=sys.stderr))
-            move = lambda number: (written.append(number), bar.update(number))  # noqa: E731 - one of two
-        files = write(output, rows, seed, on_rows=move, **settings)
+
+        def heard(number: int) -> None:
+            written.append(number)
+            if bar is not None:
+                bar.update(number)
+
+        files = write(output, rows, seed, on_rows=heard, **settings)
     seconds = time.perf_counter() - start
     say(f"{sum(written):,} rows in {seconds:.1f} s (seed {seed}):")
     for path in files:

@@ -50,11 +50,7 @@ def kind_for(
     head: pa.Table,
     missing: tuple[str, ...],
 ) -> Kind:
-    """The kind of release that was asked for, by a method other than the veil, as far as the data tells.
-
-    Raises:
-        DataError: the data lacks what the kind cannot do without.
-    """
+    """The kind of release that was asked for, by a method other than the veil, as far as the data tells."""
     _refuse_nothing_known(guesses)
     if name == "table":
         return _table(method, data, output, guesses, head)

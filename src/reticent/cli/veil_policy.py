@@ -63,11 +63,7 @@ def veil_kind(
     section: str | None,
     missing: tuple[str, ...] = (),
 ) -> Kind:
-    """Levels, sections and files for the veil.
-
-    Raises:
-        DataError: the data lack a sensitive column, or the person; or are too few.
-    """
+    """Levels, sections and files for the veil; refuses data that are too few, or lack a sensitive column or the person."""
     from reticent.cli.init import render
 
     sensitive = required(kind, guesses, person)

@@ -12,8 +12,7 @@ from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
 from reticent.policy.missing import without_markers
-from reticent.policy.settings import FhirSettings
-from reticent.policy.settings.inputs import Hl7Settings, SqlSettings
+from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import Section, unknown
+from reticent.policy.section import Section, unknown, wrong
 
 L_KINDS = ("distinct", "entropy", "recursive", "frequency")
 T_KINDS = ("equal", "ordered", "hierarchical")
@@ -31,13 +30,13 @@ class LSpec(Section):
         if kind != "recursive":
             return {"kind": kind, "l": number}
         if not isinstance(number, list | tuple) or len(number) != 2:
-            raise PydanticCustomError("l", "recursive takes two numbers, c and l: write {{recursive: [4, 3]}}.")
+            raise wrong("recursive takes two numbers, c and l: write {recursive: [4, 3]}.")
         return {"kind": kind, "c": number[0], "l": number[1]}
 
     @model_validator(mode="after")
     def _whole(self) -> LSpec:
         if self.kind != "entropy" and self.l != int(self.l):
-            raise PydanticCustomError("l", "l must be a whole number for {kind} diversity.", {"kind": self.kind})
+            raise wrong(f"l must be a whole number for {self.kind} diversity.")
         return self
 
     @model_serializer
@@ -70,15 +69,14 @@ class TSpec(Section):
 def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) -> tuple[str, Any]:
     """The kind and the number of a demand; a number alone is of the first kind."""
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
-        text = f"{word} must be a number or one of {examples}."
-        raise PydanticCustomError(word, "{text}", {"text": text})  # type: ignore[arg-type] # one of two literals
+        raise wrong(f"{word} must be a number or one of {examples}.")
     if not isinstance(value, dict):
         return kinds[0], value
     if len(value) != 1:
-        raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(kinds)})
+        raise wrong(f"write exactly one of: {', '.join(kinds)}.")
     kind, number = next(iter(value.items()))
     if kind not in kinds:
-        raise PydanticCustomError("unknown_key", "{text}", {"text": unknown(str(kind), kinds), "key": str(kind)})
+        raise wrong(unknown(str(kind), kinds), str(kind))
     return kind, number
 
 
@@ -128,5 +126,5 @@ class Privacy(Section):
     @classmethod
     def _whole_k(cls, value: Any) -> Any:
         if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-            raise PydanticCustomError("k", "k must be a whole number, such as 5.")
+            raise wrong("k must be a whole number, such as 5.")
         return value

@@ -49,16 +49,7 @@ class Asking:
         self._link: Connection | None = None
 
     def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
-        """Does some work on the release of a place, over there; not for the event loop.
-
-        Args:
-            place: where the release is.
-            work: a function of a module, called with the release and `about`.
-            about: plain values.
-
-        Raises:
-            ServiceError: it could not be done.
-        """
+        """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
         with self._turn:
             try:
                 answer, problem = self._asked(place, work, about)

@@ -143,11 +143,7 @@ class Releases:
         self._glances.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
-        """The folder of a release as a zip file, to be read piece by piece.
-
-        Raises:
-            ServiceError: 410 when it was withdrawn.
-        """
+        """The folder of a release as a zip file, to be read piece by piece; 410 when it was withdrawn."""
         file = self.pack(ident, file_format)
         self._note("download", f"release:{ident}")
         return file

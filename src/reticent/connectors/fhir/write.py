@@ -39,18 +39,10 @@ _ADDRESS = b"https://release.invalid/fhir"
 
 
 def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None) -> dict[str, int]:
-    """Writes a release that was made from FHIR: to `target` as a folder of NDJSON, or as a Bundle where it ends in .json.
+    """Writes a release that was made from FHIR to a new folder of NDJSON, or as a Bundle to a new file that ends in .json.
 
-    Args:
-        folder: a release of linked tables, or under a policy with a `fhir` section one of a table, generalised or veiled.
-        target: a new folder, or a new file.
-        policy: for a table: which column stands for which element.
-
-    Returns:
-        How many resources of each type were written.
-
-    Raises:
-        PolicyError: the release was not made from FHIR.
+    It is one of linked tables, or of a table, generalised or veiled, under a policy whose `fhir` section says which column stands for
+    which element. Says how many resources of each type were written.
     """
     manifest, tables, documents = read(folder)
     layout = documents.get("linked", {})

@@ -30,9 +30,6 @@ def column_of(name: str, column: str, cells: Sequence[Any]) -> pa.Array:
 
     >>> column_of("t.xlsx", "age", [40.0, None, 31]).type
     DataType(int64)
-
-    Raises:
-        DataError: a cell is none of text, number, truth value, date and time.
     """
     types = {type(cell) for cell in cells} - {type(None)}
     for kinds, data_type, change in _TYPES:

@@ -36,12 +36,7 @@ ANY = "*"
 def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
     """Writes a release of linked OMOP tables into a new database: DuckDB where its name ends in .duckdb, otherwise SQLite.
 
-    Returns:
-        How many rows each table has.
-
-    Raises:
-        PolicyError: the release was not made from OMOP.
-        ConnectorError: the file exists, or cannot be written.
+    Says how many rows each table has.
     """
     manifest, tables, documents = read(folder)
     if documents.get("linked", {}).get("standard") != "omop":

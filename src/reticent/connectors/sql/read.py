@@ -31,18 +31,11 @@ def read_sql(source: str, query: str | None = None) -> pa.Table:
 
 
 def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int = 65536) -> Generator[pa.RecordBatch]:
-    """The rows of a query, batch by batch.
-
-    Args:
-        source: a URL as the package says; a query in it wins over `query`.
-        query: one SELECT.
-        batch_rows: most rows of a batch (PostgreSQL's driver chooses by bytes).
+    """The rows of one SELECT, batch by batch; a query in the URL wins over `query`, and PostgreSQL's driver chooses batches by bytes.
 
     Raises:
-        PolicyError: there is no query.
         ConnectorError: the database cannot be reached, or refuses the query.
         NoRowsError: the answer has no rows.
-        DataError: it has a column without a name, or of bytes.
     """
     base = parse(source)
     statement = base.query or query

@@ -27,11 +27,7 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
-    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables.
-
-    Raises:
-        ConnectorError: one of the tables exists, or the database cannot be written.
-    """
+    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables."""
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
     about_release, parts, documents = _stream(folder) if folder.is_file() else read(folder)

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:
-    """Builds the engine, opens the source and looks at its beginning, and makes nothing.
-
-    Raises:
-        ReticentError: as the stream itself would: the policy cannot be met, or the source is not what the policy describes,
-            or the target holds something already.
-    """
+    """Builds the engine, opens the source and looks at its beginning, and makes nothing; refuses what the stream itself would."""
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
         raise taken(path)
     reader = StreamPublication(policy).reader

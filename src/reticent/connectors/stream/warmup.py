@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 def warm_up(
     policy: Policy, source: str, store: str, file_format: str | None = None, *, seed: int | None = None
 ) -> list[Path]:
-    """Makes the prior that the policy waits for, unless it is there; says which files were written.
-
-    Raises:
-        DataError: there are fewer records than are to wait; nothing was released.
-    """
+    """Makes the prior that the policy waits for, unless it is there; says which files were written."""
     settings = policy.prior
     if settings is None or settings.warmup is None or settings.file is None or policy.path(settings.file).exists():
         return []

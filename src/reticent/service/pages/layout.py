@@ -110,13 +110,7 @@ def visit_of(request: Request) -> Visit:
 
 
 def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build], Build]:
-    """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in.
-
-    Args:
-        path: the address.
-        here: which of the pages of the frame it belongs to.
-        everybody: whether analysts see it too.
-    """
+    """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in."""
 
     def placed(build: Build) -> Build:
         async def shown(request: Request, **asked: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from nicegui import events, ui
 
+from reticent.connectors.files import to_ndjson
 from reticent.errors import ReticentError
 from reticent.service import questions
 from reticent.service.asking import Place
@@ -171,7 +172,7 @@ def _pushed(visit: Visit, name: str, body: bytes) -> tuple[int, int]:
     """Pushes a file batch by batch; a file that comes twice is released once. Records that were taken, and that were there."""
     stream, table, before = visit.hub.stream(name), read_upload(body), 0
     for start in range(0, table.num_rows, _BATCH):
-        lines = b"\n".join(orjson.dumps(row, default=str) for row in table.slice(start, _BATCH).to_pylist())
+        lines = b"".join(map(to_ndjson, table.slice(start, _BATCH).to_batches()))
         key = f"studio-{digest_of(lines)}"
         pushed = visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
         before += min(_BATCH, table.num_rows - start) if pushed.replayed else 0
