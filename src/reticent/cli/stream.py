@@ -113,8 +113,8 @@ def stream(
         summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
     _tell(summary, reasons)
     if json:
-        told = figures(summary.counts, summary.seconds, summary.guarantee.claims, summary.metrics)
-        emit(told | {"dead_letters": summary.dead_letters, "waiting": summary.waiting})
+        released = figures(summary.counts, summary.seconds, summary.guarantee.claims, summary.metrics)
+        emit(released | {"dead_letters": summary.dead_letters, "waiting": summary.waiting})
 
 
 def _stop_on_signals(feed: Stream) -> int:

@@ -27,12 +27,11 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     document |= {"more": more, "holds": verdict["holds"] and not more.get("refuted")}
 
     def store(tx: Transaction) -> None:
-        hub.trail.note(tx, "report" if report else "audit", f"audit:{document['id']}")
         hub.audits.put(tx, document["id"], document)
         if report:
             hub.audits.put_blob(tx, document["id"], page.encode())
 
-    hub.write(store)
+    hub.act("report" if report else "audit", f"audit:{document['id']}", store)
     return document
 
 

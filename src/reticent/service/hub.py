@@ -29,12 +29,13 @@ from reticent.service.tokens import Tokens
 from reticent.service.trail import Trail
 from reticent.service.writer import Step, Writer
 from reticent.store import Store
+from reticent.store.scrub import cut_log
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.store import Transaction
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 T = TypeVar("T")
 
 
@@ -95,6 +96,15 @@ class Hub:
         future: Future[T] = self.writer.submit(Step(lambda tx: context.run(change, tx)))
         return future.result()
 
+    def act(self, act: str, on: str, change: Callable[[Transaction], T]) -> T:
+        """Changes the store, with an entry of the audit trail in the same transaction."""
+
+        def step(tx: Transaction) -> T:
+            self.trail.note(tx, act, on)
+            return change(tx)
+
+        return self.write(step)
+
     def note(self, act: str, on: str) -> None:
         """Adds an act of the present actor to the audit trail; returns when it is on disk."""
         self.write(lambda tx: self.trail.note(tx, act, on))
@@ -108,39 +118,31 @@ class Hub:
         self._readers = {known for known in self._readers if known[2] == day} | {key}
         self.note("read", on)
 
-    def forget(self, table: str) -> None:
-        """Removes a table that was sent; its releases stay."""
+    def forget(self, table: str, *, at_once: bool = False) -> None:
+        """Removes a table that was sent, and at once from the log of the store too; its releases stay."""
         document = self.tables.get(table)
         drafts = [draft["id"] for draft in self.drafts.all() if draft["table"] == table]
 
         def remove(tx: Transaction) -> None:
-            self.trail.note(tx, "delete", f"table:{document['name']}")
             self.tables.delete(tx, table)
             self.plans.delete(tx, table)
             for draft in drafts:
                 self.drafts.delete(tx, draft)
 
-        self.write(remove)
+        self.act("delete", f"table:{document['name']}", remove)
+        if at_once:
+            cut_log(self.store)
 
     def withdraw(self, release: str) -> dict[str, Any]:
         """Hands a release out no more; whoever has it keeps it."""
         document = self.releases.get(release)
-
-        def change(tx: Transaction) -> dict[str, Any]:
-            self.trail.note(tx, "withdraw", f"{document['kind']}:{document['source']}")
-            return self.releases.withdraw(tx, release)
-
-        return self.write(change)
+        on = f"{document['kind']}:{document['source']}"
+        return self.act("withdraw", on, lambda tx: self.releases.withdraw(tx, release))
 
     def halt(self, stream: str, *, stop: bool) -> None:
         """Stops a stream, or lets it go on."""
         running = self.stream(stream)
-
-        def change(tx: Transaction) -> None:
-            self.trail.note(tx, "stop" if stop else "go on", running.publisher)
-            (running.stop if stop else running.go_on)(tx)
-
-        self.write(change)
+        self.act("stop" if stop else "go on", running.publisher, running.stop if stop else running.go_on)
 
     # Policies
 
@@ -166,7 +168,7 @@ class Hub:
     def create(self, kind: str, name: str, bundle: Bundle) -> Policy:
         """Begins a stream, an evolving table or a series under a policy."""
         publisher = f"{kind}:{name}"
-        if not NAME.fullmatch(name):
+        if not re.fullmatch(NAME, name):
             raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
         with self._making:
             if publisher in self.store.publishers():
@@ -178,11 +180,7 @@ class Hub:
             if digest := engine.pinned(policy):
                 self.store.house(digest)
 
-            def begin(tx: Transaction) -> None:
-                tx.put(publisher, "policy", "bundle", bundle.to_bytes())
-                self.trail.note(tx, "create", publisher)
-
-            self.write(begin)
+            self.act("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)
             self._bring(kind, name)
         return policy

@@ -201,12 +201,16 @@ class Jobs:
             self._running.pop(ident, None)
             self._watches.pop(ident, None)
 
-    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+    def _open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+        """A job that is still wanted."""
         job = self.documents.find(tx, ident)
-        if job is None or job["state"] not in _OPEN:
-            return None
-        job |= {"state": "running", "tries": job["tries"] + 1}
-        self.documents.put(tx, ident, job)
+        return job if job is not None and job["state"] in _OPEN else None
+
+    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+        job = self._open(tx, ident)
+        if job is not None:
+            job |= {"state": "running", "tries": job["tries"] + 1}
+            self.documents.put(tx, ident, job)
         return job
 
     def _park(self, tx: Transaction, ident: str) -> None:
@@ -220,16 +224,16 @@ class Jobs:
             self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
 
     def _mark_failed(self, tx: Transaction, ident: str, problem: dict[str, str]) -> None:
-        job = self.documents.find(tx, ident)
-        if job is not None and job["state"] in _OPEN:
+        job = self._open(tx, ident)
+        if job is not None:
             self._let_go(tx, job | {"state": "failed", "error": problem})
 
     def _finish(self, ident: str, publisher: str) -> Also:
         """What the publishing transaction does for the job: the release is listed, and the job is done."""
 
         def finish(tx: Transaction, passed: Passed) -> None:
-            job = self.documents.find(tx, ident)
-            if job is None or job["state"] not in _OPEN:
+            job = self._open(tx, ident)
+            if job is None:
                 raise UnwantedError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
             self._hub.trail.note(tx, "publish", f"release:{release}")
@@ -284,8 +288,7 @@ class Jobs:
         )
 
         def end(tx: Transaction) -> None:
-            known = self.documents.find(tx, job["id"])
-            if known is None or known["state"] not in _OPEN:
+            if self._open(tx, job["id"]) is None:
                 return
             if self._hub.drafts.find(tx, draft["id"]) is not None:
                 self._hub.drafts.put(tx, draft["id"], draft | {"figures": figures})

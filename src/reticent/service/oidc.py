@@ -161,9 +161,9 @@ class Oidc:
         raise ServiceError(403, "role", "None of your groups may open the studio.", "Ask a custodian.")
 
     def _scope(self, groups: set[str]) -> tuple[str, ...]:
-        if not groups <= set(self._settings.scope):
-            return ()
-        return tuple(sorted({source for group in groups for source in self._settings.scope[group]}))
+        """The sources of all groups; a group without an entry sees all."""
+        known = self._settings.scope
+        return tuple(sorted({source for group in groups for source in known[group]})) if groups <= set(known) else ()
 
 
 def _plain(name: str) -> str:

@@ -332,7 +332,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
     levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}
     if release.shape != "generalised" or set(levels) != set(policy.quasi):
         return []
-    return [asdict(one) for one in neighbours(table, policy, levels)]
+    return neighbours(table, policy, levels)
 
 
 def _shown(release: Release) -> dict[str, Any]:

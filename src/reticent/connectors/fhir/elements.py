@@ -32,21 +32,15 @@ _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 _GENDERS = ("male", "female", "other", "unknown")
 ANY = "*"
 
-_DATES = (
-    *("Patient.birthDate", "Patient.deceasedDateTime", "Encounter.period.start", "Encounter.period.end"),
-    *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
-    *("MedicationRequest.authoredOn", "MedicationStatement.effectiveDateTime"),
-    *(
-        "MedicationAdministration.effectiveDateTime",
-        "DiagnosticReport.effectiveDateTime",
-        "Immunization.occurrenceDateTime",
-    ),
-)
 # Where FHIR takes a Period in place of a dateTime.
 _PERIODS = (
     *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
     *("MedicationStatement.effectiveDateTime", "MedicationAdministration.effectiveDateTime"),
     "DiagnosticReport.effectiveDateTime",
+)
+_DATES = (
+    *("Patient.birthDate", "Patient.deceasedDateTime", "Encounter.period.start", "Encounter.period.end"),
+    *("MedicationRequest.authoredOn", "Immunization.occurrenceDateTime", *_PERIODS),
 )
 _QUARTER = re.compile(r"^(\d{4})-Q([1-4])$")
 _DECADE = re.compile(r"^(\d{3})0s$")

@@ -11,7 +11,6 @@ from reticent.service.pages.layout import Visit, ask_once_more, card, moment, sm
 from reticent.service.pages.safe import labelled, uploader
 from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
-from reticent.store.scrub import cut_log
 
 
 @studio("/", "Data", everybody=True)
@@ -66,11 +65,7 @@ async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], 
 
 def _one(visit: Visit, table: dict[str, Any]) -> None:
     async def forget() -> None:
-        def work() -> None:
-            visit.hub.forget(table["id"])
-            cut_log(visit.hub.store)
-
-        await trying(aside(work))
+        await trying(aside(lambda: visit.hub.forget(table["id"], at_once=True)))
         ui.navigate.to("/")
 
     def asked() -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reticent.policy.bundle import Bundle
 from reticent.service.access import needs
-from reticent.service.hub import Hub
+from reticent.service.hub import NAME, Hub
 from reticent.service.problems import ErrorReply, ServiceError
 from reticent.service.shelf import parse
 from reticent.service.tokens import Role
@@ -24,7 +24,7 @@ ANALYST = [Depends(needs(Role.ANALYST))]
 CUSTODIAN = [Depends(needs())]
 MONITOR = [Depends(needs(Role.MONITOR))]
 
-Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Name = Annotated[str, Path(pattern=f"^{NAME}$")]
 Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 Key = Annotated[
     str | None,
@@ -81,7 +81,7 @@ class PolicyBody(BaseModel):
 class NewSource(PolicyBody):
     """A stream, an evolving table or a series to begin."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    name: str = Field(pattern=f"^{NAME}$")
 
 
 class Created(BaseModel):
