@@ -6,25 +6,8 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.layout import (
-    GREY,
-    LINE,
-    LINE_3,
-    Visit,
-    axis,
-    card,
-    choice,
-    drawn,
-    figure,
-    held,
-    legend,
-    moment,
-    percent,
-    percents,
-    small,
-    studio,
-    trying,
-)
+from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, drawn, legend, percent, percents
+from reticent.service.pages.layout import Visit, card, choice, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 

@@ -8,27 +8,9 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import (
-    GREY,
-    LINE,
-    LINE_2,
-    LINE_3,
-    Visit,
-    axis,
-    card,
-    choice,
-    drawn,
-    held,
-    legend,
-    percent,
-    percents,
-    promised,
-    small,
-    steps,
-    studio,
-    trying,
-    uncovered,
-)
+from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
+from reticent.service.pages.deeds import promised, uncovered
+from reticent.service.pages.layout import Visit, card, choice, held, small, steps, studio, trying
 from reticent.service.pages.plan import Plan
 from reticent.service.pages.safe import chart, grid, labelled, redraw
 from reticent.service.routes.common import aside

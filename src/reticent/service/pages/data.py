@@ -7,7 +7,8 @@ from typing import Any
 
 from nicegui import events, ui
 
-from reticent.service.pages.layout import Visit, ask_once_more, card, moment, small, steps, studio, trying
+from reticent.service.pages.deeds import ask_once_more
+from reticent.service.pages.layout import Visit, card, moment, small, steps, studio, trying
 from reticent.service.pages.safe import labelled, uploader
 from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep

@@ -10,19 +10,8 @@ from nicegui import events, ui
 from reticent.engine.evolving.change_feed import COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop
-from reticent.service.pages.layout import (
-    Visit,
-    card,
-    figure,
-    for_good,
-    held,
-    moment,
-    promised,
-    small,
-    studio,
-    sure_first,
-    trying,
-)
+from reticent.service.pages.deeds import for_good, promised, sure_first
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table

@@ -11,21 +11,9 @@ from reticent.read.shape.generalised import EVERY
 from reticent.service import questions
 from reticent.service.actor import reaches
 from reticent.service.asking import Place
+from reticent.service.pages.charts import GREY, LINE, axis, drawn
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import (
-    GREY,
-    LINE,
-    Visit,
-    arrived,
-    axis,
-    card,
-    choice,
-    drawn,
-    held,
-    small,
-    studio,
-    trying,
-)
+from reticent.service.pages.layout import Visit, arrived, card, choice, held, small, studio, trying
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import aside

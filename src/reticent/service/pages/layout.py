@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nicegui import ui
 from starlette.requests import Request
 
-from reticent.release.wording import claims_in_words
 from reticent.service.pages.safe import complain
 from reticent.service.problems import described
 from reticent.service.tokens import Role, Token
@@ -41,8 +40,6 @@ STEPS = {
 }
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
-# Lines and bars are seen on both grounds, so they take the middle.
-LINE, LINE_2, LINE_3, GREY = "#1f93ad", "#c77a12", "#d9541e", "#7b8a95"
 _PATIENCE = 120.0
 """Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
 T = TypeVar("T")
@@ -172,53 +169,10 @@ def small(words: str) -> ui.label:
     return ui.label(words).classes("r-muted text-sm")
 
 
-def promised(claims: Mapping[str, Any], against: str, verb: str = "Holds") -> None:
-    """What a guarantee says, and against whom."""
-    for claim in claims_in_words(claims):
-        ui.label(f"{verb}: {claim}.")
-    ui.label(f"Against {against}.").classes("r-muted")
-
-
-def uncovered(sentences: Sequence[str], title: str = "What it does not cover") -> None:
-    """What a guarantee leaves open, folded away."""
-    with ui.expansion(title).classes("w-full"):
-        for words in sentences:
-            small(words)
-
-
 def choice(options: Any, here: str, label: str, address: str) -> ui.select:
     """A choice between pages: what is chosen follows the address."""
     go = ui.select(options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}"))
     return go.classes("w-full")
-
-
-def ask_once_more(title: str, words: str, act: str, go: Callable[[], Any]) -> None:
-    """A dialog before what cannot be undone."""
-    with ui.dialog() as dialog, ui.card():
-        ui.label(title).classes("text-lg")
-        ui.label(words)
-        with ui.row():
-            ui.button(act, on_click=go).props("color=negative")
-            ui.button("Leave it", on_click=dialog.close).props("flat")
-    dialog.open()
-
-
-def sure_first() -> ui.checkbox:
-    """What is ticked before something is published for good."""
-    return ui.checkbox("This cannot be undone: whoever downloads it keeps it")
-
-
-def for_good(sure: ui.checkbox, begin: Callable[[], Awaitable[dict[str, Any]]]) -> ui.button:
-    """The one button that publishes, as a job whose page follows; a second click publishes nothing."""
-
-    async def go() -> None:
-        sure.value = False
-        job = await trying(begin())
-        if job is not None:
-            ui.navigate.to(f"/release?job={job['id']}")
-
-    button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
-    return button.bind_enabled_from(sure, "value")
 
 
 def steps(here: str, table: str = "") -> None:
@@ -235,34 +189,6 @@ def steps(here: str, table: str = "") -> None:
                 continue
             if name == here:
                 link.props("aria-current=step")
-
-
-def axis(**more: Any) -> dict[str, Any]:
-    """An axis of a chart whose words and lines are readable on both grounds."""
-    line = {"lineStyle": {"color": "rgba(123,138,149,.35)"}}
-    words = {"axisLabel": {"color": GREY, "hideOverlap": True}, "nameTextStyle": {"color": GREY}, "splitLine": line}
-    return {"type": "value", **words, **more}
-
-
-def percents(**more: Any) -> dict[str, Any]:
-    """An axis of shares, which are given as percents."""
-    own = axis(**more)
-    return own | {"axisLabel": own["axisLabel"] | {"formatter": "{value}%"}}
-
-
-def percent(share: float) -> float:
-    """A share as such an axis takes it."""
-    return round(100 * share, 2)
-
-
-def legend(*names: str) -> dict[str, Any]:
-    """The legend of a chart, above it."""
-    return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
-
-
-def drawn(kind: str, name: str, data: list[Any], colour: str, **more: Any) -> dict[str, Any]:
-    """One line, or one row of bars, of a chart."""
-    return {"name": name, "type": kind, "data": data, "itemStyle": {"color": colour}, **more}
 
 
 def figure(words: str, value: str = "-") -> ui.label:

@@ -5,20 +5,9 @@ from __future__ import annotations
 from nicegui import ui
 
 from reticent.publication.population import seen_of
+from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import (
-    LINE,
-    LINE_3,
-    Visit,
-    axis,
-    card,
-    drawn,
-    held,
-    legend,
-    moment,
-    small,
-    studio,
-)
+from reticent.service.pages.layout import Visit, card, held, moment, small, studio
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
 

@@ -15,29 +15,11 @@ from reticent.errors import ReticentError
 from reticent.service import questions
 from reticent.service.asking import Place
 from reticent.service.live import LiveStream, PushStep
+from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
 from reticent.service.pages.data import drop
+from reticent.service.pages.deeds import promised, uncovered
 from reticent.service.pages.explore import band, open_release
-from reticent.service.pages.layout import (
-    LINE,
-    LINE_2,
-    LINE_3,
-    Visit,
-    arrived,
-    axis,
-    card,
-    choice,
-    drawn,
-    figure,
-    held,
-    legend,
-    percent,
-    percents,
-    promised,
-    small,
-    studio,
-    trying,
-    uncovered,
-)
+from reticent.service.pages.layout import Visit, arrived, card, choice, figure, held, small, studio, trying
 from reticent.service.pages.safe import chart, redraw
 from reticent.service.routes.common import aside, digest_of
 from reticent.service.uploads import NDJSON, read_upload

@@ -11,21 +11,8 @@ from nicegui import ui
 from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import (
-    Visit,
-    arrived,
-    card,
-    figure,
-    for_good,
-    held,
-    promised,
-    small,
-    steps,
-    studio,
-    sure_first,
-    trying,
-    uncovered,
-)
+from reticent.service.pages.deeds import for_good, promised, sure_first, uncovered
+from reticent.service.pages.layout import Visit, arrived, card, figure, held, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.sources import begin
 from reticent.service.routes.common import aside

@@ -9,19 +9,8 @@ from nicegui import ui
 
 from reticent.release.wording import SHAPES
 from reticent.service.audits import audit
-from reticent.service.pages.layout import (
-    Visit,
-    ask_once_more,
-    card,
-    figure,
-    held,
-    moment,
-    promised,
-    small,
-    studio,
-    trying,
-    uncovered,
-)
+from reticent.service.pages.deeds import ask_once_more, promised, uncovered
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.releases import Glance
 from reticent.service.routes.common import aside

@@ -8,8 +8,9 @@ from nicegui import events, ui
 
 from reticent.publication.series import Series
 from reticent.service.pages.data import drop
+from reticent.service.pages.deeds import for_good, sure_first
 from reticent.service.pages.evolving import releases
-from reticent.service.pages.layout import Visit, card, figure, for_good, held, studio, sure_first, trying
+from reticent.service.pages.layout import Visit, card, figure, held, studio, trying
 from reticent.service.routes.common import aside
 from reticent.service.routes.series import begin
 from reticent.service.uploads import read_upload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from reticent.service.pages.layout import axis, drawn, legend
+from reticent.service.pages.charts import axis, drawn, legend
 from reticent.store import schema
 
 if TYPE_CHECKING:

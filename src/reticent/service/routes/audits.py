@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from reticent.service.access import ClosedRoute
 from reticent.service.audits import audit
-from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside, errors
+from reticent.service.routes.bodies import errors
+from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
 
 router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 

@@ -13,22 +13,8 @@ from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
 from reticent.service.access import ClosedRoute
 from reticent.service.problems import ServiceError
-from reticent.service.routes.common import (
-    CUSTODIAN,
-    Created,
-    Job,
-    Key,
-    Name,
-    NewSource,
-    TheHub,
-    aside,
-    body_of,
-    created,
-    digest_of,
-    errors,
-    feed_of,
-    require,
-)
+from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of, feed_of, require
 from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.store import Transaction
 

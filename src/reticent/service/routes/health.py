@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
 from reticent.service.metrics import exposition
-from reticent.service.routes.common import MONITOR, TheHub, aside, errors
+from reticent.service.routes.bodies import errors
+from reticent.service.routes.common import MONITOR, TheHub, aside
 
 router = APIRouter(tags=["server"], route_class=ClosedRoute)
 

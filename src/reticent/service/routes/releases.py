@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside, errors
+from reticent.service.routes.bodies import errors
+from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside
 
 router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
 

@@ -10,20 +10,8 @@ from pydantic import BaseModel
 from reticent.publication.series import Series
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.common import (
-    CUSTODIAN,
-    Created,
-    Job,
-    Key,
-    Name,
-    NewSource,
-    TheHub,
-    aside,
-    body_of,
-    created,
-    digest_of,
-    errors,
-)
+from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of
 from reticent.service.routes.tables import keep
 from reticent.service.uploads import KINDS, check_kind
 

@@ -19,20 +19,16 @@ from reticent.service.access import ClosedRoute
 from reticent.service.actor import reaches
 from reticent.service.live import LiveStream, Pushed, PushStep
 from reticent.service.problems import ServiceError
+from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
-    Created,
     Key,
     Name,
-    NewSource,
     TheHub,
     analyst_of,
     aside,
-    body_of,
-    created,
     each_aside,
-    errors,
     feed_of,
     require,
 )

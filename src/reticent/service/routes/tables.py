@@ -12,7 +12,8 @@ from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person
 from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
-from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
+from reticent.service.routes.bodies import Job, PolicyBody, body_of, errors
+from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
 from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
 from reticent.store import Transaction
 
