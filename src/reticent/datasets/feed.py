@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from reticent.datasets import households, illnesses, people
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
-from reticent.datasets.illnesses import VALUES, law
+from reticent.datasets.illnesses import VALUES
 from reticent.datasets.outbreak import Outbreak
 from reticent.datasets.seasons import MONTHS
 
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-__all__ = [
-    "ROUTES",
-    "VALUES",
-    "Outbreak",
-    "batches",
-    "generate",
-    "kernel",
-    "law",
-    "prior_by_sex",
-    "strata",
-]
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")
 
