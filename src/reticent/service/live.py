@@ -161,11 +161,6 @@ class LiveStream:
         tx.delete(self.publisher, STOPPED, STOPPED)
         self.stopped = False
 
-    def refuse_stopped(self) -> None:
-        """Refuses a batch while the stream is stopped."""
-        if self.stopped:
-            raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
-
     def drop(self) -> None:
         """Forgets everything in memory."""
         self._publication = None
@@ -346,7 +341,8 @@ class PushStep(Step):
         """Reads the batch; it is refused here, before anything is placed."""
         self._known = self._stream.replay(self._key, self._digest)
         if self._known is None:
-            self._stream.refuse_stopped()
+            if self._stream.stopped:
+                raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
             self._batch = self._stream.read(self._body, self._kind)
 
     def apply(self, _: Transaction) -> Pushed:

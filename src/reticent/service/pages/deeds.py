@@ -41,14 +41,19 @@ def sure_first() -> ui.checkbox:
     return ui.checkbox("This cannot be undone: whoever downloads it keeps it")
 
 
-def for_good(sure: ui.checkbox, begin: Callable[[], Awaitable[dict[str, Any]]]) -> ui.button:
-    """The one button that publishes, as a job whose page follows; a second click publishes nothing."""
+def for_good(begin: Callable[[], Awaitable[dict[str, Any]]], *boxes: ui.checkbox) -> None:
+    """The one button that publishes, as a job whose page follows, once all boxes are ticked; a second click publishes nothing."""
 
     async def go() -> None:
-        sure.value = False
+        boxes[-1].value = False
         job = await trying(begin())
         if job is not None:
             ui.navigate.to(f"/release?job={job['id']}")
 
+    def ready() -> None:
+        button.set_enabled(all(box.value for box in boxes))
+
     button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
-    return button.bind_enabled_from(sure, "value")
+    for box in boxes:
+        box.on_value_change(ready)
+    ready()

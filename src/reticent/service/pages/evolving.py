@@ -38,7 +38,7 @@ async def evolving(visit: Visit, name: str = "") -> None:
     _fill(figures, state)
     _change(visit, table, figures)
     with card("Publish it as it is now"):
-        for_good(sure_first(), lambda: aside(lambda: visit.hub.jobs.begin("evolving", name, {})))
+        for_good(lambda: aside(lambda: visit.hub.jobs.begin("evolving", name, {})), sure_first())
         small(
             "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
         )

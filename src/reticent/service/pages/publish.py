@@ -72,16 +72,13 @@ def _ledger(visit: Visit, draft: dict[str, Any], standing: Standing) -> None:
         despite = ui.checkbox("Publish all the same; the release will say that its persons stand elsewhere too")
         despite.set_visibility(standing.elsewhere > 0)
         sure = sure_first()
-        if standing.elsewhere:
-            sure.bind_enabled_from(despite, "value")
-            despite.on_value_change(lambda: sure.set_value(False))
 
         def work() -> dict[str, Any]:
-            request = {"table": draft["table"], "policy_hash": draft["policy_hash"], "method": None}
             name = visit.hub.tables.get(draft["table"])["name"]
-            return visit.hub.jobs.begin("table", name, request | {"despite": bool(despite.value)})
+            request = {"table": draft["table"], "policy_hash": draft["policy_hash"], "method": None}
+            return visit.hub.jobs.begin("table", name, request | {"despite": despite.value})
 
-        for_good(sure, lambda: aside(work))
+        for_good(lambda: aside(work), *([despite] if standing.elsewhere else []), sure)
         small(
             "The release is computed anew, with fresh randomness where the method has some; the judge recomputes every claim, and the "
             "ledger is asked again in the transaction that publishes."

@@ -49,7 +49,7 @@ def _next(visit: Visit, name: str, one: Series, number: int) -> None:
         drop(visit, taken, "CSV, Parquet, Arrow or NDJSON")
         sure = sure_first()
         sure.disable()
-        for_good(sure, lambda: aside(lambda: begin(visit.hub, name, body["data"])))
+        for_good(lambda: aside(lambda: begin(visit.hub, name, body["data"])), sure)
 
 
 def _checked(one: Series, data: bytes) -> int:

@@ -78,6 +78,12 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorReply, "description": words[status]} for status in sorted({*always, *statuses})}
 
 
+def text_of(media: str, *statuses: int, binary: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that gives something else than JSON."""
+    schema = {"type": "string"} | ({"format": "binary"} if binary else {})
+    return {**errors(*statuses), 200: {"content": {media: {"schema": schema}}}}
+
+
 def body_of(*kinds: str) -> dict[str, Any]:
     """Describes a raw body for the OpenAPI document."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import errors
+from reticent.service.routes.bodies import errors, text_of
 from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside
 
 router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
@@ -64,10 +64,7 @@ async def withdraw(ident: Ident, hub: TheHub) -> ReleaseInfo:
 
 @router.get(
     "/{ident}/download",
-    responses={
-        **errors(404, 410),
-        200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}},
-    },
+    responses=text_of("application/zip", 404, 410, binary=True),
     response_class=Response,
 )
 async def download(

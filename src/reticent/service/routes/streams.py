@@ -19,7 +19,7 @@ from reticent.service.access import ClosedRoute
 from reticent.service.actor import reaches
 from reticent.service.live import LiveStream, Pushed, PushStep
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors
+from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors, text_of
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
@@ -196,7 +196,7 @@ async def codebook(name: Name, hub: TheHub) -> Response:
 @router.get(
     "/{name}/events",
     dependencies=analyst_of("stream"),
-    responses={**errors(404, 409, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=text_of("text/event-stream", 404, 409, 410),
     response_class=StreamingResponse,
 )
 async def events(
