@@ -19,16 +19,18 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.base import Members, Original
+from reticent.engine.identifiers import beyond
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
-from reticent.engine.table.generalised import not_covered, publish
+from reticent.engine.table.generalised import publish
 from reticent.engine.table.mondrian import parted
 from reticent.policy.privacy import LSpec
 from reticent.release import Guarantee
 from reticent.release.ledger import person_hashes
 from reticent.release.sentences import AGAINST, L_DIVERSITY
+from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -51,7 +53,7 @@ class LDiversity(SeriesPublisher):
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims, by itself."""
-        open_ends = (*L_DIVERSITY, *not_covered(self._rules))
+        open_ends = not_covered(*L_DIVERSITY) + beyond(self._rules)
         return Guarantee(claims(self._rules), AGAINST["generalised"], open_ends)
 
     @property
