@@ -123,10 +123,11 @@ def _digest(path: Path) -> str:
 
 def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> None:
     """A stratum behind a wider one would never be reached."""
-    hidden = sum(
-        any(all(wide in ("*", cell) for wide, cell in zip(above, cells, strict=True)) for above in strata[:at])
-        for at, cells in enumerate(strata)
-    )
+    hidden, above = 0, dict[tuple[int, ...], set[tuple[str, ...]]]()
+    for cells in strata:
+        hidden += any(tuple(cells[at] for at in columns) in wider for columns, wider in above.items())
+        columns = tuple(at for at, cell in enumerate(cells) if cell != "*")
+        above.setdefault(columns, set()).add(tuple(cells[at] for at in columns))
     if hidden:
         raise PolicyError(
             f"{place}: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
