@@ -14,6 +14,9 @@ Messages name columns, places and counts, and say what to do next. They never sh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 DAMAGED = (
     "Nothing was published. Run `reticent store check`, then go on from a backup with `reticent store restore`: "
     "it knows what the world has seen, a copied file does not."
@@ -74,3 +77,12 @@ class InternalError(ReticentError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, hint="This is a bug in Reticent; nothing was published. Please report it.")
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Names the extra that brings a package which only some need, where an import within fails."""
+    try:
+        yield
+    except ImportError:
+        raise ConnectorError(f"{what}.", hint=f"Install it: pip install 'reticent[{extra}]'.") from None

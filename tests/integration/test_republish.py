@@ -129,6 +129,45 @@ def test_every_model_runs_with_a_store(world, model):
     assert verify([folder / f"out{number}" for number in (1, 2, 3)], policy, ledger=ledger).holds
 
 
+def test_l_diversity_holds_for_each_release_and_says_that_it_does_for_no_two(world, capsys):
+    folder, tables = world
+    text = (
+        POLICY.replace("MODEL", "l-diversity").replace("RISK", "0.5").replace("\nseries", "\nprivacy: {k: 5}\nseries")
+    )
+    (folder / "policy.yaml").write_text(text)
+    for number in (1, 2):
+        common = ["-p", f"{folder}/policy.yaml", "--store", f"{folder}/store.db", "-o", f"{folder}/out{number}"]
+        with pytest.raises(SystemExit) as done:
+            main(["republish", f"{folder}/{number}.csv", *common])
+        assert done.value.code in (0, None)
+    releases, policy = (
+        [Release.from_dir(folder / f"out{number}") for number in (1, 2)],
+        Policy.load(folder / "policy.yaml"),
+    )
+    for release, table in zip(releases, tables, strict=False):
+        assert (release.kind, release.shape, release.method) == ("series", "generalised", "l-diversity")
+        assert release.guarantee.claims == {"k": {"persons": 5}, "l": {"distinct": 4}}
+        assert any("several releases" in words for words in release.guarantee.not_covered)
+        classes: dict[tuple, list] = {}
+        for row in release.tables["data"].to_pylist():
+            classes.setdefault(tuple(row[name] for name in policy.quasi), []).append(row["diagnosis"])
+        assert all(len(values) >= 5 and len(set(values)) >= 4 for values in classes.values())
+        assert sum(map(len, classes.values())) == table.num_rows
+    verdict = verify([folder / "out1", folder / "out2"], policy)
+    assert verdict.holds
+    assert any("several releases" in note for note in verdict.notes)
+
+
+def test_the_judge_of_a_series_takes_no_release_by_itself_where_the_policy_asks_for_more(world):
+    folder, tables = world
+    text = POLICY.replace("MODEL", "l-diversity").replace("RISK", "0.5")
+    (folder / "policy.yaml").write_text(text)
+    republish(tables[0], Policy.load(folder / "policy.yaml"), folder / "store.db", folder / "out")
+    for other in (text.replace("l-diversity", "m-distinct"), text.replace("m: 4", "m: 12")):
+        (folder / "other.yaml").write_text(other)
+        assert not verify(folder / "out", Policy.load(folder / "other.yaml")).holds
+
+
 def test_two_records_of_one_person_are_refused_without_naming_them(world):
     import pyarrow as pa
 

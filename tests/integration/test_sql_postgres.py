@@ -11,7 +11,7 @@ from reticent.datasets.omop import COURSES, INDEX, TABLES, rows
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import ConnectorError
 from reticent.policy import Policy
-from reticent.policy.settings import SqlSettings
+from reticent.policy.settings.inputs import SqlSettings
 from reticent.release import Release
 
 

@@ -154,7 +154,7 @@ CASES = [
     ),
     *(
         Case("series", model, repeated(model, m), people)
-        for model, m in (("m-distinct", 3), ("m-distinct*", 2), ("m-invariance", 3))
+        for model, m in (("m-distinct", 3), ("m-distinct*", 2), ("m-invariance", 3), ("l-diversity", 3))
     ),
     Case("stream", "veil", veiled(KERNEL, stream={"method": "veil"}), visits),
     Case("stream", "delay-free", streamed(method="delay-free", l=3), people),

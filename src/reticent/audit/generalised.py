@@ -42,15 +42,26 @@ TOTALS_NOTE = (
 )
 
 
+BY_ITSELF = "l-diversity"
+"""The method of a series whose releases know nothing of one another."""
+_ALONE = "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
+
+
 def judge(release: Published, policy: Policy) -> Verdict:
     """Recompute every claim of a generalised release."""
     if "data" not in release.tables:
         return Verdict((Finding("the table 'data' is there", holds=False),))
     data = release.coded["data"]
     several = policy.person is not None and _several(release)
-    rules = seen(requirements(release.claims) + demanded(policy, persons=several))
+    series = release.kind == "series"
+    asked = demanded(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
+    rules = seen(requirements(release.claims) + asked)
     quasi = [name for name in policy.quasi if name in data.column_names]
     findings = [check_columns(data, policy.released, policy)]
+    if series:  # judged by itself: any other method of a series promises more than one release can show
+        findings.append(
+            Finding("the policy asks each release of the series by itself", policy.series.method == BY_ITSELF)
+        )
     if not release.bare:  # others name their groups as they like
         findings += [_legal(data, name, policy, release.method) for name in quasi]
     rows, size = release.classes("data", quasi)
@@ -71,7 +82,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
             findings += _sensitive(release, policy, groups, column, deep, notes)
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
-    notes += _plain(data, policy)
+    notes += [*_plain(data, policy), *([_ALONE] if series else [])]
     if release.bare:
         notes += [] if rules else [_NOTHING_ASKED]
     else:

@@ -11,7 +11,7 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@options.data
 @options.policy_file
 @options.output_folder
 @click.option("--method", help="Instead of the policy's table.method.")

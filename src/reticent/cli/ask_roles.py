@@ -26,8 +26,8 @@ def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) 
             raise PolicyError(f"{option}: the data has no such column: {unknown(name, names)}")
     if person is not None and person == sensitive:
         raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two columns.")
-    told = {person: "identifier", sensitive: "sensitive"}
-    guesses = [replace(g, role=told[g.column], why="as you said") if g.column in told else g for g in guesses]
+    roles = {person: "identifier", sensitive: "sensitive"}
+    guesses = [replace(g, role=roles[g.column], why="as you said") if g.column in roles else g for g in guesses]
     if sensitive is None:
         return guesses
     kept = "kept inside, since you named another column to protect"

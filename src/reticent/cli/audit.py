@@ -80,34 +80,34 @@ def audit(
             target=target,
             seed=seed,
         )
-        found = judge(sources_of(releases, rules), rules, material, progress=step) if releases else None
+        outcome = judge(sources_of(releases, rules), rules, material, progress=step) if releases else None
         tried = try_policies(table, candidates, seed=seed, progress=step) if table is not None and candidates else []
         step("Writing the report")
-        page, twin = write_report(output, found, tried, shown_command(sys.argv[1:]))
-    _say_results(found, tried, say)
+        page, twin = write_report(output, outcome, tried, shown_command(sys.argv[1:]))
+    _say_results(outcome, tried, say)
     say(f"Report: {page}, figures: {twin}.")
     if json:
-        figures = found.to_dict() if found is not None else {}
+        figures = outcome.to_dict() if outcome is not None else {}
         emit(figures | ({"compare": [one.to_dict() for one in tried]} if tried else {}))
-    if found is not None and found.refuted:
+    if outcome is not None and outcome.refuted:
         raise click.exceptions.Exit(4)
 
 
-def _say_results(found: Any, tried: list[Any], say: Callable[[str], None]) -> None:
-    for outcome in found.outcomes if found is not None else ():
-        low, high = outcome.interval
-        claim = "no claim" if outcome.claim is None else f"conceded {outcome.claim:.1%}"
-        word = "REFUTES" if outcome.refuted else "tried"
-        say(f"  {word:8} {outcome.attack:14} {outcome.accuracy:6.1%} right [{low:.1%}, {high:.1%}], {claim}")
+def _say_results(outcome: Any, tried: list[Any], say: Callable[[str], None]) -> None:
+    for attack in outcome.outcomes if outcome is not None else ():
+        low, high = attack.interval
+        claim = "no claim" if attack.claim is None else f"conceded {attack.claim:.1%}"
+        word = "REFUTES" if attack.refuted else "tried"
+        say(f"  {word:8} {attack.attack:14} {attack.accuracy:6.1%} right [{low:.1%}, {high:.1%}], {claim}")
     for one in tried:
         word = "frontier" if one.frontier else "cannot be met" if not one.met else "beaten"
         guess = "" if one.guess is None else f"{one.guess:.1%} right guesses, query error {one.query_error or 0:.1%}"
         say(f"  {one.name}: {word} {guess}")
-    if found is not None:
-        say("REFUTED: at least one claim does not hold." if found.refuted else "No claim was refuted.")
+    if outcome is not None:
+        say("REFUTED: at least one claim does not hold." if outcome.refuted else "No claim was refuted.")
 
 
-def _population(given: str | None, read: Callable[[str], Any]) -> Any:
-    if given is None:
+def _population(word: str | None, read: Callable[[str], Any]) -> Any:
+    if word is None:
         return None
-    return int(given) if given.replace("_", "").isdigit() else read(given)
+    return int(word) if word.replace("_", "").isdigit() else read(word)

@@ -18,10 +18,9 @@ def board(audit: Path, output: Path) -> None:
     In the outline that EMA policy 0070 and Health Canada share.
     """
     from reticent.cli.output import say
-    from reticent.connectors.files import atomic_file
+    from reticent.connectors.files import write_text
     from reticent.report.board import board_report
 
     text = board_report(audit)
-    with atomic_file(output) as file:
-        file.write(text.encode())
+    write_text(output, text)
     say(f"Written to {output}; {text.count('[TO BE FILLED IN')} gaps are left to fill in.")

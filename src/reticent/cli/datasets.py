@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -59,10 +60,7 @@ def hospital(output: Path, rows: int, seed: int | None, visits: float | None, js
     """One year of admissions with ICD-10 diagnoses."""
     from reticent.datasets.files import write_hospital
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_hospital(output, rows, seed, visits=visits, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_hospital, output, rows, seed, json=json, visits=visits)
 
 
 @app.command()
@@ -75,10 +73,7 @@ def census(output: Path, rows: int, seed: int | None, layout: str, json: bool) -
     """The census tables of three papers, redrawn."""
     from reticent.datasets.files import write_census
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_census(output, rows, seed, layout=layout, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_census, output, rows, seed, json=json, layout=layout)
 
 
 @app.command()
@@ -90,10 +85,7 @@ def nps(output: Path, rows: int, seed: int | None, json: bool) -> None:
     """One day of a national patients sample: 4,848 diseases."""
     from reticent.datasets.files import write_nps
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_nps(output, rows, seed, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_nps, output, rows, seed, json=json)
 
 
 @app.command()
@@ -107,10 +99,7 @@ def feed(output: Path, rows: int, seed: int | None, outbreak: bool, disease: str
     """Admissions in time: seasons, households, persons who return."""
     from reticent.datasets.files import write_feed
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_feed(output, rows, seed, outbreak=_outbreak(outbreak, disease), on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_feed, output, rows, seed, json=json, outbreak=_outbreak(outbreak, disease))
 
 
 @app.command()
@@ -123,10 +112,7 @@ def series(output: Path, rows: int, seed: int | None, releases: int, json: bool)
     """The same persons over several releases."""
     from reticent.datasets.files import write_series
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows * releases) as heard:
-        files = write_series(output, rows, seed, releases=releases, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_series, output, rows, seed, json=json, total=rows * releases, releases=releases)
 
 
 @app.command()
@@ -144,11 +130,8 @@ def fhir(
     """The hospital as a FHIR export."""
     from reticent.datasets.fhir import Form, write_fhir
 
-    start, seed = time.perf_counter(), _seed(seed)
     form = Form(bundles=bundles, r5=r5, courses=courses)
-    with _progress(rows) as heard:
-        files = write_fhir(output, rows, seed, visits=visits, form=form, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_fhir, output, rows, seed, json=json, visits=visits, form=form)
 
 
 @app.command()
@@ -162,10 +145,7 @@ def omop(output: Path, rows: int, seed: int | None, visits: float | None, course
     """The hospital as an OMOP database (SQLite)."""
     from reticent.datasets.omop import write_omop
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_omop(output, rows, seed, visits=visits, further=courses, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_omop, output, rows, seed, json=json, visits=visits, further=courses)
 
 
 @app.command()
@@ -182,10 +162,7 @@ def adt(
     """Admissions as HL7 v2 ADT messages."""
     from reticent.datasets.adt import write_adt
 
-    start, seed = time.perf_counter(), _seed(seed)
-    with _progress(rows) as heard:
-        files = write_adt(output, rows, seed, outbreak=_outbreak(outbreak, disease), further=courses, on_rows=heard)
-    _report(files, heard.rows, seed, start, json=json)
+    _write(write_adt, output, rows, seed, json=json, outbreak=_outbreak(outbreak, disease), further=courses)
 
 
 def _outbreak(outbreak: bool, disease: str | None) -> str | None:
@@ -194,43 +171,37 @@ def _outbreak(outbreak: bool, disease: str | None) -> str | None:
     return (disease or "influenza") if outbreak else None
 
 
-class _Heard:
-    """Counts the rows written and moves the bar, if there is one."""
+def _write(
+    write: Callable[..., tuple[Path, ...]],
+    output: Path,
+    rows: int,
+    seed: int | None,
+    *,
+    json: bool,
+    total: int | None = None,
+    **settings: Any,
+) -> None:
+    """Writes a data set with a bar on a terminal, then says which files there are."""
+    from reticent.cli.output import emit, figures, quiet, say
+    from reticent.release import Counts
 
-    def __init__(self, move: Callable[[int], object] | None = None) -> None:
-        self.rows = 0
-        self._move = move
+    start, seed = time.perf_counter(), secrets.randbits(32) if seed is None else seed
+    written: list[int] = []
+    with ExitStack() as stack:
+        bar = None
+        if sys.stderr.isatty() and not quiet():
+            bar = stack.enter_context(click.progressbar(length=total or rows, label="Writing", file=sys.stderr))
 
-    def __call__(self, rows: int) -> None:
-        self.rows += rows
-        if self._move:
-            self._move(rows)
+        def heard(number: int) -> None:
+            written.append(number)
+            if bar is not None:
+                bar.update(number)
 
-
-def _seed(seed: int | None) -> int:
-    import secrets
-
-    return secrets.randbits(32) if seed is None else seed
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[_Heard]:
-    from reticent.cli.output import quiet
-
-    if quiet() or not sys.stderr.isatty():
-        yield _Heard()
-        return
-    with click.progressbar(length=total, label="Writing", file=sys.stderr) as bar:
-        yield _Heard(bar.update)
-
-
-def _report(files: tuple[Path, ...], rows: int, seed: int, start: float, *, json: bool) -> None:
-    from reticent.cli.output import emit, say
-
-    seconds = round(time.perf_counter() - start, 3)
-    say(f"{rows:,} rows in {seconds:.1f} s (seed {seed}):")
+        files = write(output, rows, seed, on_rows=heard, **settings)
+    seconds = time.perf_counter() - start
+    say(f"{sum(written):,} rows in {seconds:.1f} s (seed {seed}):")
     for path in files:
         say(f"  {path}")
     if json:
-        figures = {"rows_in": 0, "rows_out": rows, "held": 0, "suppressed": 0, "seconds": seconds}
-        emit({**figures, "guarantee": None, "metrics": {}, "seed": seed, "files": [str(path) for path in files]})
+        counts = Counts(published=sum(written))
+        emit(figures(counts, seconds) | {"guarantee": None, "seed": seed, "files": [str(path) for path in files]})

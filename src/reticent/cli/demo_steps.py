@@ -42,10 +42,10 @@ def _run(*args: Any, first: int = 0, last: int = 0) -> None:
 
     words = [str(arg) for arg in args]
     say(f"$ reticent {shlex.join(words)}")
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told):
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output):
         app(words, standalone_mode=False)
-    lines = told.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     for line in lines if first + last >= len(lines) else [*lines[:first], *lines[len(lines) - last :]]:
         say(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "\u2026")
 

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 
 app = Ordered(help="A table that changes, published version by version.")
 
-place = click.argument("store", type=options.PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
-data_file = click.argument(
-    "data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL."
-)
 again_flag = click.option(
     "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
 )
 
 
 @app.command("init")
-@place
+@options.store
 @options.policy_file
 @options.method
 @options.seed
@@ -47,8 +43,8 @@ def init(store: str, policy: Path, method: str | None, seed: int | None, json: b
 
 
 @app.command("insert")
-@place
-@data_file
+@options.store
+@options.data
 @again_flag
 @options.json
 def insert(store: str, data: str, again: bool, json: bool) -> None:
@@ -57,8 +53,8 @@ def insert(store: str, data: str, again: bool, json: bool) -> None:
 
 
 @app.command("update")
-@place
-@data_file
+@options.store
+@options.data
 @options.json
 def update(store: str, data: str, json: bool) -> None:
     """Replace the records that a file names, in one transaction."""
@@ -66,8 +62,8 @@ def update(store: str, data: str, json: bool) -> None:
 
 
 @app.command("apply")
-@place
-@data_file
+@options.store
+@options.data
 @again_flag
 @options.json
 def apply(store: str, data: str, again: bool, json: bool) -> None:
@@ -76,7 +72,7 @@ def apply(store: str, data: str, again: bool, json: bool) -> None:
 
 
 @app.command("delete")
-@place
+@options.store
 @click.argument("data", type=options.PLACE, help="A file with a column of person ids or record ids.")
 @click.option("--by", help="The identifier column to delete by.")
 @options.json
@@ -86,7 +82,7 @@ def delete(store: str, data: str, by: str | None, json: bool) -> None:
 
 
 @app.command("publish")
-@place
+@options.store
 @options.output_folder
 @click.option("--again", is_flag=True, help="Let the judge decide about one more with a method that is made for one.")
 @options.despite_ledger
@@ -117,7 +113,7 @@ def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: s
 
 
 @app.command("status")
-@place
+@options.store
 @options.json
 def status(store: str, json: bool) -> None:
     """Tell how the table stands."""
@@ -132,9 +128,10 @@ def status(store: str, json: bool) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.cli.output import emit, say
+    from reticent.cli.output import emit, figures, say
     from reticent.cli.progress import working
     from reticent.kept import EvolvingTable
+    from reticent.release import Counts
 
     start = time.perf_counter()
     with working("Changing"):
@@ -151,6 +148,5 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
         )
     say(f"  {records:,} records in all, {done['held']:,} of them held back.")
     if json:
-        rows = done["inserted"] + done["updated"] + done["deleted"]
-        counts = {"rows_in": rows, "rows_out": 0, "held": done["held"], "suppressed": 0}
-        emit(counts | {"seconds": round(seconds, 4), "guarantee": {}, "metrics": {}, **done, "records": records})
+        counts = Counts(done["inserted"] + done["updated"] + done["deleted"], held=done["held"])
+        emit(figures(counts, seconds) | done | {"records": records})

@@ -122,14 +122,13 @@ def render(
     """The policy as text, each guess with its reason."""
     import json
 
+    from reticent.cli.kinds import Kind
+
+    plan = plan or Kind(())
     lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
     if person:
-        records = plan.records if plan is not None else None
-        name = (
-            f"{{column: {json.dumps(person, ensure_ascii=False)}, records: {records}}}"
-            if records
-            else json.dumps(person, ensure_ascii=False)
-        )
+        name = json.dumps(person, ensure_ascii=False)
+        name = f"{{column: {name}, records: {plan.records}}}" if plan.records else name
         lines.append(f"person: {name}   # the same person across records; never released")
     if section:
         lines.append(f"{section}   # how the data becomes a table")
@@ -138,11 +137,11 @@ def render(
     lines.append("columns:")
     for g in guesses:
         more = "".join(f", {word}: {json.dumps(what, ensure_ascii=False)}" for word, what in g.settings.items())
-        if plan is not None and g.role == "quasi" and plan.levels.get(g.column):
+        if g.role == "quasi" and plan.levels.get(g.column):
             more += f", level: {plan.levels[g.column]}"
-        if g.role == "sensitive" and plan is not None and plan.updates:
+        if g.role == "sensitive" and plan.updates:
             more += ", updates: any"
         what = f"{{role: {g.role}{more}}}" if more else g.role
         lines.append(f"  {json.dumps(g.column, ensure_ascii=False)}: {what}   # {g.why}")
-    lines += plan.lines if plan is not None and plan.lines else ["privacy: {k: 5, suppression: 0.02}"]
+    lines += plan.lines or ["privacy: {k: 5, suppression: 0.02}"]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.inputs import count_values, is_hl7, is_sql
 from reticent.errors import DataError, PolicyError
+from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, K, guess_l
 from reticent.policy.section import unknown
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from reticent.policy.guess import Guess
 
-KINDS = ("table", "evolving", "series", "stream")
 METHOD = "auto"
 """Of a first table."""
 _L = 10
@@ -50,11 +50,7 @@ def kind_for(
     head: pa.Table,
     missing: tuple[str, ...],
 ) -> Kind:
-    """The kind of release that was asked for, by a method other than the veil, as far as the data tells.
-
-    Raises:
-        DataError: the data lacks what the kind cannot do without.
-    """
+    """The kind of release that was asked for, by a method other than the veil, as far as the data tells."""
     _refuse_nothing_known(guesses)
     if name == "table":
         return _table(method, data, output, guesses, head)
@@ -135,18 +131,19 @@ def _table(method: str | None, data: str, output: Path, guesses: list[Guess], he
     l, ill = guess_l(head, guesses), [g.column for g in guesses if g.role == "sensitive"]
     if method == "anatomy" and l is None:
         raise DataError("No column can be hidden among others, as Anatomy does.", hint="Leave --method out.")
-    demands = (
-        ([] if method == "anatomy" else [f"k: {K}"]) + ([f"l: {l}"] if l else []) + [f"suppression: {SUPPRESSION}"]
-    )
-    notes = (_l_words(l, ill),) if ill else ("No column looks sensitive: classes hide who is who, not what they have.",)
-    lines = (f"privacy: {{{', '.join(demands)}}}   # {notes[0]}", f"table: {{method: {method or METHOD}}}")
-    return Kind(commands("table", data, output), lines, notes=notes)
-
-
-def _l_words(l: int | None, ill: list[str]) -> str:
-    if l is None:
-        return f"No l: one value of '{ill[0]}' is too frequent to be hidden among others."
-    return f"l = {l}: every class shows at least {l} different values of {', '.join(ill)}."
+    demands = [
+        *([] if method == "anatomy" else [f"k: {K}"]),
+        *([f"l: {l}"] if l else []),
+        f"suppression: {SUPPRESSION}",
+    ]
+    if not ill:
+        note = "No column looks sensitive: classes hide who is who, not what they have."
+    elif l is None:
+        note = f"No l: one value of '{ill[0]}' is too frequent to be hidden among others."
+    else:
+        note = f"l = {l}: every class shows at least {l} different values of {', '.join(ill)}."
+    lines = (f"privacy: {{{', '.join(demands)}}}   # {note}", f"table: {{method: {method or METHOD}}}")
+    return Kind(commands("table", data, output), lines, notes=(note,))
 
 
 def _possible(counts: dict[str | None, int], column: str) -> int:

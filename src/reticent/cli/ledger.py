@@ -8,7 +8,7 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("store", type=options.PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
+@options.store
 @options.json
 def ledger(store: str, json: bool) -> None:
     """Tell what the publications of a store have shown of how many persons."""

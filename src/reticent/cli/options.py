@@ -20,6 +20,8 @@ PLACE = Place()
 PATH = click.Path(path_type=Path)
 EXISTING = click.Path(path_type=Path, exists=True)
 
+data = click.argument("data", type=PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+store = click.argument("store", type=PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
 policy_file = click.option("--policy", "-p", type=PATH, required=True, help="The policy file (YAML, JSON or TOML).")
 output_folder = click.option("--output", "-o", type=PATH, required=True, help="A new folder for the release.")
 seed = click.option("--seed", type=int, help="Make it repeatable: for tests and reproductions only.")

@@ -7,7 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent.release import Release
+    from collections.abc import Mapping
+
+    from reticent.release import Counts, Release
 
 
 _QUIET: list[bool] = []
@@ -37,21 +39,25 @@ def emit(result: dict[str, Any]) -> None:
     print(json.dumps(result, allow_nan=False, default=str))  # noqa: T201
 
 
-def summary(release: Release, seconds: float) -> dict[str, Any]:
-    """The figures of a release under the names that scripts rely on."""
-    counts = release.counts
+def figures(
+    counts: Counts, seconds: float, claims: Mapping[str, Any] | None = None, metrics: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """What every command tells, under the names that scripts rely on."""
     return {
         "rows_in": counts.rows_in,
         "rows_out": counts.published,
         "held": counts.held,
         "suppressed": counts.suppressed,
         "seconds": round(seconds, 4),
-        "guarantee": dict(release.guarantee.claims),
-        "metrics": dict(release.metrics),
-        "method": release.method,
-        "policy_hash": release.policy_hash,
-        "explain": dict(release.explain),
+        "guarantee": dict(claims or {}),
+        "metrics": dict(metrics or {}),
     }
+
+
+def summary(release: Release, seconds: float) -> dict[str, Any]:
+    """The figures of a release."""
+    more = {"method": release.method, "policy_hash": release.policy_hash, "explain": dict(release.explain)}
+    return figures(release.counts, seconds, release.guarantee.claims, release.metrics) | more
 
 
 def describe(release: Release, seconds: float, done: str = "released") -> None:

@@ -39,16 +39,11 @@ def _try_engines(policy: Policy) -> None:
     """A section that is written must work: its engine is built, and refuses what it could not keep."""
     from reticent.engine import publisher
     from reticent.engine.rng import Rng
+    from reticent.policy.check import KINDS
 
-    methods = {
-        "table": policy.table.method,
-        "evolving": policy.evolving.method,
-        "series": policy.series.method,
-        "stream": policy.stream.method,
-    }
-    for kind, method in methods.items():
+    for kind in KINDS:
         if kind in policy.model_fields_set:
-            publisher(policy, kind, method, rng=Rng.fresh())
+            publisher(policy, kind, getattr(policy, kind).method, rng=Rng.fresh())
 
 
 @app.command()

@@ -48,8 +48,8 @@ def working(what: str, tell: Callable[[], str] | None = None, *, every: float = 
     start, done = time.monotonic(), threading.Event()
 
     def words() -> str:
-        told = tell() if tell is not None else ""
-        return f"{what}: {', '.join(filter(None, (told, f'{time.monotonic() - start:.0f} s')))}"
+        news = tell() if tell is not None else ""
+        return f"{what}: {', '.join(filter(None, (news, f'{time.monotonic() - start:.0f} s')))}"
 
     # Beside the lines of --verbose a line that is written over would leave its end behind.
     talking = logging.getLogger("reticent").isEnabledFor(logging.DEBUG)

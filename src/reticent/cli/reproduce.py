@@ -25,20 +25,12 @@ def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> N
     from importlib import import_module
 
     from reticent.cli.output import emit, say
+    from reticent.errors import needing
 
-    _need_plots()
+    with needing("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
+        import matplotlib as mpl  # noqa: F401
     module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
     summary = module.run(output, quick=quick, seed=seed, say=say)
     say(f"Figures and plots are in {output}.")
     if json:
         emit({key: value for key, value in summary.items() if key != "figures"})
-
-
-def _need_plots() -> None:
-    """Asked first: the plots come last, after minutes of work."""
-    try:
-        import matplotlib as mpl  # noqa: F401
-    except ImportError:
-        from reticent.errors import ConnectorError
-
-        raise ConnectorError("The plots need matplotlib.", hint="pip install 'reticent[reproduce]'") from None

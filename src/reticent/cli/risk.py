@@ -11,7 +11,7 @@ from reticent.cli import options
 
 
 @click.command()
-@click.argument("data", type=options.PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
+@options.data
 @click.option("--quasi", help="Columns that others may know, by commas; guessed otherwise.")
 @click.option("--sensitive", help="What nobody should learn, by commas; guessed otherwise.")
 @click.option("--person", help="The column that names the person; guessed otherwise.")

@@ -12,7 +12,6 @@ from reticent.cli.groups import Ordered
 app = Ordered(help="Back up, restore, check and upgrade a store.")
 
 place = click.argument("store", type=options.PLACE, metavar="STORE", help="The store's file.")
-anywhere = click.argument("store", type=options.PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
 
 
 @app.command("backup")
@@ -69,7 +68,7 @@ def check(store: str, json: bool) -> None:
 
 
 @app.command("erase")
-@anywhere
+@options.store
 @click.argument("publication", nargs=-1, help="Publications to erase, as `reticent ledger` names them.")
 @click.option(
     "--dead-letters",
@@ -111,7 +110,7 @@ def key(file: Path) -> None:
 
 
 @app.command("rekey")
-@anywhere
+@options.store
 @click.option("--to", type=options.EXISTING, help="The key file from now on.")
 @click.option("--passphrase", is_flag=True, help="Ask for a passphrase from now on.")
 @click.option("--decrypt", is_flag=True, help="Leave the store unencrypted.")

@@ -75,7 +75,7 @@ def stream(
 
     Killed and started again, it goes on where it was.
     """
-    from reticent.cli.output import emit, say
+    from reticent.cli.output import emit, figures, say
     from reticent.connectors.stream import FORMATS, Stream, open_sink, open_source
     from reticent.connectors.stream.dead import dead_letters_to
     from reticent.connectors.stream.preflight import check_ends
@@ -113,7 +113,8 @@ def stream(
         summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
     _tell(summary, reasons)
     if json:
-        emit(_figures(summary))
+        released = figures(summary.counts, summary.seconds, summary.guarantee.claims, summary.metrics)
+        emit(released | {"dead_letters": summary.dead_letters, "waiting": summary.waiting})
 
 
 def _stop_on_signals(feed: Stream) -> int:
@@ -151,17 +152,3 @@ def _tell(done: Summary, reasons: Counter[str]) -> None:
         say(f"  {count:,} lines were set aside: {reason}.")
     if done.waiting:
         say(f"  The last line has no end yet and waits ({done.waiting:,} bytes); --final takes it as it is.")
-
-
-def _figures(done: Summary) -> dict[str, object]:
-    return {
-        "rows_in": done.counts.rows_in,
-        "rows_out": done.counts.published,
-        "held": done.counts.held,
-        "suppressed": done.counts.suppressed,
-        "dead_letters": done.dead_letters,
-        "waiting": done.waiting,
-        "seconds": round(done.seconds, 4),
-        "guarantee": dict(done.guarantee.claims),
-        "metrics": dict(done.metrics),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import PolicyError, needing
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -23,7 +23,8 @@ def stream_kafka(
     route: tuple[str, str], policy: Policy, store: str, settings: Options, *, seed: int | None, json: bool
 ) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
-    from reticent.cli.output import emit, say
+    from reticent.cli.output import emit, figures, say
+    from reticent.release import Counts
     from reticent.release.sentences import DESPITE
     from reticent.store import Store
 
@@ -32,10 +33,8 @@ def stream_kafka(
             "A stream runs from topic to topic, or from file to file.",
             hint="Write SOURCE and --to both as kafka://broker:9092/topic.",
         )
-    try:
+    with needing("Kafka needs the extra 'kafka'", "kafka"):
         from reticent.connectors.kafka import Settings, run_kafka
-    except ImportError:
-        raise ConnectorError("Kafka needs the extra 'kafka'.", hint="pip install 'reticent[kafka]'") from None
     with Store.open(store) as private:
         group, until_end, metrics, despite = settings
         own = Settings(group=group, despite_ledger=despite)
@@ -44,15 +43,5 @@ def stream_kafka(
     if done.shared:
         say(f"Not covered: {DESPITE}.")
     if json:
-        emit(
-            {
-                "rows_in": done.published + done.dead_letters,
-                "rows_out": done.published,
-                "held": 0,
-                "suppressed": 0,
-                "dead_letters": done.dead_letters,
-                "seconds": round(done.seconds, 4),
-                "guarantee": dict(done.claims),
-                "metrics": {},
-            }
-        )
+        counts = Counts(done.published + done.dead_letters, done.published)
+        emit(figures(counts, done.seconds, done.claims) | {"dead_letters": done.dead_letters})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,8 +22,6 @@ from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent.engine.veil.prior.fitted import FittedPrior
     from reticent.policy.guess import Guess
 
@@ -48,22 +45,13 @@ _FIRST = (
 )
 
 
-def usual_method(kind: str) -> str | None:
-    """The veil for all that is published more than once; tables are generalised unless told otherwise."""
-    return VEIL if kind != "table" and VEIL in methods(kind) else None
-
-
 def method_of(kind: str, method: str | None) -> str | None:
-    """The method that was asked for, or the usual one; refuses one that the kind does not know."""
-    if method is not None and method not in methods(kind):
-        raise PolicyError(f"--method: {unknown(method, methods(kind))}")
-    return method or usual_method(kind)
-
-
-def methods(kind: str) -> tuple[str, ...]:
-    """The methods that the policy's section of a kind knows."""
+    """The method that was asked for, or the usual one: the veil for all that is published more than once."""
     section: Any = Policy.model_fields[kind].annotation
-    return tuple(get_args(section.model_fields["method"].annotation))
+    known = get_args(section.model_fields["method"].annotation)
+    if method is not None and method not in known:
+        raise PolicyError(f"--method: {unknown(method, known)}")
+    return method or (None if kind == "table" else VEIL)
 
 
 def veil_kind(
@@ -75,16 +63,19 @@ def veil_kind(
     section: str | None,
     missing: tuple[str, ...] = (),
 ) -> Kind:
-    """Levels, sections and files for the veil.
+    """Levels, sections and files for the veil; refuses data that are too few, or lack a sensitive column or the person."""
+    from reticent.cli.init import render
 
-    Raises:
-        DataError: the data lack a sensitive column, or the person; or are too few.
-    """
     sensitive = required(kind, guesses, person)
-    draft = Kind((), ("privacy: {l: 2}",))
-    table = _whole(data, _policy(guesses, person, section, draft, output, missing))
-    levels = propose_levels(table.slice(0, SAMPLE), _policy(guesses, person, section, draft, output, missing))
-    policy = _policy(guesses, person, section, replace(draft, levels=levels), output, missing)
+
+    def drafted(levels: dict[str, int]) -> Policy:
+        text = render(guesses, person, section, Kind((), ("privacy: {l: 2}",), levels=levels), missing)
+        return Policy.from_dict(yaml.safe_load(text), base=output.parent)
+
+    policy = drafted({})
+    table = without_markers(read_hl7(data), policy.missing) if is_hl7(data) else read_input(data, policy)
+    levels = propose_levels(table.slice(0, SAMPLE), policy)
+    policy = drafted(levels)
     persons = table.num_rows if person is None else pc.count_distinct(table.column(person)).as_py()
     if kind == "series" and persons < table.num_rows:
         raise DataError(
@@ -111,23 +102,6 @@ def veil_kind(
         files=_files(fitted, prior),
         notes=tuple(notes),
     )
-
-
-def _policy(
-    guesses: list[Guess],
-    person: str | None,
-    section: str | None,
-    plan: Kind,
-    output: Path,
-    missing: tuple[str, ...],
-) -> Policy:
-    from reticent.cli.init import render
-
-    return Policy.from_dict(yaml.safe_load(render(guesses, person, section, plan, missing)), base=output.parent)
-
-
-def _whole(data: str, policy: Policy) -> pa.Table:
-    return without_markers(read_hl7(data), policy.missing) if is_hl7(data) else read_input(data, policy)
 
 
 def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:

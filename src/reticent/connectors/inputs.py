@@ -12,8 +12,7 @@ from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
 from reticent.policy.missing import without_markers
-from reticent.policy.settings import FhirSettings
-from reticent.policy.settings.inputs import Hl7Settings, SqlSettings
+from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,11 +54,11 @@ def _read(data: str, policy: Policy | None) -> pa.Table:
     if is_sql(data):
         from reticent.connectors.sql import read_sql
 
-        return read_sql(data, _query(policy))
+        return read_sql(data, policy.sql.statement if policy is not None and policy.sql is not None else None)
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir
 
-        return read_fhir(data, _mapping(policy))
+        return read_fhir(data, READY_FHIR if policy is None or policy.fhir is None else policy.fhir)
     if is_hl7(data):
         raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
     return read_table(data)
@@ -82,14 +81,10 @@ def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[st
         batches = read_hl7(data).to_batches() if is_hl7(data) else read_batches(data, columns=[column])
     counts: Counter[str | None] = Counter()
     for batch in batches:
-        entries = batch.column(column).value_counts().to_pylist()
-        for entry in entries:
-            counts[_label(entry["values"], missing)] += entry["counts"]
+        for entry in batch.column(column).value_counts().to_pylist():
+            cell = entry["values"]
+            counts[None if cell is None or str(cell) in missing else str(cell)] += entry["counts"]
     return dict(counts)
-
-
-def _label(cell: object, missing: Sequence[str]) -> str | None:
-    return None if cell is None or str(cell) in missing else str(cell)
 
 
 def read_hl7(data: str) -> pa.Table:
@@ -143,11 +138,3 @@ def section_for(data: str) -> str | None:
     if is_hl7(data):
         return "hl7: adt"
     return "fhir: encounters" if is_fhir(data) else None
-
-
-def _query(policy: Policy | None) -> str | None:
-    return policy.sql.statement if policy is not None and policy.sql is not None else None
-
-
-def _mapping(policy: Policy | None) -> FhirSettings:
-    return policy.fhir if policy is not None and policy.fhir is not None else READY_FHIR

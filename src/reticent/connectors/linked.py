@@ -89,10 +89,10 @@ def _fhir(
         if not tables[needed].num_rows:
             raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
     columns = {kind: {name: paths[name].place for name in one.columns} for kind, one in layout.items()}
-    told, untold = systems.told()
-    for name in untold:
+    known, unknown = systems.told()
+    for name in unknown:
         LOG.warning("The codes of '%s' are of several systems, or of none that is known: it is not told.", name)
-    return tables, {"standard": "fhir", "version": version or "R4", "tables": columns, "systems": told}
+    return tables, {"standard": "fhir", "version": version or "R4", "tables": columns, "systems": known}
 
 
 def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:

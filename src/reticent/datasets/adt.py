@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.datasets import courses, feed
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import private_file, write_csv, write_text
+from reticent.datasets.writers import private_file, write, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
+    from reticent.datasets.writers import Heard
 
 _MESSAGE = (
     "MSH|^~\\&|HIS|HOSPITAL|||{time}||ADT^A01^ADT_A01|{number}|P|2.5\r"
@@ -38,7 +39,7 @@ def write_adt(
     *,
     outbreak: str | None = None,
     further: bool = False,
-    on_rows: Callable[[int], None] | None = None,
+    on_rows: Heard = None,
 ) -> tuple[Path, ...]:
     """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files.
 
@@ -68,8 +69,8 @@ def write_adt(
             file.write(_death(person, time + dt.timedelta(1), place).encode())
     past = feed.prior_by_sex(seed)
     codes = [_SEX[sex] for sex in past.column("sex").to_pylist()]
-    write_csv([past.set_column(0, "sex", [codes])], paths[1])
-    write_csv([feed.kernel()], paths[2])
+    write([past.set_column(0, "sex", [codes])], paths[1])
+    write([feed.kernel()], paths[2])
     write_text(policy_yaml("adt"), paths[3])
     return paths
 

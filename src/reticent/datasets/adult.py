@@ -21,8 +21,8 @@ _BESIDE = Path("../shared/data")
 
 def folder(file: str) -> Path | None:
     """The folder ``adult`` with this file in it: of the folder that ``RETICENT_DATA`` names, or of one beside the project."""
-    found = Path(os.environ.get("RETICENT_DATA", _BESIDE)) / "adult"
-    return found if (found / file).is_file() else None
+    place = Path(os.environ.get("RETICENT_DATA", _BESIDE)) / "adult"
+    return place if (place / file).is_file() else None
 
 
 COLUMNS = (

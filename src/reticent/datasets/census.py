@@ -44,6 +44,7 @@ _MARITAL = (
 _ORIGINS = 8
 _TIERS = 4
 WAGES = ("low", "high")
+_WORDS = {"gender": GENDERS, "sex": GENDERS, "marital_status": MARITAL, "wage": WAGES}
 # Mean number of children, and share of those who worked no week or all of the year, in the same age groups.
 _CHILDREN = (0.02, 0.6, 1.4, 1.6, 0.5, 0.1)
 _IDLE = (0.6, 0.2, 0.15, 0.15, 0.4, 0.85)
@@ -70,13 +71,7 @@ class Layout:
     @property
     def sizes(self) -> dict[str, int]:
         """The domain size of each column."""
-        known = {
-            "gender": len(GENDERS),
-            "sex": len(GENDERS),
-            "age": self.ages,
-            "marital_status": len(MARITAL),
-            "wage": len(WAGES),
-        }
+        known = {"age": self.ages} | {name: len(words) for name, words in _WORDS.items()}
         return {name: known.get(name) or int(getattr(self, name)) for name in self.columns}
 
 
@@ -286,22 +281,9 @@ def _complete(rng: np.random.Generator, codes: NDArray[np.int64], size: int) -> 
 
 
 def _labelled(name: str, codes: NDArray[np.int64], shape: Layout) -> pa.Array:
-    if name == "age":
-        return pa.array(codes + shape.first_age, pa.int32())
-    if name in ("children", "weeks_worked"):
-        return pa.array(codes, pa.int32())
-    if name in ("gender", "sex"):
-        return strings(GENDERS, codes)
-    if name == "wage":
-        return strings(WAGES, codes)
-    if name == "marital_status":
-        return strings(MARITAL, codes)
-    prefix = {
-        "quarter_of_birth": "Q",
-        "race": "R",
-        "birthplace": "B",
-        "education": "E",
-        "occupation": "J",
-        "relationship": "L",
-    }[name]
+    if name in ("age", "children", "weeks_worked"):
+        return pa.array(codes + (shape.first_age if name == "age" else 0), pa.int32())
+    if name in _WORDS:
+        return strings(_WORDS[name], codes)
+    prefix = "J" if name == "occupation" else "L" if name == "relationship" else name[0].upper()
     return numbered(prefix, codes + 1, len(str(shape.sizes[name])))

@@ -37,11 +37,11 @@ def sliced(block: Callable[[int], pa.Table], rows: int, size: int = BATCH, lengt
     """Tables of ``size`` rows (the last one shorter) cut from blocks of ``length`` rows that are made on demand."""
     if rows < 0 or size < 1:
         raise PolicyError("A table needs zero or more rows and batches of at least one.", hint="Check -n.")
-    waiting, held, made = [], 0, 0
-    while made * length < rows:
-        part = block(made).slice(0, rows - made * length)
+    waiting, held = [], 0
+    for number in range(-(-rows // length)):
+        part = block(number).slice(0, rows - number * length)
         waiting.append(part)
-        held, made = held + part.num_rows, made + 1
+        held += part.num_rows
         while held >= size:
             joined = pa.concat_tables(waiting)
             yield joined.slice(0, size).combine_chunks()

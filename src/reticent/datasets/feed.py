@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from reticent.datasets import households, illnesses, people
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
-from reticent.datasets.illnesses import VALUES, law
+from reticent.datasets.illnesses import VALUES
 from reticent.datasets.outbreak import Outbreak
 from reticent.datasets.seasons import MONTHS
 
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-__all__ = [
-    "ROUTES",
-    "VALUES",
-    "Outbreak",
-    "batches",
-    "generate",
-    "kernel",
-    "law",
-    "prior_by_sex",
-    "strata",
-]
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")
 
@@ -93,11 +81,7 @@ class _Plan:
 def batches(n: int, seed: int = 0, size: int = BATCH, *, outbreak: str | None = None) -> Iterator[pa.Table]:
     """``n`` admissions in tables of ``size`` rows, in the order of time; the rows do not depend on ``size``.
 
-    Args:
-        n: how many admissions.
-        seed: makes them repeatable.
-        size: rows of a table.
-        outbreak: the diagnosis that breaks out in the middle of the feed, if any.
+    ``outbreak`` is the diagnosis that breaks out in the middle of the feed, if any.
     """
     source = _Source(seed, outbreak=Outbreak.amid(n, outbreak) if outbreak else None)
     return sliced(lambda number: _table(source, number), n, size)

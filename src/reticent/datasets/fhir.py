@@ -17,8 +17,10 @@ from reticent.datasets.visits import admissions
 from reticent.datasets.writers import private_file, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from reticent.datasets.writers import Heard
 
 KINDS = ("Patient", "Encounter", "Condition", "Observation")
 COURSES = ("Procedure", "MedicationRequest", "RelatedPerson")
@@ -73,7 +75,7 @@ def write_fhir(
     *,
     visits: float | None = None,
     form: Form | None = None,
-    on_rows: Callable[[int], None] | None = None,
+    on_rows: Heard = None,
 ) -> tuple[Path, ...]:
     """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
     form = form or Form()

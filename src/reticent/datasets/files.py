@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reticent.datasets import census, feed, hospital, nps, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import csv_text, table_file, write, write_csv, write_text
+from reticent.datasets.writers import csv_text, table_file, write, write_text
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    Heard = Callable[[int], None] | None
+    from reticent.datasets.writers import Heard
 
 
 def write_hospital(
@@ -66,14 +66,9 @@ def _place(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
     place = path.with_name(f"{name}.csv")
     if path == place:
         raise PolicyError(f"{name}.csv is the name of a file beside the feed.", hint="Give the feed another name.")
-    if place.exists() and not _holds(place, table):
+    if place.exists() and place.read_bytes() != csv_text(table).encode():
         place = path.with_suffix(f".{name}.csv")
     return place, table
-
-
-def _holds(file: Path, table: pa.Table) -> bool:
-    """Whether a file holds exactly this table."""
-    return file.read_bytes() == csv_text(table).encode()
 
 
 def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
@@ -90,7 +85,7 @@ def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_r
             append[number](table)
             if on_rows:
                 on_rows(table.num_rows)
-    write_csv([series.updates()], folder / "updates.csv")
+    write([series.updates()], folder / "updates.csv")
     write_text(csv_text(series.prior()), folder / "prior.csv")
     write_text(policy_yaml("series"), folder / "policy.yaml")
     return (*paths, folder / "updates.csv", folder / "prior.csv", folder / "policy.yaml")

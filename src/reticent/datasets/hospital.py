@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.datasets import people
-from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, within
+from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, inside, within
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
 from reticent.datasets.seasons import CURVES, EVEN, of_days
 from reticent.errors import PolicyError
@@ -194,14 +194,10 @@ def _domain() -> list[str]:
     total = sum(p * (_among(band, 0) + _among(band, 1)) for band, p in bands)
     labels = np.array(CODES, dtype=object)
     for node in (block, chapter):
-        rare = np.array([share < _RARE for share in _summed(labels, total)])
+        _, place = np.unique(labels.astype(str), return_inverse=True)
+        rare = np.bincount(place, total)[place] < _RARE
         labels[rare] = [f"{node(code)}, other" for code in np.array(CODES)[rare]]
     return [str(label) for label in labels]
-
-
-def _summed(labels: NDArray[np.object_], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, place = np.unique(labels.astype(str), return_inverse=True)
-    return np.asarray(np.bincount(place, total)[place])
 
 
 def _decades() -> dict[str, list[tuple[int, float]]]:
@@ -241,26 +237,21 @@ def profile(band: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64
 def diagnoses() -> Choice:
     """The distribution of ``CODES`` in each profile: age band by age band, women before men."""
     from_chapter, tail = np.asarray(CHAPTER_OF), _tails()
+    rows = list(_CHAPTERS)
+    row_of = np.array([rows.index(roman) if roman in rows else -1 for _, _, roman in CHAPTERS])[from_chapter]
     bands = len(BANDS) - 1
     weights = np.zeros((bands, len(people.SEXES), len(CODES)))
     for band in range(bands):
-        allowed = [_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES]
+        allowed = np.array([_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES])
         favour = np.array([_favour(code, BANDS[band]) for code in CODES])
+        chapters = np.array([row[band] for row in _CHAPTERS.values()])[row_of]
         for sex, barred in enumerate((MALE, FEMALE)):
-            possible = np.array([ok and not _in(code, barred) for code, ok in zip(CODES, allowed, strict=True)])
-            share = tail * possible * favour
+            share = tail * (allowed & ~inside(barred)) * favour
             total = np.bincount(from_chapter, share, minlength=22)[from_chapter]
-            chapters = np.array([row[band] for row in _CHAPTERS.values()])[_position()[from_chapter]]
             weights[band, sex] = np.divide(share * chapters, total, out=np.zeros_like(share), where=total > 0)
     # Breast cancer in men: rare, not impossible.
     weights[:, 1, CODES.index("C50")] *= 0.01
     return Choice(weights.reshape(-1, len(CODES)))
-
-
-def _position() -> NDArray[np.int64]:
-    """Chapter of the classification -> row of ``_CHAPTERS``."""
-    rows = list(_CHAPTERS)
-    return np.array([rows.index(roman) if roman in rows else -1 for _, _, roman in CHAPTERS])
 
 
 def _tails() -> NDArray[np.float64]:
@@ -275,10 +266,6 @@ def _tails() -> NDArray[np.float64]:
     return share
 
 
-def _in(code: str, spans: tuple[str, ...]) -> bool:
-    return any(within(code, span) for span in spans)
-
-
 def _fits_age(code: str, low: int, high: int) -> bool:
     return all(first <= low and high <= last for span, first, last in AGES if within(code, span))
 
@@ -291,15 +278,12 @@ def _favour(code: str, age: int) -> float:
 
 def wards(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:
     """A ward for each diagnosis, as position in ``WARDS``."""
-    usual = _usual_ward()[np.asarray(CHAPTER_OF)[diagnosis]]
+    of_chapter = np.array([WARDS.index(_WARDS.get(roman, "internal medicine")) for _, _, roman in CHAPTERS])
+    usual = of_chapter[np.asarray(CHAPTER_OF)[diagnosis]]
     child = (band > 0) & (band < 3) & (rng.random(len(band)) < 0.7)
     usual = np.where(child, WARDS.index("paediatrics"), usual)
     other = rng.integers(WARDS.index("internal medicine"), len(WARDS), len(band))
     return np.where(rng.random(len(band)) < 0.25, other, usual)
-
-
-def _usual_ward() -> NDArray[np.int64]:
-    return np.array([WARDS.index(_WARDS.get(roman, "internal medicine")) for _, _, roman in CHAPTERS])
 
 
 _BAND = Choice(_PATIENTS)

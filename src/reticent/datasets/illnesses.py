@@ -120,7 +120,8 @@ def onset() -> Choice:
     """What befalls a person: the shares of ``VALUES`` in each profile."""
     ages = np.array([line[2].split() for line in _LINES], dtype=np.float64)
     sexes = np.array([line[3].split() for line in _LINES], dtype=np.float64)
-    weights = np.einsum("mv,vb,vs->mbsv", _seasons(), ages, sexes)
+    seasons = [next((CURVES[mark] for mark in line[4].split() if mark in CURVES), EVEN) for line in _LINES]
+    weights = np.einsum("vm,vb,vs->mbsv", np.array(seasons), ages, sexes)
     return Choice(weights.reshape(-1, len(VALUES)))
 
 
@@ -171,9 +172,7 @@ def strata() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
 def following(same: NDArray[np.float64], within: float) -> NDArray[np.float64]:
     """How illnesses follow one another, over all profiles: rows are the illness before, columns the next.
 
-    Args:
-        same: per illness, how often it comes back.
-        within: of the others, how many lie in its chapter.
+    Each comes back as often as ``same`` says; of the others so many lie ``within`` its chapter.
     """
     size = len(VALUES)
     weights = onset().shares / np.maximum(onset().shares.sum(axis=0), 1e-300)  # who has an illness, by profile
@@ -181,8 +180,3 @@ def following(same: NDArray[np.float64], within: float) -> NDArray[np.float64]:
     other = within * near + (1 - within) * weights.T @ later().shares
     stay = same * ~marked("once")
     return np.asarray(np.diag(stay) + (1 - stay)[:, None] * other)
-
-
-def _seasons() -> NDArray[np.float64]:
-    curves = [next((CURVES[mark] for mark in line[4].split() if mark in CURVES), EVEN) for line in _LINES]
-    return np.array(curves).T

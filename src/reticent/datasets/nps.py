@@ -38,12 +38,7 @@ _PARTS = 7  # blocks over which the rare diseases are spread, so that each occur
 _STEP = 5  # codes are letter, two digits, a point and a digit; every fifth is used
 
 
-def _codes() -> tuple[str, ...]:
-    numbers = np.arange(DISEASES) * _STEP
-    return tuple(f"{chr(65 + n // 1000)}{n % 1000 // 10:02}.{n % 10}" for n in numbers.tolist())
-
-
-CODES = _codes()
+CODES = tuple(f"{chr(65 + n // 1000)}{n % 1000 // 10:02}.{n % 10}" for n in range(0, DISEASES * _STEP, _STEP))
 """The diseases, in the manner of ICD-10: A00.0 to Y23.5."""
 NOTIFIABLE = CODES[:100]
 """What stands for the epidemics that must be reported: chapter A up to A49.5."""

@@ -16,8 +16,10 @@ from reticent.datasets.writers import make_folder, write_text
 from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from reticent.datasets.writers import Heard
 
 TABLES = {
     "concept": "concept_id INTEGER PRIMARY KEY, concept_name VARCHAR(255)",
@@ -106,8 +108,7 @@ def _courses(
             ("procedure_occurrence", course.procedures),
         ):
             for place, code in enumerate(codes):
-                row = (_FURTHER + key * 10 + place, person, key)
-                out[table].append((*row, 0, start, code))
+                out[table].append((_FURTHER + key * 10 + place, person, key, 0, start, code))
         out["measurement"].append((key, person, key, 3004249, start, 100 + key % 60))
     for row in tables["person"]:
         died = courses.person(row[-1], seed).died
@@ -126,7 +127,7 @@ def write_omop(
     *,
     visits: float | None = None,
     further: bool = False,
-    on_rows: Callable[[int], None] | None = None,
+    on_rows: Heard = None,
 ) -> tuple[Path, ...]:
     """Writes a SQLite database with n visits and a policy beside it; says which files.
 
@@ -151,7 +152,7 @@ def write_omop(
 def _fill(
     base: sqlite3.Connection,
     parts: Iterator[tuple[str, list[tuple[Any, ...]]]],
-    on_rows: Callable[[int], None] | None,
+    on_rows: Heard,
     tables: dict[str, str],
 ) -> None:
     base.execute("PRAGMA journal_mode=MEMORY")  # the file appears when it is complete: nothing to roll back on disk

@@ -82,8 +82,8 @@ POSTCODES: tuple[str, ...] = tuple(
 def names(rng: np.random.Generator, sex: NDArray[np.int64]) -> pa.Array:
     """A full name for each person; many share one."""
     first = np.where(sex == 0, 0, len(FIRST[0])) + _FIRST.draw(rng, 0, len(sex))
-    given = strings([*FIRST[0], *FIRST[1]], first)
-    return pc.binary_join_element_wise(given, strings(LAST, _LAST.draw(rng, 0, len(sex))), " ")
+    names = strings([*FIRST[0], *FIRST[1]], first)
+    return pc.binary_join_element_wise(names, strings(LAST, _LAST.draw(rng, 0, len(sex))), " ")
 
 
 def regions(rng: np.random.Generator, count: int) -> NDArray[np.int64]:

@@ -6,7 +6,8 @@ import re
 
 from reticent.errors import PolicyError
 
-_HOSPITAL = """\
+_POLICIES = {
+    "hospital": """\
 # Hospital admissions, one per person.
 version: 1
 person: patient_id                # the same person across records; kept inside, never released
@@ -32,16 +33,8 @@ prior:    {file: prior.csv}
 
 table:    {method: anatomy}           # one table, released once
 evolving: {method: veil}              # a table that gains, loses and corrects rows
-"""
-
-_VISITS = (
-    re.sub(r"# What a reader.*\n.*\n\n|evolving:.*\n", "", _HOSPITAL)  # an evolving table has one row per person
-    .replace("one per person", "several per person")
-    .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
-    .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
-)
-
-_SERIES = """\
+""",
+    "series": """\
 # The same persons in several releases, while their illness progresses.
 version: 1
 person: patient_id                # the same person across releases; kept inside, never released
@@ -60,9 +53,8 @@ privacy: {l: 4}
 # Each person stands among four candidates, which move from release to release as the updates say.
 prior:  {file: prior.csv}             # age,value,count: what those who arrive have
 series: {method: veil}
-"""
-
-_FEED = """\
+""",
+    "feed": """\
 # Admissions as they arrive; each is released at once.
 version: 1
 person: patient_id                # the same person across visits; kept inside, never released
@@ -84,9 +76,8 @@ privacy: {l: 10}
 # another when a person comes back.
 prior:  {file: prior.csv, by: [sex, age], kernel: {file: kernel.csv}}
 stream: {method: veil}
-"""
-
-_EVOLVING = """\
+""",
+    "evolving": """\
 # A census table that gains, loses and corrects rows.
 version: 1
 person: person_id                 # kept inside, never released
@@ -107,9 +98,8 @@ privacy: {l: 10}
 prior:    {file: prior.csv}           # gender,education,value,count: what readers know of occupations
 table:    {method: anatomy}
 evolving: {method: veil}
-"""
-
-_M_DISTINCT = """\
+""",
+    "m-distinct": """\
 # A census table published again and again while persons change their occupation.
 version: 1
 person: person_id                 # kept inside, never released
@@ -126,9 +116,8 @@ privacy: {l: 4}
 
 table:  {method: anatomy}
 series: {method: m-distinct, max_risk: 0.5}
-"""
-
-_IPUMS = """\
+""",
+    "ipums": """\
 # A census table for which a wage class is to be predicted.
 version: 1
 person: person_id                 # kept inside, never released
@@ -148,9 +137,8 @@ columns:
 privacy: {k: 4}
 
 table: {method: supervised}
-"""
-
-_NPS = """\
+""",
+    "nps": """\
 # One day of a national patients sample; each record is released as it arrives.
 version: 1
 person: record_id                 # nobody comes twice
@@ -168,9 +156,8 @@ privacy: {l: 10}
 
 prior:  {file: prior.csv}             # value,count: what readers know of diseases
 stream: {method: veil}
-"""
-
-_FHIR = """\
+""",
+    "fhir": """\
 # A FHIR bulk export, one row per encounter. Names, notes and references never get this far.
 version: 1
 person: patient_id                # the same person across encounters; kept inside, never released
@@ -191,9 +178,8 @@ columns:
 privacy: {l: 10, suppression: 0.02}
 
 table: {method: anatomy}
-"""
-
-_OMOP = """\
+""",
+    "omop": """\
 # An OMOP database (person, visit_occurrence, condition_occurrence), one row per visit.
 version: 1
 person: person_id                 # the same person across visits; kept inside, never released
@@ -213,9 +199,8 @@ columns:
 privacy: {l: 10, suppression: 0.02}
 
 table: {method: anatomy}
-"""
-
-_FHIR_LINKED = """\
+""",
+    "fhir-linked": """\
 # A FHIR export, released as FHIR: patients, encounters and what belongs to them, linked by pseudonyms.
 version: 1
 person: patient_id                # kept inside, never released
@@ -238,9 +223,8 @@ columns:
 
 # Five persons share every joined view; no diagnosis, procedure or drug is that of more than a third of them.
 privacy: {k: 5, l: 3}
-"""
-
-_OMOP_LINKED = """\
+""",
+    "omop-linked": """\
 # An OMOP database, released as one: its tables linked by new keys.
 version: 1
 person: person_id                 # kept inside, never released
@@ -262,9 +246,8 @@ columns:
   death_date:               {role: quasi, hierarchy: {dates: [day, month, year]}, identifier: {shift: 20}}
 
 privacy: {k: 5, l: 3}
-"""
-
-_ADT = """\
+""",
+    "adt": """\
 # HL7 v2 ADT messages as they arrive; each admission is released at once.
 version: 1
 person: patient_id                # kept inside, never released
@@ -283,23 +266,16 @@ privacy: {l: 10}
 
 prior:  {file: prior.csv, by: [sex], kernel: {file: kernel.csv}}     # what readers know already
 stream: {method: veil}
-"""
-
-_POLICIES = {
-    "fhir": _FHIR,
-    "omop": _OMOP,
-    "fhir-linked": _FHIR_LINKED,
-    "omop-linked": _OMOP_LINKED,
-    "adt": _ADT,
-    "hospital": _HOSPITAL,
-    "visits": _VISITS,
-    "series": _SERIES,
-    "feed": _FEED,
-    "evolving": _EVOLVING,
-    "m-distinct": _M_DISTINCT,
-    "ipums": _IPUMS,
-    "nps": _NPS,
+""",
 }
+_POLICIES["visits"] = (
+    re.sub(
+        r"# What a reader.*\n.*\n\n|evolving:.*\n", "", _POLICIES["hospital"]
+    )  # an evolving table has one row per person
+    .replace("one per person", "several per person")
+    .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
+    .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
+)
 
 
 def policy_yaml(kind: str) -> str:

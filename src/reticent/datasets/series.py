@@ -110,9 +110,10 @@ def generate(n: int, releases: int = 5, seed: int = 0) -> list[pa.Table]:
 
 def updates() -> pa.Table:
     """The update graph as a table of value, next, probability; the probabilities of a value sum to one."""
-    rows = [(VALUES[i], VALUES[j], p) for i, j, p in _edges()]
-    value, following, probability = zip(*rows, strict=True)
-    return pa.table({"value": value, "next": following, "probability": probability})
+    shares = _progress().shares
+    at, to = np.nonzero(shares)
+    chance = [round(float(share), 6) for share in shares[at, to]]
+    return pa.table({"value": strings(VALUES, at), "next": strings(VALUES, to), "probability": chance})
 
 
 def prior() -> pa.Table:
@@ -128,12 +129,6 @@ def prior() -> pa.Table:
         rows += [(f"[{age}, {age + 5})", VALUES[at], int(counts[at])) for at in np.flatnonzero(counts)]
     ages, values, numbers = zip(*rows, strict=True)
     return pa.table({"age": ages, "value": values, "count": numbers})
-
-
-def _edges() -> Iterator[tuple[int, int, float]]:
-    shares = _progress().shares
-    for i, row in enumerate(shares):
-        yield from ((i, int(j), round(float(row[j]), 6)) for j in np.flatnonzero(row))
 
 
 @cache

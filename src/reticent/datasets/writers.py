@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from contextlib import contextmanager
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
 from reticent.connectors.files import atomic_file, open_table
-from reticent.errors import ConnectorError, PolicyError
+from reticent.connectors.files.atomic import system_errors
+from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
+
+    Heard = Callable[[int], None] | None
+    """Hears how many rows were written."""
 
 SUFFIXES = (".csv", ".parquet", ".arrow", ".ndjson")
 """What a data file may end in."""
@@ -37,25 +40,15 @@ def table_file(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], N
         yield append
 
 
-def write(batches: Iterable[pa.Table], path: Path, *, on_rows: Callable[[int], None] | None = None) -> int:
-    """Writes all batches to one file and says how many rows there were; ``on_rows`` hears of each batch."""
-    total = 0
+def write(batches: Iterable[pa.Table], path: Path, *, on_rows: Heard = None) -> None:
+    """Writes all batches to one file; ``on_rows`` hears of each batch."""
     incoming = iter(batches)
     first = next(incoming)
     with table_file(path, first.schema) as append:
         for batch in chain([first], incoming):
             append(batch)
-            total += batch.num_rows
             if on_rows:
                 on_rows(batch.num_rows)
-    return total
-
-
-def write_csv(batches: Iterable[pa.Table], path: Path) -> int:
-    """Writes all batches to one CSV file and says how many rows there were."""
-    if path.suffix != ".csv":
-        raise PolicyError("A CSV file must end in .csv.", hint="Give the file the suffix .csv.")
-    return write(batches, path)
 
 
 @contextmanager
@@ -74,12 +67,8 @@ def write_text(text: str, path: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Makes a folder and those above it."""
-    try:
+    with system_errors(f"{folder} cannot be made", "Choose a folder that may be written."):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConnectorError(
-            f"{folder} cannot be made: {os.strerror(error.errno or 0)}.", hint="Choose a folder that may be written."
-        ) from None
 
 
 def csv_text(table: pa.Table) -> str:

@@ -35,6 +35,7 @@ PUBLISHERS: dict[tuple[str, str], str] = {
     ("series", "m-distinct"): "reticent.engine.series.m_distinct:MDistinct",
     ("series", "m-distinct*"): "reticent.engine.series.m_distinct_star:MDistinctStar",
     ("series", "m-invariance"): "reticent.engine.series.m_invariance:MInvariance",
+    ("series", "l-diversity"): "reticent.engine.series.l_diversity:LDiversity",
 }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
 from reticent.policy.prior import read_report
-from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
@@ -17,22 +17,14 @@ KINDS = ("table", "evolving", "series", "stream")
 
 def check(policy: Policy) -> list[str]:
     """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
-    trees = {name: tree for name in policy.columns if (tree := _tree(policy, name)) is not None}
+    hierarchies = {name: tree_of(column.hierarchy, policy.base, column=name) for name, column in policy.columns.items()}
+    trees = {name: tree for name, tree in hierarchies.items() if tree is not None}
     _files(policy)
     _keys(policy)
     _sensitive(policy, trees)
     if "table" in policy.model_fields_set and policy.table.method != "veil" and not (policy.quasi or policy.tables):
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     return _notes(policy, trees)
-
-
-def _tree(policy: Policy, name: str) -> Tree | None:
-    spec = policy.columns[name].hierarchy
-    if spec is not None and spec.file is not None:
-        return read_tree(policy.path(spec.file), column=name)
-    if spec is not None and spec.tree is not None:
-        return tree_from_dict(spec.tree, column=name)
-    return None
 
 
 def _files(policy: Policy) -> None:
@@ -101,12 +93,8 @@ def _persons(policy: Policy) -> list[str]:
         return [
             "no person is named: k, l and t count records; where somebody has several, name the column: person: ..."
         ]
-    words = {"all": "all records of a person count", "first": "only the first record", "last": "only the last record"}
-    return [
-        f"person: {settings.column}; k, l and t of a table count persons; {words[settings.records]} of each is released"
-        if settings.records != "all"
-        else f"person: {settings.column}; k, l and t of a table count persons"
-    ]
+    chosen = "" if settings.records == "all" else f"; only the {settings.records} record of each is released"
+    return [f"person: {settings.column}; k, l and t of a table count persons{chosen}"]
 
 
 def _demands(policy: Policy) -> list[str]:
@@ -174,6 +162,8 @@ def _veil(policy: Policy, kind: str) -> str:
 def _series(policy: Policy) -> str:
     if policy.series.method == "veil":
         return f"l = {policy.l_of('series')}"
+    if policy.series.method == "l-diversity":
+        return f"l = {policy.m} in each release by itself; NOT against a reader of several releases"
     return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 

@@ -139,19 +139,12 @@ def block(category: str) -> str | None:
     """The block of a three-character category, as `A00-A09`."""
     from reticent.policy.icd10 import BLOCKS
 
-    return _range(category, BLOCKS)
+    at = bisect.bisect_right(BLOCKS, category, key=lambda pair: pair[0]) - 1
+    return "-".join(BLOCKS[at]) if at >= 0 and category <= BLOCKS[at][1] else None
 
 
 def chapter(category: str) -> str | None:
     """The chapter of a three-character category, as `I` to `XXII`."""
     from reticent.policy.icd10 import CHAPTERS
 
-    place = _range(category, [(first, last) for first, last, _ in CHAPTERS])
-    return next((name for first, last, name in CHAPTERS if f"{first}-{last}" == place), None)
-
-
-def _range(category: str, ranges: Sequence[tuple[str, str]]) -> str | None:
-    at = bisect.bisect_right(ranges, category, key=lambda pair: pair[0]) - 1
-    if at < 0 or category > ranges[at][1]:
-        return None
-    return f"{ranges[at][0]}-{ranges[at][1]}"
+    return next((name for first, last, name in CHAPTERS if first <= category <= last), None)

@@ -182,9 +182,7 @@ def _left_over(c: ColumnFacts) -> tuple[str, str]:
 
 def entropy(c: ColumnFacts) -> float:
     """Bits that a column tells of a record."""
-    shares = np.array(list(c.counts.values()), dtype=np.float64)
-    shares /= max(1.0, shares.sum())
-    return float(-(shares * np.log2(shares)).sum())
+    return _entropy(np.array(list(c.counts.values()), dtype=np.float64))
 
 
 _PLAIN = {"nobody": "plain", "clinic": "plain", "person": "identifier"}
@@ -231,5 +229,9 @@ def _tells(one: Codes, other: Codes) -> bool:
 
 
 def _bits(codes: Codes) -> float:
-    shares = np.unique(codes, return_counts=True)[1] / max(1, len(codes))
+    return _entropy(np.unique(codes, return_counts=True)[1])
+
+
+def _entropy(counts: Any) -> float:
+    shares = counts / max(1.0, counts.sum())
     return float(-(shares * np.log2(shares)).sum())

@@ -6,6 +6,7 @@ Each rule gives a `Sign` or nothing; the first that speaks is taken. No reason q
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,13 +59,11 @@ class ColumnFacts:
     @classmethod
     def of(cls, name: str, data: pa.ChunkedArray) -> ColumnFacts:
         """Of a column of the data."""
-        entries = data.value_counts().to_pylist()
-        counts: dict[str, int] = {}
-        for entry in entries:
+        counts: Counter[str] = Counter()
+        for entry in data.value_counts().to_pylist():
             if entry["values"] is not None:
-                text = str(entry["values"])
-                counts[text] = counts.get(text, 0) + entry["counts"]
-        return cls(name, counts, len(data) - sum(counts.values()))
+                counts[str(entry["values"])] += entry["counts"]
+        return cls(name, counts, len(data) - counts.total())
 
     @property
     def cells(self) -> int:
@@ -190,13 +189,11 @@ def _code(c: ColumnFacts) -> Sign | None:
 
 def _all_fit(c: ColumnFacts, look: str) -> bool:
     """Whether every value has a place in the hierarchy of its codes: one stranger would refuse the whole table."""
-    placed = {"icd10": lambda v: block(v[:3]) and chapter(v[:3]), "icd9": _icd9_place}
+    placed = {
+        "icd10": lambda v: block(v[:3]) and chapter(v[:3]),
+        "icd9": lambda v: icd9.place(icd9.category(v) or "", icd9.CHAPTERS),
+    }
     return c.share(look) == 1 and (look not in placed or all(map(placed[look], c.counts)))
-
-
-def _icd9_place(code: str) -> str | None:
-    head = icd9.category(code)
-    return None if head is None else icd9.place(head, icd9.CHAPTERS)
 
 
 COUNTS = dict(list(CLINICAL_NAMES.items())[:1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -49,9 +50,9 @@ def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
 
 
 def _sorted(counts: Mapping[str, int]) -> tuple[Any, Any]:
-    totals: dict[float, int] = {}
+    totals: Counter[float] = Counter()
     for value, count in counts.items():
-        totals[float(value)] = totals.get(float(value), 0) + count
+        totals[float(value)] += count
     numbers = np.array(sorted(totals))
     return numbers, np.array([totals[number] for number in numbers.tolist()], dtype=np.float64)
 

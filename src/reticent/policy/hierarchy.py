@@ -18,7 +18,7 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.policy import intervals
 from reticent.policy.codes import date_labels, date_nodes, icd9_labels, icd10_labels, prefix_labels
-from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,6 +61,7 @@ class Ladder:
 
 
 _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
+    "intervals": lambda domain, spec: intervals.interval_labels(intervals.to_numbers(domain), spec),
     "prefix": prefix_labels,
     "dates": date_labels,
     "icd9": icd9_labels,
@@ -73,11 +74,7 @@ class Climber:
 
     def __init__(self, spec: HierarchySpec | None, *, column: str, base: Path = Path()) -> None:
         self._spec, self._column, self._kind = spec, column, None if spec is None else spec.kind
-        self.tree: Tree | None = None
-        if spec is not None and self._kind == "file":
-            self.tree = read_tree(base / str(spec.file), column=column)
-        elif spec is not None and self._kind == "tree":
-            self.tree = tree_from_dict(spec.tree or {}, column=column)
+        self.tree = tree_of(spec, base, column=column)
 
     def labels(self, domain: Sequence[Any]) -> Labels:
         """Per level between the values and the root, one label per value; refuses values that do not fit."""
@@ -86,8 +83,6 @@ class Climber:
             return []
         if self.tree is not None:
             return _tree_labels(self.tree, domain, self._column)
-        if kind == "intervals":
-            return _interval_labels(spec, domain, self._column)
         labels = _MAKERS[kind](domain, spec)
         _refuse_strangers(labels, domain, self._column, kind)
         return labels
@@ -113,15 +108,6 @@ def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
     }
 
 
-def _interval_labels(spec: HierarchySpec, domain: Sequence[Any], column: str) -> Labels:
-    numbers = intervals.to_numbers(domain)
-    strangers = sum(
-        value is not None and not finite for value, finite in zip(domain, np.isfinite(numbers), strict=True)
-    )
-    _count_strangers(strangers, column, "intervals", "numbers")
-    return intervals.interval_labels(numbers, spec)
-
-
 def _tree_labels(tree: Tree, domain: Sequence[Any], column: str) -> Labels:
     paths = [tree.path(value) for value in domain]
     strangers = sum(path is None and value is not None for path, value in zip(paths, domain, strict=True))
@@ -134,7 +120,7 @@ def _refuse_strangers(labels: Labels, domain: Sequence[Any], column: str, kind: 
     if None not in first:
         return
     strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
-    expectations = {"dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
+    expectations = {"intervals": "numbers", "dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
     _count_strangers(strangers, column, kind, expectations.get(kind, "codes of that length"))
 
 

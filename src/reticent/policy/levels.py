@@ -36,10 +36,6 @@ def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
 
     Where somebody lives says less of an illness than age and sex do: codes of places are the first to become `*`, then columns that
     have many values and nothing between them and `*`; ages and sexes are the last.
-
-    Args:
-        table: a sample of the data.
-        policy: roles and hierarchies.
     """
     steps = {name: nodes for name in policy.quasi if (nodes := _steps(table.column(name), policy, name))}
     levels = dict.fromkeys(steps, 0)
@@ -57,7 +53,8 @@ def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> It
     above = {name: sizes[1:] for name, sizes in nodes.items() if len(sizes) > 1}
     telling = {name for name in above if any(re.search(pattern, plain_word(name)) for pattern in _TELLING)}
     yield [name for name, sizes in above.items() if sizes[0] >= _PARTS]
-    yield [name for name in above if _is_place(policy, name)]
+    hierarchies = {name: policy.columns[name].hierarchy for name in above}
+    yield [name for name, spec in hierarchies.items() if spec is not None and spec.kind == "prefix"]  # places
     yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _PARTS**2]
     yield [name for name, sizes in above.items() if len(sizes) > 1 and name not in telling]
     yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _PARTS and name not in telling]
@@ -68,11 +65,6 @@ def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> It
 
 def _size(nodes: npt.NDArray[np.int64]) -> int:
     return int(nodes.max(initial=0)) + 1
-
-
-def _is_place(policy: Policy, name: str) -> bool:
-    hierarchy = policy.columns[name].hierarchy
-    return hierarchy is not None and hierarchy.kind == "prefix"
 
 
 def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:

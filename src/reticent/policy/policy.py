@@ -15,26 +15,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from reticent.errors import DataError, PolicyError
 from reticent.notebook import shown
 from reticent.policy.bundle import named_files
 from reticent.policy.privacy import Privacy
-from reticent.policy.section import Section, unknown
-from reticent.policy.settings import (
-    EvolvingSettings,
-    FhirSettings,
-    Hl7Settings,
-    LinkedSettings,
-    PersonSettings,
-    PriorSettings,
-    SeriesSettings,
-    SqlSettings,
-    StreamSettings,
-    TableSettings,
-)
-from reticent.policy.settings.linked import check_tables
+from reticent.policy.section import Section, unknown, wrong
+from reticent.policy.settings.evolving import EvolvingSettings
+from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
+from reticent.policy.settings.linked import LinkedSettings, check_tables
+from reticent.policy.settings.person import PersonSettings
+from reticent.policy.settings.prior import PriorSettings
+from reticent.policy.settings.series import SeriesSettings
+from reticent.policy.settings.stream import StreamSettings
+from reticent.policy.settings.table import TableSettings
 from reticent.policy.spec import Column
 from reticent.policy.yaml_text import dump_yaml, parse_yaml
 
@@ -87,11 +81,11 @@ class Policy(Section):
     @classmethod
     def _has_columns(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise PydanticCustomError("shape", "a policy is a mapping that starts with 'version: 1'.")
+            raise wrong("a policy is a mapping that starts with 'version: 1'.")
         if "version" not in value:
-            raise PydanticCustomError("version", "the version is missing; write 'version: 1'.")
+            raise wrong("the version is missing; write 'version: 1'.")
         if not value.get("columns"):
-            raise PydanticCustomError("columns", "there are no columns; give each column of the data a role.")
+            raise wrong("there are no columns; give each column of the data a role.")
         return value
 
     @field_validator("missing", mode="before")
@@ -100,77 +94,46 @@ class Policy(Section):
         """A word alone is short for a list of one, and -9 needs no quotes."""
         words = [value] if isinstance(value, str | int | float) else value
         if not isinstance(words, list | tuple) or any(isinstance(word, bool | dict | list) for word in words):
-            raise PydanticCustomError("markers", "missing is a list of words, such as ['?', NA, -9].")
+            raise wrong("missing is a list of words, such as ['?', NA, -9].")
         return tuple("" if word is None else str(word) for word in words)
 
     @model_validator(mode="after")
-    def _person_is_a_column(self) -> Policy:
-        if self.person is None:
-            return self
-        if self.person not in self.columns:
-            text = unknown(self.person, tuple(self.columns))
-            raise PydanticCustomError("person", "person: {text}", {"text": text})
-        if self.columns[self.person].role != "identifier":
-            raise PydanticCustomError(
-                "person",
-                "person: the column '{name}' must have the role identifier, since it is never released.",
-                {"name": self.person},
+    def _named_columns_fit(self) -> Policy:
+        """What other settings name is a column, in a role that fits."""
+        if self.persons is not None:
+            self._fits("person", self.persons.column, ("identifier",), ", since it is never released")
+            others = ("identifier", "quasi", "plain")
+            self._fits(
+                "person.events", self.persons.events, others, ": a sensitive one cannot say the order of records"
             )
+        if self.prior is not None:
+            self._fits("prior.unit", self.prior.unit, ("identifier",))
+            for name in self.prior.by:
+                self._fits("prior.by", name, ("quasi", "plain"))
         return self
 
-    @model_validator(mode="after")
-    def _events_are_a_column(self) -> Policy:
-        events = self.persons.events if self.persons else None
-        if events is not None and events not in self.columns:
-            text = unknown(events, tuple(self.columns))
-            raise PydanticCustomError("person", "person.events: {text}", {"text": text})
-        if events is not None and self.columns[events].role == "sensitive":
-            raise PydanticCustomError("person", "person.events: a sensitive column cannot say the order of records.")
-        return self
+    def _fits(self, place: str, name: str | None, roles: tuple[str, ...], why: str = "") -> None:
+        if name is not None and name not in self.columns:
+            raise wrong(f"{place}: {unknown(name, tuple(self.columns))}")
+        if name is not None and self.columns[name].role not in roles:
+            raise wrong(f"{place}: the column '{name}' must have the role {' or '.join(roles)}{why}.")
 
     @model_validator(mode="after")
     def _inputs_fit(self) -> Policy:
         shifted = [name for name, column in self.columns.items() if column.identifier and column.identifier.shift]
         if shifted and self.person is None:
-            raise PydanticCustomError(
-                "shift",
-                "columns: '{name}' is shifted per person, so the policy must say which column is the person.",
-                {"name": shifted[0]},
-            )
+            why = "so the policy must say which column is the person"
+            raise wrong(f"columns: '{shifted[0]}' is shifted per person, {why}.")
         paths = (self.fhir.paths if self.fhir else {}) | (self.tables.paths if self.tables else {})
         for name, path in paths.items():
             if name in self.released and path.private:
-                raise PydanticCustomError(
-                    "private",
-                    "fhir.columns: '{name}': {why}; give it the role identifier.",
-                    {"name": name, "why": path.private},
-                )
+                raise wrong(f"fhir.columns: '{name}': {path.private}; give it the role identifier.")
         return self
 
     @model_validator(mode="after")
     def _tables_fit(self) -> Policy:
         if self.tables is not None:
             check_tables(self, self.tables)
-        return self
-
-    @model_validator(mode="after")
-    def _prior_fits(self) -> Policy:
-        if self.prior is None:
-            return self
-        for word, names, roles in (
-            ("by", self.prior.by, ("quasi", "plain")),
-            ("unit", (self.prior.unit,) if self.prior.unit else (), ("identifier",)),
-        ):
-            for name in names:
-                if name not in self.columns:
-                    text = unknown(name, tuple(self.columns))
-                    raise PydanticCustomError("prior", "prior.{word}: {text}", {"word": word, "text": text})
-                if self.columns[name].role not in roles:
-                    raise PydanticCustomError(
-                        "prior",
-                        "prior.{word}: the column '{name}' must have the role {roles}.",
-                        {"word": word, "name": name, "roles": " or ".join(roles)},
-                    )
         return self
 
     @model_validator(mode="after")
@@ -181,11 +144,8 @@ class Policy(Section):
         for kind, word in (("evolving", "l"), ("stream", "l"), ("series", "m")):
             number = getattr(getattr(self, kind), word)
             if number is not None and number < asked:
-                raise PydanticCustomError(
-                    "laxer",
-                    "{kind}: {word} = {number} is laxer than l = {asked} of privacy; take it out, or write a larger one.",
-                    {"kind": kind, "word": word, "number": number, "asked": asked},
-                )
+                words = f"{word} = {number} is laxer than l = {asked} of privacy"
+                raise wrong(f"{kind}: {words}; take it out, or write a larger one.")
         return self
 
     @classmethod
@@ -422,18 +382,15 @@ _WANTED = {
 }
 
 
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+
+
 def _advice(item: Any) -> str:
     ctx = item.get("ctx", {})
     match item["type"]:
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
-            bound = next(ctx[key] for key in ("ge", "gt", "le", "lt") if key in ctx)
-            word = {
-                "greater_than_equal": "at least",
-                "greater_than": "above",
-                "less_than_equal": "at most",
-                "less_than": "below",
-            }[item["type"]]
-            return f"must be {word} {bound}; write such a number, or leave it out."
+            key = next(key for key in _BOUNDS if key in ctx)
+            return f"must be {_BOUNDS[key]} {ctx[key]}; write such a number, or leave it out."
         case "literal_error":
             choices = tuple(part.strip("' ") for part in ctx["expected"].replace(" or ", ", ").split(","))
             return unknown(str(item["input"]), choices)

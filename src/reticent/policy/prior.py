@@ -11,6 +11,7 @@ import csv
 import hashlib
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,19 +44,14 @@ class Prior:
 
     def totals(self) -> dict[str | None, float]:
         """Counts over all strata."""
-        totals: dict[str | None, float] = {}
+        totals: Counter[str | None] = Counter()
         for counts in self.strata.values():
-            for value, count in counts.items():
-                totals[value] = totals.get(value, 0) + count
-        return totals
+            totals.update(counts)
+        return dict(totals)
 
 
 def read_prior(path: Path, place: str) -> Counts:
-    """The counts of a file over all strata; a count of 0 is allowed.
-
-    Raises:
-        PolicyError: see `read_strata`.
-    """
+    """The counts of a file over all strata; a count of 0 is allowed."""
     totals = {value: round(count) for value, count in read_strata(path, place).totals().items()}
     if not any(totals.values()):
         raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
@@ -63,15 +59,7 @@ def read_prior(path: Path, place: str) -> Counts:
 
 
 def read_strata(path: Path, place: str) -> Prior:
-    """The counts of a file by stratum; without columns before `value` the head may be left out.
-
-    Args:
-        path: the file.
-        place: the setting that names it, for messages.
-
-    Raises:
-        PolicyError: it cannot be read, a line is no value and whole count, or nothing was counted.
-    """
+    """The counts of a file by stratum; without columns before `value` the head may be left out. `place` is the setting that names it."""
     rows = _rows(path, place)
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import Section, unknown
+from reticent.policy.section import Section, unknown, wrong
 
 L_KINDS = ("distinct", "entropy", "recursive", "frequency")
 T_KINDS = ("equal", "ordered", "hierarchical")
@@ -25,25 +24,19 @@ class LSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError(
-                "l", "l must be a number or one of {distinct: 3}, {entropy: 3}, {recursive: [4, 3]}."
-            )
-        if not isinstance(value, dict):
-            return {"kind": "distinct", "l": value}
-        if "kind" in value:
+        if isinstance(value, dict) and "kind" in value:
             return value
-        kind, number = _only_entry(value, L_KINDS)
+        kind, number = _only_entry(value, "l", L_KINDS, "{distinct: 3}, {entropy: 3}, {recursive: [4, 3]}")
         if kind != "recursive":
             return {"kind": kind, "l": number}
         if not isinstance(number, list | tuple) or len(number) != 2:
-            raise PydanticCustomError("l", "recursive takes two numbers, c and l: write {{recursive: [4, 3]}}.")
+            raise wrong("recursive takes two numbers, c and l: write {recursive: [4, 3]}.")
         return {"kind": kind, "c": number[0], "l": number[1]}
 
     @model_validator(mode="after")
     def _whole(self) -> LSpec:
         if self.kind != "entropy" and self.l != int(self.l):
-            raise PydanticCustomError("l", "l must be a whole number for {kind} diversity.", {"kind": self.kind})
+            raise wrong(f"l must be a whole number for {self.kind} diversity.")
         return self
 
     @model_serializer
@@ -62,15 +55,9 @@ class TSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float | dict):
-            raise PydanticCustomError(
-                "t", "t must be a number or one of {equal: 0.2}, {ordered: 0.2}, {hierarchical: 0.2}."
-            )
-        if not isinstance(value, dict):
-            return {"kind": "equal", "t": value}
-        if "kind" in value:
+        if isinstance(value, dict) and "kind" in value:
             return value
-        kind, number = _only_entry(value, T_KINDS)
+        kind, number = _only_entry(value, "t", T_KINDS, "{equal: 0.2}, {ordered: 0.2}, {hierarchical: 0.2}")
         return {"kind": kind, "t": number}
 
     @model_serializer
@@ -79,12 +66,17 @@ class TSpec(Section):
         return {self.kind: self.t}
 
 
-def _only_entry(value: dict[str, Any], kinds: tuple[str, ...]) -> tuple[str, Any]:
+def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) -> tuple[str, Any]:
+    """The kind and the number of a demand; a number alone is of the first kind."""
+    if isinstance(value, bool) or not isinstance(value, int | float | dict):
+        raise wrong(f"{word} must be a number or one of {examples}.")
+    if not isinstance(value, dict):
+        return kinds[0], value
     if len(value) != 1:
-        raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(kinds)})
+        raise wrong(f"write exactly one of: {', '.join(kinds)}.")
     kind, number = next(iter(value.items()))
     if kind not in kinds:
-        raise PydanticCustomError("unknown_key", "{text}", {"text": unknown(str(kind), kinds), "key": str(kind)})
+        raise wrong(unknown(str(kind), kinds), str(kind))
     return kind, number
 
 
@@ -134,5 +126,5 @@ class Privacy(Section):
     @classmethod
     def _whole_k(cls, value: Any) -> Any:
         if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-            raise PydanticCustomError("k", "k must be a whole number, such as 5.")
+            raise wrong("k must be a whole number, such as 5.")
         return value

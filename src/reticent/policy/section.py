@@ -34,15 +34,13 @@ class Section(BaseModel):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
                 if key in cls.renamed:
-                    text = f"'{key}' is now called '{cls.renamed[key]}'; write {cls.renamed[key]}: {value[key]}."
-                    raise PydanticCustomError("renamed", "{text}", {"text": text, "key": str(key)})
+                    new = cls.renamed[key]
+                    raise wrong(f"'{key}' is now called '{new}'; write {new}: {value[key]}.", str(key))
                 if key in cls.moved:
-                    text = f"'{key}' stands at the top level of the policy now; write {cls.moved[key]} there."
-                    raise PydanticCustomError("moved", "{text}", {"text": text, "key": str(key)})
+                    where = f"write {cls.moved[key]} there"
+                    raise wrong(f"'{key}' stands at the top level of the policy now; {where}.", str(key))
                 if key not in known:
-                    raise PydanticCustomError(
-                        "unknown_key", "{text}", {"text": unknown(str(key), known), "key": str(key)}
-                    )
+                    raise wrong(unknown(str(key), known), str(key))
         return value
 
 
@@ -56,10 +54,9 @@ class KindSection(Section):
     @classmethod
     def _not_sealed(cls, method: Any) -> Any:
         if method == "sealed":
-            raise PydanticCustomError(
-                "gone",
+            raise wrong(
                 "'sealed' is no more: readers who knew how values depend on age, sex or ward undid its groups. Write method: veil, "
-                "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own.",
+                "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own."
             )
         return method
 
@@ -68,6 +65,11 @@ class FileRef(Section):
     """A file beside the policy."""
 
     file: str
+
+
+def wrong(text: str, key: str | None = None) -> PydanticCustomError:
+    """The error for what cannot be meant; with a key, that of the entry it is about, whose line is named."""
+    return PydanticCustomError("wrong", "{text}", {"text": text} if key is None else {"text": text, "key": key})
 
 
 def unknown(word: str, known: list[str] | tuple[str, ...]) -> str:

@@ -6,10 +6,9 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from reticent.policy.codes import strptime_format
-from reticent.policy.section import Section, unknown
+from reticent.policy.section import Section, unknown, wrong
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")
 DATE_LEVELS = ("day", "month", "quarter", "year")
@@ -43,17 +42,14 @@ class HierarchySpec(Section):
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise PydanticCustomError(
-                "hierarchy",
-                "a hierarchy is written as one entry, such as {{file: tree.csv}} or {{intervals: [5, 10]}}.",
-            )
+            raise wrong("a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
         return value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> HierarchySpec:
         written = [name for name in HIERARCHIES if getattr(self, name) is not None]
         if len(written) != 1:
-            raise PydanticCustomError("one", "write exactly one of: {kinds}.", {"kinds": ", ".join(HIERARCHIES)})
+            raise wrong(f"write exactly one of: {', '.join(HIERARCHIES)}.")
         self._check_numbers()
         return self
 
@@ -61,20 +57,18 @@ class HierarchySpec(Section):
         for step in self.intervals or ():
             if isinstance(step, tuple):
                 if not step or any(a >= b for a, b in pairwise(step)):
-                    raise PydanticCustomError("cuts", "cut points must rise, such as [18, 40, 65].")
+                    raise wrong("cut points must rise, such as [18, 40, 65].")
             elif step <= 0:
-                raise PydanticCustomError("width", "an interval's width must be above 0, such as 5.")
+                raise wrong("an interval's width must be above 0, such as 5.")
         if self.intervals == ():
-            raise PydanticCustomError("width", "intervals needs at least one width, such as [5, 10, 20].")
+            raise wrong("intervals needs at least one width, such as [5, 10, 20].")
         lengths = (self.prefix,) if isinstance(self.prefix, int) else self.prefix or ()
         if any(length < 1 for length in lengths) or self.prefix == ():
-            raise PydanticCustomError("prefix", "prefix must be the length of the code, at least 1, such as 5.")
+            raise wrong("prefix must be the length of the code, at least 1, such as 5.")
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
-            raise PydanticCustomError("bounds", "bottom must lie below top.")
+            raise wrong("bottom must lie below top.")
         if self.written is not None and (self.dates is None or strptime_format(self.written) is None):
-            raise PydanticCustomError(
-                "written", "written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -."
-            )
+            raise wrong("written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
 
     @property
     def kind(self) -> str:
@@ -101,7 +95,7 @@ class UpdatesSpec(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> UpdatesSpec:
         if self.any + sum(v is not None for v in (self.file, self.tree, self.diameter)) != 1:
-            raise PydanticCustomError("one", "write exactly one of: any, file, tree, diameter.")
+            raise wrong("write exactly one of: any, file, tree, diameter.")
         return self
 
 
@@ -125,9 +119,9 @@ class IdentifierSpec(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> IdentifierSpec:
         if self.drop + (self.pseudonym is not None) + (self.shift is not None) != 1:
-            raise PydanticCustomError("one", "write drop, {{pseudonym: FILE}} or {{shift: DAYS, key: FILE}}.")
+            raise wrong("write drop, {pseudonym: FILE} or {shift: DAYS, key: FILE}.")
         if self.key is not None and self.shift is None:
-            raise PydanticCustomError("key", "key belongs to shift; a pseudonym names its key file itself.")
+            raise wrong("key belongs to shift; a pseudonym names its key file itself.")
         return self
 
     @property
@@ -156,17 +150,17 @@ class Column(Section):
     def _fits_role(self) -> Column:
         identifier = self.identifier
         if self.level and self.role != "quasi":
-            raise PydanticCustomError("level", "a level is for columns of the role quasi.")
+            raise wrong("a level is for columns of the role quasi.")
         if identifier is not None and identifier.drop and self.role != "identifier":
-            raise PydanticCustomError("identifier", "drop needs the role identifier.")
+            raise wrong("drop needs the role identifier.")
         if identifier is not None and identifier.pseudonym and self.role != "plain":
-            raise PydanticCustomError("identifier", "a pseudonym is released, so its column needs the role plain.")
+            raise wrong("a pseudonym is released, so its column needs the role plain.")
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
-            raise PydanticCustomError("identifier", "a shifted date needs the role quasi or plain.")
+            raise wrong("a shifted date needs the role quasi or plain.")
         if self.normalise and self.role != "sensitive":
-            raise PydanticCustomError("normalise", "normalise is for columns of the role sensitive.")
+            raise wrong("normalise is for columns of the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
-            raise PydanticCustomError("combine", "combine joins two or more columns into one of role sensitive.")
+            raise wrong("combine joins two or more columns into one of role sensitive.")
         return self
 
     @model_validator(mode="before")
@@ -174,9 +168,7 @@ class Column(Section):
     def _short_form(cls, value: Any) -> Any:
         role = value.get("role") if isinstance(value, dict) else value
         if role is None:
-            raise PydanticCustomError(
-                "role", "the column has no role; write one of: {roles}.", {"roles": ", ".join(ROLES)}
-            )
+            raise wrong(f"the column has no role; write one of: {', '.join(ROLES)}.")
         if role not in ROLES:
-            raise PydanticCustomError("role", "{text}", {"text": unknown(str(role), ROLES)})
+            raise wrong(unknown(str(role), ROLES))
         return value if isinstance(value, dict) else {"role": role}

@@ -7,11 +7,15 @@ import io
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    from reticent.policy.spec import HierarchySpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +48,13 @@ class Tree:
         if path is None and isinstance(value, float) and value.is_integer():
             path = self.paths.get(str(int(value)))
         return path
+
+
+def tree_of(spec: HierarchySpec | None, base: Path, *, column: str) -> Tree | None:
+    """The tree of a column whose hierarchy is one, in a file or in the policy itself."""
+    if spec is not None and spec.file is not None:
+        return read_tree(base / spec.file, column=column)
+    return tree_from_dict(spec.tree, column=column) if spec is not None and spec.tree is not None else None
 
 
 def read_tree(path: Path, *, column: str) -> Tree:
@@ -133,30 +144,16 @@ def _refuse_two_parents(rows: list[list[str]], column: str, name: str) -> None:
 
 def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
     """No node may be its own ancestor; a label repeated on neighbouring levels only fills a level."""
-    above: dict[str, set[str]] = {}
-    for row in rows:
-        for child, parent in pairwise(row):
-            if child != parent:
-                above.setdefault(child, set()).add(parent)
-    done: set[str] = set()
-    for start in above:
-        stack: list[tuple[str, bool]] = [(start, False)]
-        open_now: set[str] = set()
-        while stack:
-            node, leaving = stack.pop()
-            if leaving:
-                open_now.discard(node)
-                done.add(node)
-            elif node in open_now:
-                raise _bad(
-                    column,
-                    f"{name} has a cycle: a node is its own ancestor",
-                    "Give each node a path that ends at the root",
-                )
-            elif node not in done:
-                open_now.add(node)
-                stack.append((node, True))
-                stack.extend((parent, False) for parent in above.get(node, ()) if parent not in done)
+    above: TopologicalSorter[str] = TopologicalSorter()
+    inner = {node for row in rows for node in row[1:]}  # what is below nothing is on no circle
+    for child, parent in {pair for row in rows for pair in pairwise(row) if pair[0] in inner}:
+        if child != parent:
+            above.add(child, parent)
+    try:
+        above.prepare()
+    except CycleError:  # whose text names the nodes
+        hint = "Give each node a path that ends at the root"
+        raise _bad(column, f"{name} has a cycle: a node is its own ancestor", hint) from None
 
 
 def _bad(column: str, what: str, hint: str) -> PolicyError:

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ladder
-from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.policy.tree import tree_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,11 +98,8 @@ class Updates:
 def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still: bool = False) -> Updates:
     """The update knowledge of a sensitive column, over the policy's domain and the values seen so far.
 
-    Args:
-        policy: where the knowledge stands.
-        column: the sensitive column.
-        seen: values whose codes are given by their order; they come first, so that codes stay when more are seen.
-        still: values never change, whatever the policy says (m-Invariance).
+    The values that were seen come first, in their order, so that codes stay when more are seen. With `still` values never change,
+    whatever the policy says (m-Invariance).
     """
     spec = policy.columns[column].updates
     if still:
@@ -179,16 +176,10 @@ def _scaled(row: dict[Value, float], place: str) -> dict[Value, float]:
     return {value: weight / total for value, weight in row.items() if weight > 0}
 
 
-def _tree(policy: Policy, column: str) -> Tree | None:
-    spec = policy.columns[column].hierarchy
-    if spec is not None and spec.file is not None:
-        return read_tree(policy.path(spec.file), column=column)
-    return tree_from_dict(spec.tree, column=column) if spec is not None and spec.tree is not None else None
-
-
 def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> list[list[Value]]:
     """Values under the same ancestor, `level` steps up."""
-    spec, tree = policy.columns[column].hierarchy, _tree(policy, column)
+    spec = policy.columns[column].hierarchy
+    tree = tree_of(spec, policy.base, column=column)
     if spec is None:
         raise PolicyError(
             f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}."
@@ -204,7 +195,7 @@ def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> 
 
 def _by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> list[list[Value]]:
     """Runs of `width` neighbouring leaves, or of whole numbers where there is no tree."""
-    tree = _tree(policy, column)
+    tree = tree_of(policy.columns[column].hierarchy, policy.base, column=column)
     if tree is not None:
         strangers = sum(value is not None and value not in tree.paths for value in seen)
         if strangers:

@@ -59,7 +59,14 @@ def compose(
     (release,) = engine.cut()
     release = also_not_covered(release, not_covered)
     passed = let_through(
-        release, policy, "series", earlier=earlier, ledger=ledger, members=engine.members(), sights=engine.sights()
+        release,
+        policy,
+        "series",
+        earlier=earlier,
+        ledger=ledger,
+        members=engine.members(),
+        original=engine.original(),
+        sights=engine.sights(),
     )
     return Next(passed, engine.snapshot(), rng.secret)
 

@@ -35,6 +35,7 @@ SERIES = (
     "a reader who reasons over several persons jointly",
     "updates that are more or less likely than the update knowledge says",
 )
+L_DIVERSITY = ("a reader of several releases: side by side they rule out one value of a person after the other",)
 DELAY_FREE = (
     "a reader who knows the algorithm: joining or opening a group tells of the value",
     "a person who comes back with the same value",
@@ -114,6 +115,7 @@ def lacking(method: str, kind: str, open_ends: Sequence[str]) -> int:
         "veil": VEIL,
         "castle": CASTLE,
         "delay-free": DELAY_FREE,
+        "l-diversity": L_DIVERSITY,
         **dict.fromkeys(("indexed", "enc", "encc", "eac", "red"), EVOLVING),
     }.get(method, SERIES if kind == "series" else ())
     readers = () if method == "veil" else tuple(words for name, words in READERS.items() if name != "linked records")
@@ -137,9 +139,8 @@ def _said(clause: str, names: frozenset[str]) -> bool:
 def _plain() -> frozenset[str]:
     """The sentences without holes."""
     single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, LINKED, DESPITE, LEDGER)
-    return frozenset(
-        [*single, *EVOLVING, *SERIES, *DELAY_FREE, *CASTLE, *VEIL, *not_covered(), *not_covered(persons=True)]
-    )
+    own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
+    return frozenset([*single, *own, *not_covered(), *not_covered(persons=True)])
 
 
 @cache

@@ -1,7 +1,7 @@
 """Baseline: l-diversity anew for each release, as if the others did not exist.
 
 Guarantee: every group of one release holds at least l distinct values, against a reader who sees that release alone.
-Not covered: a second release. Two of them together disclose most values (see `docs/reproduce/m-distinct.md`); this is here to be compared with, no policy offers it.
+Not covered: a second release. Two of them together disclose most values (see `docs/reproduce/m-distinct.md`); `series: {method: l-diversity}` is the same promise with better cuts; this is the paper's scale.
 Cost: O(n log n) in the native core.
 Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006; cuts as in K. LeFevre et al., "Mondrian", ICDE 2006.
 """

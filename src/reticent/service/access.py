@@ -155,12 +155,7 @@ class Access:
 
 
 def needs(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, Any, Token]]:
-    """A dependency of a route: callers with one of the roles whose scope holds the source; a custodian may do all.
-
-    Args:
-        roles: who may call, besides a custodian.
-        kind: of the source that the route's `name` names, where it does.
-    """
+    """A dependency of a route: callers with one of the roles whose scope holds the source that its `name` names; a custodian may do all."""
     allowed = {Role.CUSTODIAN, *roles}
 
     async def check(request: Request) -> Token:

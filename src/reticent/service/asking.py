@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reticent.disk import step_back
-from reticent.service.problems import ServiceError, describe
+from reticent.service.problems import ServiceError, described
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -49,29 +49,19 @@ class Asking:
         self._link: Connection | None = None
 
     def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
-        """Does some work on the release of a place, over there; not for the event loop.
-
-        Args:
-            place: where the release is.
-            work: a function of a module, called with the release and `about`.
-            about: plain values.
-
-        Raises:
-            ServiceError: it could not be done.
-        """
+        """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
         with self._turn:
             try:
-                found, problem = self._asked(place, work, about)
+                answer, problem = self._asked(place, work, about)
             except (EOFError, OSError):
                 self.close()
                 words = "The question ended early, perhaps for want of memory."
                 raise ServiceError(500, "ask", words, "Ask for fewer values.") from None
         if problem is not None:
-            raise ServiceError(**problem)
-        answer: T = found
+            raise problem
         return answer
 
-    def _asked(self, place: Place, work: Callable[..., Any], about: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _asked(self, place: Place, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
         link = self._link if self._process is not None and self._process.is_alive() else None
         link = link or self._begin()
         link.send((place.name, work, about))
@@ -81,8 +71,8 @@ class Asking:
             except BaseException:
                 self.close()  # it waits for what does not come
                 raise
-        found, problem = link.recv()
-        return found, problem
+        answer: tuple[T, ServiceError | None] = link.recv()
+        return answer
 
     def _begin(self) -> Connection:
         apart = multiprocessing.get_context("spawn")
@@ -118,8 +108,7 @@ def _answer(link: Connection) -> None:
                 known.popitem(last=False)
             link.send((work(known[name], *about), None))
         except Exception as error:  # noqa: BLE001 - it is told on the other side
-            status, code, message, hint = describe(error)
-            link.send((None, {"status": status, "code": code, "message": message, "hint": hint}))
+            link.send((None, described(error)))
 
 
 def opened(data: bytes, codebook: bytes) -> Received:

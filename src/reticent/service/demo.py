@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import threading
 from typing import TYPE_CHECKING, Self
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
+from reticent.connectors.files import to_ndjson
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
@@ -129,11 +127,9 @@ def renamed(table: pa.Table, letter: str) -> pa.Table:
 
 def csv(table: pa.Table) -> bytes:
     """A table as the bytes of a CSV file."""
-    out = io.BytesIO()
-    pacsv.write_csv(table, out)
-    return out.getvalue()
+    return csv_text(table).encode()
 
 
 def ndjson(table: pa.Table) -> bytes:
     """A table as lines of JSON."""
-    return b"\n".join(orjson.dumps(row) for row in table.to_pylist())
+    return b"".join(map(to_ndjson, table.to_batches()))

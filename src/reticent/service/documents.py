@@ -47,13 +47,13 @@ class Documents:
         data = self._store.get(OWNER, self._space, ident)
         if data is None:
             raise self.missing()
-        found: dict[str, Any] = json.loads(data)
-        return found
+        document: dict[str, Any] = json.loads(data)
+        return document
 
     def all(self) -> list[dict[str, Any]]:
         """All documents, the newest first."""
-        found = [json.loads(value) for value in self._store.items(OWNER, self._space).values()]
-        return sorted(found, key=lambda value: str(value["created"]), reverse=True)
+        documents = [json.loads(value) for value in self._store.items(OWNER, self._space).values()]
+        return sorted(documents, key=lambda value: str(value["created"]), reverse=True)
 
     def put_blob(self, tx: Transaction, ident: str, data: bytes) -> None:
         """Sets the blob of a document."""

@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 import threading
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from reticent.service.hub import Hub
-    from reticent.store import Transaction
 
 LOG = logging.getLogger(__name__)
 KINDS = ("jobs", "tables", "releases")
@@ -29,11 +29,7 @@ _ENDED = ("done", "failed", "cancelled")
 
 
 def read_days(words: Sequence[str]) -> dict[str, float]:
-    """Days by kind, from words as `jobs=30`.
-
-    Raises:
-        PolicyError: a word is something else.
-    """
+    """Days by kind, from words as `jobs=30`."""
     days = {}
     for word in words:
         kind, _, number = word.partition("=")
@@ -112,16 +108,13 @@ class Expiry:
             self._hub.write(partial(self._hub.releases.withdraw, ident=release["id"]))
             self._hub.releases.drop(release["id"])
             if release["kind"] == "table":
-                with self._hub.store.lock(release["publisher"], wait=10):
-                    self._hub.write(partial(_forget, release=release))
+                publisher, below = release["publisher"], release["outbox"] + 1
+                with self._hub.store.lock(publisher, wait=10):
+                    self._hub.write(methodcaller("forget_outbox", publisher, below))
         return len(old)
 
     def _is_kept(self, release: dict[str, Any]) -> bool:
         """Whether something of it is still to go."""
-        if not release.get("withdrawn"):
+        if not release["withdrawn"]:
             return True
         return release["kind"] == "table" and next(self._hub.store.outbox(release["publisher"]), None) is not None
-
-
-def _forget(tx: Transaction, release: dict[str, Any]) -> None:
-    tx.forget_outbox(release["publisher"], release["outbox"] + 1)

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from reticent.errors import ReticentError
 from reticent.service.access import needs
+from reticent.service.hub import NAME
 from reticent.service.problems import response
 from reticent.service.routes.streams import push
 from reticent.service.tokens import Role
@@ -20,7 +21,7 @@ from reticent.service.tokens import Role
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_PATH = re.compile(r"/api/v1/streams/([a-z0-9][a-z0-9_-]{0,63})/records")
+_PATH = re.compile(f"/api/v1/streams/({NAME})/records")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 _may = needs(Role.FEED, kind="stream")
 

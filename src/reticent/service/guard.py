@@ -42,7 +42,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         api = scope["path"].startswith("/api/")
-        policy = _API if api else _page_policy(scope)
+        scope["nonce"] = "" if api else secrets.token_urlsafe(16)
+        policy = _API if api else _PAGES.format(nonce=scope["nonce"])
         body = _Body(scope, receive, self._settings)
         answered = replaced = False
 
@@ -114,11 +115,6 @@ class _Body:
             words = f"The body is larger than {self._limit:,} bytes."
             self.problem = ServiceError(413, "too-large", words, "Send it in parts.")
             raise self.problem
-
-
-def _page_policy(scope: Scope) -> str:
-    scope["nonce"] = secrets.token_urlsafe(16)
-    return _PAGES.format(nonce=scope["nonce"])
 
 
 def _add_headers(headers: MutableHeaders, policy: str, *, api: bool, secure: bool) -> None:

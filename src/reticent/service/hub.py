@@ -27,36 +27,16 @@ from reticent.service.releases import Releases
 from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
 from reticent.service.trail import Trail
-from reticent.service.writer import Writer
+from reticent.service.writer import Step, Writer
 from reticent.store import Store
+from reticent.store.scrub import cut_log
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.store import Transaction
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 T = TypeVar("T")
-
-
-class _Once:
-    """A step that needs no engine."""
-
-    owner = None
-
-    def __init__(self, change: Callable[[Transaction], Any]) -> None:
-        self._change = change
-
-    def check(self) -> None:
-        """Nothing can be wrong before the transaction."""
-
-    def apply(self, tx: Transaction) -> Any:
-        return self._change(tx)
-
-    def settled(self) -> None:
-        """Nobody waits for it but the caller."""
-
-    def drop(self) -> None:
-        """No engine."""
 
 
 class Hub:
@@ -113,8 +93,17 @@ class Hub:
     def write(self, change: Callable[[Transaction], T]) -> T:
         """Changes the store for the present actor; returns when it is on disk. Not for the event loop."""
         context = copy_context()
-        future: Future[T] = self.writer.submit(_Once(lambda tx: context.run(change, tx)))
+        future: Future[T] = self.writer.submit(Step(lambda tx: context.run(change, tx)))
         return future.result()
+
+    def act(self, act: str, on: str, change: Callable[[Transaction], T]) -> T:
+        """Changes the store, with an entry of the audit trail in the same transaction."""
+
+        def step(tx: Transaction) -> T:
+            self.trail.note(tx, act, on)
+            return change(tx)
+
+        return self.write(step)
 
     def note(self, act: str, on: str) -> None:
         """Adds an act of the present actor to the audit trail; returns when it is on disk."""
@@ -129,39 +118,31 @@ class Hub:
         self._readers = {known for known in self._readers if known[2] == day} | {key}
         self.note("read", on)
 
-    def forget(self, table: str) -> None:
-        """Removes a table that was sent; its releases stay."""
+    def forget(self, table: str, *, at_once: bool = False) -> None:
+        """Removes a table that was sent, and at once from the log of the store too; its releases stay."""
         document = self.tables.get(table)
         drafts = [draft["id"] for draft in self.drafts.all() if draft["table"] == table]
 
         def remove(tx: Transaction) -> None:
-            self.trail.note(tx, "delete", f"table:{document['name']}")
             self.tables.delete(tx, table)
             self.plans.delete(tx, table)
             for draft in drafts:
                 self.drafts.delete(tx, draft)
 
-        self.write(remove)
+        self.act("delete", f"table:{document['name']}", remove)
+        if at_once:
+            cut_log(self.store)
 
     def withdraw(self, release: str) -> dict[str, Any]:
         """Hands a release out no more; whoever has it keeps it."""
         document = self.releases.get(release)
-
-        def change(tx: Transaction) -> dict[str, Any]:
-            self.trail.note(tx, "withdraw", f"{document['kind']}:{document['source']}")
-            return self.releases.withdraw(tx, release)
-
-        return self.write(change)
+        on = f"{document['kind']}:{document['source']}"
+        return self.act("withdraw", on, lambda tx: self.releases.withdraw(tx, release))
 
     def halt(self, stream: str, *, stop: bool) -> None:
         """Stops a stream, or lets it go on."""
         running = self.stream(stream)
-
-        def change(tx: Transaction) -> None:
-            self.trail.note(tx, "stop" if stop else "go on", running.publisher)
-            (running.stop if stop else running.go_on)(tx)
-
-        self.write(change)
+        self.act("stop" if stop else "go on", running.publisher, running.stop if stop else running.go_on)
 
     # Policies
 
@@ -171,19 +152,23 @@ class Hub:
         self.write(lambda tx: tx.put(OWNER, "bundle", policy.hash, bundle.to_bytes()))
         return policy
 
-    def policy(self, digest: str) -> Policy:
-        """A policy by its hash."""
+    def bundle(self, digest: str) -> Bundle:
+        """A policy that was accepted, with its files, by its hash."""
         data = self.store.get(OWNER, "bundle", digest)
         if data is None:
             raise ServiceError(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
-        return self.shelf.policy(Bundle.from_bytes(data))
+        return Bundle.from_bytes(data)
+
+    def policy(self, digest: str) -> Policy:
+        """A policy by its hash."""
+        return self.shelf.policy(self.bundle(digest))
 
     # Sources
 
     def create(self, kind: str, name: str, bundle: Bundle) -> Policy:
         """Begins a stream, an evolving table or a series under a policy."""
         publisher = f"{kind}:{name}"
-        if not NAME.fullmatch(name):
+        if not re.fullmatch(NAME, name):
             raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
         with self._making:
             if publisher in self.store.publishers():
@@ -195,11 +180,7 @@ class Hub:
             if digest := engine.pinned(policy):
                 self.store.house(digest)
 
-            def begin(tx: Transaction) -> None:
-                tx.put(publisher, "policy", "bundle", bundle.to_bytes())
-                self.trail.note(tx, "create", publisher)
-
-            self.write(begin)
+            self.act("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)
             self._bring(kind, name)
         return policy

@@ -23,7 +23,7 @@ from reticent.publication.single import publish as publish_table
 from reticent.publication.single import published_before
 from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, fresh_id, now
-from reticent.service.problems import ServiceError, describe
+from reticent.service.problems import ServiceError, described
 from reticent.service.tokens import Token
 from reticent.service.tryout import measure_apart
 from reticent.service.uploads import read_upload
@@ -58,7 +58,7 @@ class Jobs:
             "evolving": self._evolving,
         }
         for job in reversed(self.documents.all()):
-            if job["state"] == "running" and job.get("tries", 0) >= _TRIES:
+            if job["state"] == "running" and job["tries"] >= _TRIES:
                 hub.write(partial(self._park, ident=job["id"]))
             elif job["state"] in _OPEN:
                 self._start(job)
@@ -188,13 +188,12 @@ class Jobs:
         try:
             job = self._hub.write(lambda tx: self._mark_running(tx, ident))
             if job is not None:
-                act_as(Token.of(job["who"]) if job.get("who") else None)
+                act_as(Token.of(job["who"]) if job["who"] else None)
                 self._work[job["kind"]](job)
         except UnwantedError:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
-            _, code, message, hint = describe(error)
-            problem = {"code": code, "message": message, "hint": hint}
+            problem = described(error).told
             self._hub.write(lambda tx: self._mark_failed(tx, ident, problem))
         finally:
             act_as(None)
@@ -202,12 +201,16 @@ class Jobs:
             self._running.pop(ident, None)
             self._watches.pop(ident, None)
 
-    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+    def _open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+        """A job that is still wanted."""
         job = self.documents.find(tx, ident)
-        if job is None or job["state"] not in _OPEN:
-            return None
-        job |= {"state": "running", "tries": job.get("tries", 0) + 1}
-        self.documents.put(tx, ident, job)
+        return job if job is not None and job["state"] in _OPEN else None
+
+    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+        job = self._open(tx, ident)
+        if job is not None:
+            job |= {"state": "running", "tries": job["tries"] + 1}
+            self.documents.put(tx, ident, job)
         return job
 
     def _park(self, tx: Transaction, ident: str) -> None:
@@ -221,16 +224,16 @@ class Jobs:
             self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
 
     def _mark_failed(self, tx: Transaction, ident: str, problem: dict[str, str]) -> None:
-        job = self.documents.find(tx, ident)
-        if job is not None and job["state"] in _OPEN:
+        job = self._open(tx, ident)
+        if job is not None:
             self._let_go(tx, job | {"state": "failed", "error": problem})
 
     def _finish(self, ident: str, publisher: str) -> Also:
         """What the publishing transaction does for the job: the release is listed, and the job is done."""
 
         def finish(tx: Transaction, passed: Passed) -> None:
-            job = self.documents.find(tx, ident)
-            if job is None or job["state"] not in _OPEN:
+            job = self._open(tx, ident)
+            if job is None:
                 raise UnwantedError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
             self._hub.trail.note(tx, "publish", f"release:{release}")
@@ -244,11 +247,8 @@ class Jobs:
         if job["kind"] == "series":
             self._hub.tables.delete(tx, job["request"]["table"])
 
-    def _at(self, ident: str, done: float, stage: str) -> None:
-        self._progress[ident] = (done, stage)
-
     def _data(self, job: dict[str, Any]) -> pa.Table:
-        self._at(job["id"], 0.1, "reading")
+        self._progress[job["id"]] = (0.1, "reading")
         return read_upload(self._hub.tables.blob(job["request"]["table"]))
 
     def _table(self, job: dict[str, Any]) -> None:
@@ -256,42 +256,39 @@ class Jobs:
         policy = self._hub.policy(request["policy_hash"])
         table = self._data(job)
         policy.check_columns(table.column_names)
-        self._at(ident, 0.3, "searching")
-        name, store, method = f"table-{ident}", self._hub.store, request.get("method")
+        self._progress[ident] = (0.3, "searching")
+        name, store, method = f"table-{ident}", self._hub.store, request["method"]
         before = published_before(table, policy, store, method=method)
         if before is not None:
             release = self._hub.releases.of(before)
             self._hub.write(lambda tx: self._let_go(tx, job | {"state": "done", "release": release}))
             return
-        finish, despite = self._finish(ident, name), bool(request.get("despite"))
         publish_table(
             table,
             policy,
             store,
             method=method,
-            despite=despite,
+            despite=bool(request.get("despite")),
             watch=self._watches[ident],
             name=name,
             commit=self._hub.write,
-            also=finish,
+            also=self._finish(ident, name),
         )
 
     def _try(self, job: dict[str, Any]) -> None:
         """Measures a private draft in a process of its own; nothing is published."""
         draft = self._hub.drafts.get(job["request"]["draft"])
-        self._at(job["id"], 0.3, "trying")
-        bundle = self._hub.store.get(OWNER, "bundle", draft["policy_hash"]) or b"{}"
+        self._progress[job["id"]] = (0.3, "trying")
         watch = self._watches[job["id"]]
         figures = measure_apart(
             self._hub.tables.blob(draft["table"]),
-            bundle,
-            draft.get("kind", "table"),
+            self._hub.bundle(draft["policy_hash"]).to_bytes(),
+            draft["kind"],
             unwanted=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
         )
 
         def end(tx: Transaction) -> None:
-            known = self.documents.find(tx, job["id"])
-            if known is None or known["state"] not in _OPEN:
+            if self._open(tx, job["id"]) is None:
                 return
             if self._hub.drafts.find(tx, draft["id"]) is not None:
                 self._hub.drafts.put(tx, draft["id"], draft | {"figures": figures})
@@ -301,11 +298,11 @@ class Jobs:
 
     def _series(self, job: dict[str, Any]) -> None:
         table = self._data(job)
-        self._at(job["id"], 0.3, "grouping")
+        self._progress[job["id"]] = (0.3, "grouping")
         series = self._hub.a_series(job["source"])
         series.publish(table, also=self._finish(job["id"], series.name))
 
     def _evolving(self, job: dict[str, Any]) -> None:
-        self._at(job["id"], 0.3, "publishing")
+        self._progress[job["id"]] = (0.3, "publishing")
         table = self._hub.evolving_table(job["source"])
         table.publish(again=bool(job["request"].get("again")), also=self._finish(job["id"], table.name))

@@ -63,7 +63,9 @@ def reopen() -> None:
 def close(app: FastAPI) -> None:
     """Closes the kit that has just been mounted into an app."""
     routes = app.router.routes
-    routes[:] = [_Pages("", core.app) if _is_kit(route) else route for route in routes]
+    routes[:] = [
+        _Pages("", core.app) if isinstance(route, Mount) and route.app is core.app else route for route in routes
+    ]
     core.app.exception_handlers[404] = core.app.exception_handlers[RequestValidationError] = _missing
     core.app.exception_handlers[Exception] = _broken
     hush("nicegui")
@@ -72,10 +74,6 @@ def close(app: FastAPI) -> None:
         assert environment.loader is not None  # noqa: S101 - the kit's own folder
         environment.loader = _Nonced(environment.loader)
         _own_events()
-
-
-def _is_kit(route: object) -> bool:
-    return isinstance(route, Mount) and route.app is core.app
 
 
 def _own_events() -> None:

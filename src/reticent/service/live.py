@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ import numpy as np
 from reticent.errors import DataError
 from reticent.publication.population import Population
 from reticent.publication.stream import StreamPublication
+from reticent.release import Counts, Guarantee
 from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
 from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
 from reticent.service.uploads import ARROW
+from reticent.service.writer import Step
 from reticent.store import Rewriting
 
 if TYPE_CHECKING:
@@ -158,11 +160,6 @@ class LiveStream:
         """Takes records again."""
         tx.delete(self.publisher, STOPPED, STOPPED)
         self.stopped = False
-
-    def refuse_stopped(self) -> None:
-        """Refuses a batch while the stream is stopped."""
-        if self.stopped:
-            raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
 
     def drop(self) -> None:
         """Forgets everything in memory."""
@@ -313,29 +310,27 @@ class LiveStream:
         """What an operator watches; nothing of it is private."""
         publication = self._publication
         engine = publication.engine if publication is not None else None
-        counts, guarantee = (engine.counts, engine.guarantee) if engine is not None else (None, None)
+        counts, guarantee = (engine.counts, engine.guarantee) if engine is not None else (Counts(), Guarantee({}, ""))
         return {
             "name": self.name,
             "method": self.policy.stream.method,
-            "rows_in": counts.rows_in if counts else 0,
-            "published": counts.published if counts else 0,
-            "held": counts.held if counts else 0,
-            "suppressed": counts.suppressed if counts else 0,
+            **asdict(counts),
             "stopped": self.stopped,
             "cursor": self.cursor,
             "oldest": self.retention.oldest,
             "metrics": self._figures,
-            "guarantee": dict(guarantee.claims) if guarantee else {},
-            "against": guarantee.against if guarantee else "",
-            "not_covered": list(guarantee.not_covered) if guarantee else [],
+            "guarantee": dict(guarantee.claims),
+            "against": guarantee.against,
+            "not_covered": list(guarantee.not_covered),
         } | self.meter.read()
 
 
-class PushStep:
-    """A batch on its way through the writer."""
+class PushStep(Step):
+    """A batch on its way through the writer; the stream stores all batches of a group at once."""
 
     def __init__(self, stream: LiveStream, body: bytes, kind: str, key: str | None) -> None:
-        self._stream, self._body, self._kind, self._key = stream, body, kind, key
+        self.owner = self._stream = stream
+        self._body, self._kind, self._key = body, kind, key
         self._digest = hashlib.blake2b(body, digest_size=16).hexdigest()
         self._began = time.perf_counter()
         self._known: Pushed | None = None
@@ -346,7 +341,8 @@ class PushStep:
         """Reads the batch; it is refused here, before anything is placed."""
         self._known = self._stream.replay(self._key, self._digest)
         if self._known is None:
-            self._stream.refuse_stopped()
+            if self._stream.stopped:
+                raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
             self._batch = self._stream.read(self._body, self._kind)
 
     def apply(self, _: Transaction) -> Pushed:
@@ -356,11 +352,6 @@ class PushStep:
             assert self._batch is not None  # noqa: S101 - check comes first
             self._done = self._stream.push(self._batch, self._key, self._digest)
         return self._done
-
-    @property
-    def owner(self) -> LiveStream:
-        """The stream, which stores all batches of a group at once."""
-        return self._stream
 
     def settled(self) -> None:
         """On disk."""

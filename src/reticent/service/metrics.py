@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,8 @@ class _OfHub(Collector):
         yield CounterMetricFamily("reticent_commits", "Transactions committed", value=self._hub.writer.groups)
         yield CounterMetricFamily("reticent_steps", "Changes in these transactions", value=self._hub.writer.steps)
         jobs = GaugeMetricFamily("reticent_jobs", "Jobs by state", labels=["state"])
-        found = [job["state"] for job in self._hub.jobs.all()]
-        for state in sorted(set(found)):
-            jobs.add_metric([state], found.count(state))
+        for state, number in sorted(Counter(job["state"] for job in self._hub.jobs.all()).items()):
+            jobs.add_metric([state], number)
         yield jobs
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,18 +16,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """One column one level finer or coarser."""
-
-    column: str
-    finer: bool
-    small: int
-    rows: int
-    fits: bool
-
-
-def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[Neighbour]:
+def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[dict[str, Any]]:
     """All nodes one step from the one that was released, judged by k and the suppression allowed."""
     encoded = encode_table(table, list(policy.quasi))
     rungs = {
@@ -47,5 +35,5 @@ def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[
             sizes = np.unique(key, return_counts=True)[1]
             small = int(sizes[sizes < (policy.privacy.k or 1)].sum())
             fits = small <= policy.privacy.suppression * table.num_rows
-            choices.append(Neighbour(name, step < 0, small, table.num_rows, fits))
+            choices.append({"column": name, "finer": step < 0, "small": small, "rows": table.num_rows, "fits": fits})
     return choices

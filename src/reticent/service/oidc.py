@@ -141,8 +141,8 @@ class Oidc:
             "aud": {"essential": True, "values": [self._settings.client_id]},
         }
         try:
-            given = await self._client.authorize_access_token(request, claims_options=checks)
-            claims = dict(given["userinfo"])
+            tokens = await self._client.authorize_access_token(request, claims_options=checks)
+            claims = dict(tokens["userinfo"])
         except Exception:  # noqa: BLE001 - forged, late, refused or broken: nobody gets in
             raise ServiceError(401, "provider", "Signing in did not work.", "Begin again, or use a token.") from None
         return self._token(claims)
@@ -161,9 +161,9 @@ class Oidc:
         raise ServiceError(403, "role", "None of your groups may open the studio.", "Ask a custodian.")
 
     def _scope(self, groups: set[str]) -> tuple[str, ...]:
-        if not groups <= set(self._settings.scope):
-            return ()
-        return tuple(sorted({source for group in groups for source in self._settings.scope[group]}))
+        """The sources of all groups; a group without an entry sees all."""
+        known = self._settings.scope
+        return tuple(sorted({source for group in groups for source in known[group]})) if groups <= set(known) else ()
 
 
 def _plain(name: str) -> str:

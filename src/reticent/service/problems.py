@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import traceback
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,6 +20,7 @@ from reticent.errors import (
     ReticentError,
     StateError,
 )
+from reticent.service.quiet import named
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +32,15 @@ class ServiceError(ReticentError):
         super().__init__(message, hint=hint)
         self.status = status
         self.code = code
+
+    @property
+    def told(self) -> dict[str, str]:
+        """As clients and jobs are told it."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
+    def __reduce__(self) -> tuple[type[ServiceError], tuple[int, str, str, str]]:
+        """An error may come from another process."""
+        return ServiceError, (self.status, self.code, self.message, self.hint)
 
 
 class ErrorBody(BaseModel):
@@ -69,29 +77,23 @@ _WORDS = {
 }
 
 
-def reply(status: int, code: str, message: str, hint: str = "", headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as a response."""
-    return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status, headers)
-
-
-def describe(error: Exception) -> tuple[int, str, str, str]:
-    """Status, code, message and hint of any exception; the text of a foreign one may quote data and is dropped."""
+def described(error: Exception) -> ServiceError:
+    """Any exception as one of ours; the text of a foreign one may quote data and is dropped."""
     if isinstance(error, ServiceError):
-        return error.status, error.code, error.message, error.hint
+        return error
     for kind, status, code in _STATUS:
         if isinstance(error, kind):
-            return status, code, error.message, error.hint
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else "unknown place"
-    LOG.error("%s at %s", type(error).__name__, place)
-    return 500, "bug", f"{type(error).__name__} at {place}; nothing was published.", "This is a bug; please report it."
+            return ServiceError(status, code, error.message, error.hint)
+    words = named(error)
+    LOG.error("%s", words)
+    return ServiceError(500, "bug", f"{words}; nothing was published.", "This is a bug; please report it.")
 
 
-def response(error: Exception) -> JSONResponse:
+def response(error: Exception, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Any exception as a response."""
-    status, code, message, hint = describe(error)
-    headers = {"Retry-After": "1"} if status in (429, 503) else None
-    return reply(status, code, message, hint, headers)
+    problem = described(error)
+    again = {"Retry-After": "1"} if problem.status in (429, 503) else {}
+    return JSONResponse({"error": problem.told}, problem.status, again | dict(headers or {}))
 
 
 def install(app: FastAPI) -> None:
@@ -105,24 +107,16 @@ def install(app: FastAPI) -> None:
         words = {404: "There is no such address.", 405: "This address does not take that method."}
         message = words.get(error.status_code, "The request cannot be served.")
         code = _WORDS.get(error.status_code, "request")
-        return reply(error.status_code, code, message, headers=dict(error.headers or {}))
+        return response(ServiceError(error.status_code, code, message), error.headers)
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this type
-        return reply(422, "request", f"The request does not fit: {_places(error)}.", "See /api/v1/openapi.json.")
+        # Where and what kind of mistake, never the value that was sent: below its first two parts a location holds names the client chose.
+        places = [f"{'.'.join(map(str, item['loc'][:2]))} ({item['type']})" for item in error.errors()[:5]]
+        words = f"The request does not fit: {', '.join(dict.fromkeys(places))}."
+        return response(ServiceError(422, "request", words, "See /api/v1/openapi.json."))
 
     app.add_exception_handler(ReticentError, ours)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, ours)
-
-
-def _places(error: RequestValidationError) -> str:
-    """Where and what kind of mistake, never the value that was sent."""
-    said = [f"{_place(item['loc'])} ({item['type']})" for item in error.errors()[:5]]
-    return ", ".join(dict.fromkeys(said))
-
-
-def _place(at: tuple[Any, ...]) -> str:
-    # Below the first two parts a location holds names the client chose.
-    return ".".join(str(part) for part in at[:2])

@@ -56,8 +56,7 @@ class Glance:
     def of(cls, name: str, table: pa.Table, rows: int) -> Glance:
         """The first rows, and how many different values there are in each column."""
         distinct = [len(column.unique()) for column in table.columns]
-        first = first_rows(table, rows)
-        return cls(name, table.num_rows, table.column_names, distinct, first)
+        return cls(name, table.num_rows, table.column_names, distinct, first_rows(table, rows))
 
 
 class Releases:
@@ -68,13 +67,15 @@ class Releases:
         self._packer = packer
         self._note = note
         self._documents = Documents(store, "release", "release")
-        self._glances = lru_cache(_GLANCES)(self._glanced)
+        self._glances = lru_cache(_GLANCES)(
+            lambda ident, rows: [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
+        )
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
         ident, release, number = fresh_id(), passed.release, passed.entry.number
         persons = _persons(tx, publisher)
-        earlier = [int(doc.get("persons", 0)) for doc in self.all() if doc["publisher"] == publisher]
+        earlier = [int(doc["persons"]) for doc in self.all() if doc["publisher"] == publisher]
         document = to_dict(release) | {
             "id": ident,
             "created": now(),
@@ -118,9 +119,6 @@ class Releases:
         self._refuse_withdrawn(ident)
         return self._glances(ident, rows)
 
-    def _glanced(self, ident: str, rows: int) -> list[Glance]:
-        return [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
-
     def place(self, ident: str) -> Place:
         """Where a release is for whoever asks it; 410 when it was withdrawn."""
         self._refuse_withdrawn(ident)
@@ -135,7 +133,7 @@ class Releases:
         release = self._documents.find(tx, ident)
         if release is None:
             raise self._documents.missing()
-        release["withdrawn"] = release.get("withdrawn") or now()
+        release["withdrawn"] = release["withdrawn"] or now()
         self._documents.put(tx, ident, release)
         return release
 
@@ -145,11 +143,7 @@ class Releases:
         self._glances.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
-        """The folder of a release as a zip file, to be read piece by piece.
-
-        Raises:
-            ServiceError: 410 when it was withdrawn.
-        """
+        """The folder of a release as a zip file, to be read piece by piece; 410 when it was withdrawn."""
         file = self.pack(ident, file_format)
         self._note("download", f"release:{ident}")
         return file
@@ -160,7 +154,7 @@ class Releases:
         return self._packer.open(ident, file_format, lambda: self.load(ident))
 
     def _refuse_withdrawn(self, ident: str) -> None:
-        if self.get(ident).get("withdrawn"):
+        if self.get(ident)["withdrawn"]:
             raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask its custodian why.")
 
 

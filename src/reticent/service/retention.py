@@ -65,11 +65,7 @@ class Retention:
             tx.forget_outbox(self._publisher, below)
 
     def check(self, cursor: int) -> None:
-        """Refuses a cursor whose next batch is gone; to be asked after reading, for batches go meanwhile.
-
-        Raises:
-            ServiceError: 410, with the cursor to go on from.
-        """
+        """Refuses a cursor whose next batch is gone; to be asked after reading, for batches go meanwhile."""
         if cursor + 1 < self.oldest:
             raise ServiceError(
                 410,

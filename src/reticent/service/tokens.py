@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from reticent.errors import PolicyError
-from reticent.service.documents import OWNER
+from reticent.service.documents import OWNER, Documents
 from reticent.service.trail import Trail
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Token:
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
         """From plain values, as documents keep it."""
-        return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields.get("scope", ()))}))
+        return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields["scope"])}))
 
     def reaches(self, kind: str, name: str) -> bool:
         """Whether the scope holds a source."""
@@ -84,6 +84,7 @@ class Tokens:
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._documents = Documents(store, SPACE, "token")
         self._trail = Trail(store)
         self._clock = clock
         self._known: dict[str, tuple[float, Token | None]] = {}
@@ -103,21 +104,20 @@ class Tokens:
         entry = Token(ident, name, role, _digest(secret), now, until, tuple(scope))
         with self._store.transaction() as tx:
             self._trail.note(tx, "grant", f"token:{ident}")
-            tx.put(OWNER, SPACE, ident, json.dumps(asdict(entry)).encode())
+            self._documents.put(tx, ident, asdict(entry))
         return f"rt_{ident}_{secret}", entry
 
     def all(self) -> list[Token]:
         """All tokens, the oldest first."""
-        found = [_entry(value) for value in self._store.items(OWNER, SPACE).values()]
-        return sorted(found, key=lambda token: token.created)
+        return [Token.of(fields) for fields in reversed(self._documents.all())]
 
     def revoke(self, ident: str) -> bool:
         """Removes a token; tells whether it was there."""
         with self._store.transaction() as tx:
-            there = tx.get(OWNER, SPACE, ident) is not None
+            there = self._documents.find(tx, ident) is not None
             if there:
                 self._trail.note(tx, "revoke", f"token:{ident}")
-            tx.delete(OWNER, SPACE, ident)
+            self._documents.delete(tx, ident)
         self._known.pop(ident, None)
         return there
 
@@ -133,15 +133,15 @@ class Tokens:
 
     def _entry(self, ident: str) -> Token | None:
         now = time.monotonic()
-        found = self._known.get(ident)
-        if found is None or found[0] < now:
+        until, token = self._known.get(ident, (0.0, None))
+        if until < now:
             value = self._store.get(OWNER, SPACE, ident)
-            found = (now + _REMEMBER, None if value is None else _entry(value))
+            token = None if value is None else Token.of(json.loads(value))
             if len(self._known) > 10_000:
                 self._known.clear()
-            if found[1] is not None:
-                self._known[ident] = found
-        return found[1]
+            if token is not None:
+                self._known[ident] = (now + _REMEMBER, token)
+        return token
 
 
 def check_scope(role: Role, scope: Sequence[str]) -> None:
@@ -166,7 +166,3 @@ def _parts(text: str) -> tuple[str, str]:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
-
-
-def _entry(value: bytes) -> Token:
-    return Token.of(json.loads(value))

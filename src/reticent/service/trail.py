@@ -39,13 +39,7 @@ class Trail:
         self._store = store
 
     def note(self, tx: Transaction, act: str, on: str) -> None:
-        """Adds an entry for the present actor, within the transaction of the act.
-
-        Args:
-            tx: the transaction.
-            act: what is done, in one word.
-            on: to what, as `kind:name`; never a value of the data.
-        """
+        """Adds an entry for the present actor, within the transaction of the act: to what as `kind:name`, never a value of the data."""
         number, before = _head(tx)
         who = actor()
         entry = {

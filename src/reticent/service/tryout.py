@@ -20,7 +20,7 @@ import numpy as np
 from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
-from reticent.service.problems import ServiceError, describe
+from reticent.service.problems import ServiceError, described
 from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
 
@@ -48,13 +48,7 @@ _TICK = 0.2
 def measure_apart(
     data: bytes, bundle: bytes, kind: str = "table", *, unwanted: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """The figures of a table under a policy, as plain values; the process ends when they are not wanted any more.
-
-    Args:
-        data: the table as it was sent.
-        bundle: the policy with its files.
-        kind: what the data will be: table, stream, evolving or series.
-        unwanted: asked again and again; once it says so, the process is ended.
+    """The figures of a table under a policy, both as they were sent; the process ends once `unwanted`, asked again and again, says so.
 
     Raises:
         ServiceError: the policy cannot be met, or does not fit the table.
@@ -96,8 +90,8 @@ def main() -> None:
             policy = Bundle.from_bytes(request[_LENGTH:end]).unpack(Path(folder))
             figures = measure(read_upload(request[end:]), policy, sys.argv[1])
     except Exception as error:  # noqa: BLE001 - it is told on the other side
-        status, code, message, hint = describe(error)
-        figures = {"problem": {"status": status, "code": code, "message": message, "hint": hint}}
+        problem = described(error)
+        figures = {"problem": problem.told | {"status": problem.status}}
     sys.stdout.write(json.dumps(figures))
 
 
@@ -304,8 +298,8 @@ def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str
 
 def _distributions(beside: Spread, policy: Policy) -> dict[str, Any]:
     """Shares of values before, and after as a reader would reconstruct them; numbers in bins, words by frequency."""
-    out = {policy.sensitive[0]: _bars(list(beside.values), *beside.shares())}
-    return out | {name: _bars(list(column.values), *column.shares()) for name, column in beside.columns.items()}
+    columns = {policy.sensitive[0]: beside} | dict(beside.columns)
+    return {name: _bars(list(column.values), *column.shares()) for name, column in columns.items()}
 
 
 def _bars(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
@@ -334,12 +328,11 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
     """The releases one level finer or coarser, where the method has one level per column."""
     from reticent.service.neighbours import neighbours
 
-    levels = {
-        name: at["level"] for name, at in release.explain.get("attributes", {}).items() if at.get("level") is not None
-    }
+    attributes = release.explain.get("attributes", {})
+    levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}
     if release.shape != "generalised" or set(levels) != set(policy.quasi):
         return []
-    return [asdict(one) for one in neighbours(table, policy, levels)]
+    return neighbours(table, policy, levels)
 
 
 def _shown(release: Release) -> dict[str, Any]:

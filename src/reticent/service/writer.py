@@ -42,18 +42,21 @@ class Owner(Protocol):
         """Called when nothing has come for a while."""
 
 
-class Step(Protocol):
-    """One change of one engine and the store."""
+class Step:
+    """One change of the store; of an engine too where a class of its own says so."""
+
+    owner: Owner | None = None
+    """Who stores the steps of a group together; None when `apply` stores it."""
+
+    def __init__(self, apply: Callable[[Transaction], Any]) -> None:
+        self._apply = apply
 
     def check(self) -> None:
         """Refuses what cannot be done; changes nothing."""
 
     def apply(self, tx: Transaction) -> Any:
         """Does it; the value is the answer, given once it is on disk."""
-
-    @property
-    def owner(self) -> Owner | None:
-        """Who stores the steps of a group together; None when `apply` stores it."""
+        return self._apply(tx)
 
     def settled(self) -> None:
         """Called once the change is on disk."""

@@ -11,7 +11,7 @@ from reticent.datasets import hospital
 from reticent.datasets.fhir import write_fhir
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.settings import FhirSettings
+from reticent.policy.settings.inputs import FhirSettings
 
 ENCOUNTERS = FhirSettings(mapping="encounters")
 

@@ -14,7 +14,7 @@ from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.fhir.read import read_fhir
 from reticent.connectors.inputs import read_input
 from reticent.errors import DataError, GuaranteeError
-from reticent.policy.settings import FhirSettings
+from reticent.policy.settings.inputs import FhirSettings
 
 ENCOUNTERS = FhirSettings(mapping="encounters")
 CANARY = "canary-7719"

@@ -11,13 +11,14 @@ import pytest
 
 from reticent.datasets import feed, illnesses
 from reticent.datasets.draw import BLOCK
+from reticent.datasets.outbreak import Outbreak
 from reticent.errors import PolicyError
 
 WEEK = 7 * 86_400
 YEAR = 438_000
-CATCHING = {value for value, mark in zip(feed.VALUES, illnesses.marked("catching"), strict=True) if mark}
-CHRONIC = {value for value, mark in zip(feed.VALUES, illnesses.marked("chronic"), strict=True) if mark}
-CHAPTER = dict(zip(feed.VALUES, illnesses.CHAPTER.tolist(), strict=True))
+CATCHING = {value for value, mark in zip(illnesses.VALUES, illnesses.marked("catching"), strict=True) if mark}
+CHRONIC = {value for value, mark in zip(illnesses.VALUES, illnesses.marked("chronic"), strict=True) if mark}
+CHAPTER = dict(zip(illnesses.VALUES, illnesses.CHAPTER.tolist(), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +96,13 @@ def test_nobody_gives_birth_or_loses_the_appendix_twice(visits):
 
 def test_l_ten_can_be_met(table):
     counts = pc.value_counts(table["diagnosis"]).field("counts").to_numpy()
-    assert 30 <= len(feed.VALUES) <= 100
-    assert len(set(feed.VALUES)) == len(feed.VALUES) == len(counts)
+    assert 30 <= len(illnesses.VALUES) <= 100
+    assert len(set(illnesses.VALUES)) == len(illnesses.VALUES) == len(counts)
     assert counts.max() / len(table) < 1 / 15
 
 
 def test_diagnosis_depends_strongly_on_age_and_sex(table):
-    value = coded(table["diagnosis"], feed.VALUES)
+    value = coded(table["diagnosis"], illnesses.VALUES)
     sex = coded(table["sex"], ("female", "male"))
     band = np.searchsorted(illnesses.BANDS, table["age"].to_numpy(), side="right")
     shuffled = np.random.default_rng(1).permutation(len(table))
@@ -112,8 +113,8 @@ def test_diagnosis_depends_strongly_on_age_and_sex(table):
 
 def test_what_cannot_be_never_is(table):
     rows = pa.table({name: table[name] for name in ("age", "sex", "diagnosis")}).to_pylist()
-    possible = {(age, sex): feed.law(age, sex) > 0 for age in range(100) for sex in ("female", "male")}
-    assert all(possible[row["age"], row["sex"]][feed.VALUES.index(row["diagnosis"])] for row in rows)
+    possible = {(age, sex): illnesses.law(age, sex) > 0 for age in range(100) for sex in ("female", "male")}
+    assert all(possible[row["age"], row["sex"]][illnesses.VALUES.index(row["diagnosis"])] for row in rows)
 
     def having(name: str) -> pa.Table:
         return table.filter(pc.equal(table["diagnosis"], name))
@@ -127,10 +128,10 @@ def test_what_cannot_be_never_is(table):
 
 def test_law_sums_to_one_and_refuses_nonsense():
     for month in (None, 1, 12):
-        assert feed.law(40, "female", month).sum() == pytest.approx(1)
+        assert illnesses.law(40, "female", month).sum() == pytest.approx(1)
     for wrong in ((-1, "male", 1), (1, "men", 1), (1, "male", 13)):
         with pytest.raises(PolicyError):
-            feed.law(*wrong)
+            illnesses.law(*wrong)
 
 
 def test_first_admissions_of_households_follow_the_law():
@@ -141,8 +142,8 @@ def test_first_admissions_of_households_follow_the_law():
     young = pc.and_(pc.equal(first["sex_first"], "female"), pc.is_in(first["age_first"], pa.array(range(30, 45))))
     february = pc.equal(pc.month(first["admitted_first"]), 2)
     group = first.filter(pc.and_(young, february))
-    seen = np.bincount(coded(group["diagnosis_first"], feed.VALUES), minlength=len(feed.VALUES))
-    expected = feed.law(35, "female", 2) * len(group)
+    seen = np.bincount(coded(group["diagnosis_first"], illnesses.VALUES), minlength=len(illnesses.VALUES))
+    expected = illnesses.law(35, "female", 2) * len(group)
     assert (seen[expected == 0] == 0).all()
     chi = ((seen - expected) ** 2)[expected > 5] / expected[expected > 5]
     assert len(group) > 1_000
@@ -190,7 +191,7 @@ def test_a_household_shares_its_address_and_has_several_generations(table):
 def test_an_outbreak_is_about_six_fold_and_only_in_the_middle(value):
     n = 90_000
     usual, epidemic = feed.generate(n, seed=3), feed.generate(n, seed=3, outbreak=value)
-    span = feed.Outbreak.amid(n, value)
+    span = Outbreak.amid(n, value)
     height = slice_of(span)
     ratio = share(epidemic.slice(*height), value) / share(usual.slice(*height), value)
     assert 5 < ratio < 7.5
@@ -199,7 +200,7 @@ def test_an_outbreak_is_about_six_fold_and_only_in_the_middle(value):
     assert share(epidemic.slice(late), value) < 2 * share(usual.slice(late), value)
 
 
-def slice_of(span: feed.Outbreak) -> tuple[int, int]:
+def slice_of(span: Outbreak) -> tuple[int, int]:
     """Offset and length of the height of an outbreak."""
     length = span.last - span.first
     return span.first + length // 5, length * 3 // 5
@@ -213,7 +214,7 @@ def test_an_outbreak_keeps_to_what_can_be():
 
 
 def test_an_outbreak_lasts_six_weeks_at_most_and_must_be_known():
-    span = feed.Outbreak.amid(1_000_000)
+    span = Outbreak.amid(1_000_000)
     assert span.last - span.first == 6 * 7 * 1_200
     assert span.strength(np.array([0, span.first, 500_000, span.last])).tolist() == [1, 1, 6.5, 1]
     with pytest.raises(PolicyError, match="influenza"):
@@ -222,14 +223,14 @@ def test_an_outbreak_lasts_six_weeks_at_most_and_must_be_known():
 
 def test_prior_knows_every_value_and_looks_like_a_year(table):
     prior = feed.prior_by_sex(4)
-    assert set(prior["value"].to_pylist()) == set(feed.VALUES)
+    assert set(prior["value"].to_pylist()) == set(illnesses.VALUES)
     assert prior.equals(feed.prior_by_sex(4))
     assert not prior.equals(feed.prior_by_sex(5))
     counts = {
         row["value"]: row["count_sum"] for row in prior.group_by("value").aggregate([("count", "sum")]).to_pylist()
     }
-    past = np.array([counts[value] for value in feed.VALUES]) / sum(counts.values())
-    now = np.array([share(table, value) for value in feed.VALUES])
+    past = np.array([counts[value] for value in illnesses.VALUES]) / sum(counts.values())
+    now = np.array([share(table, value) for value in illnesses.VALUES])
     seasonal = np.logical_or.reduce([illnesses.marked(mark) for mark in ("flu", "cold", "warm")])
     assert np.allclose(past[~seasonal], now[~seasonal], atol=0.005)
     winter = illnesses.marked("flu") | illnesses.marked("cold")

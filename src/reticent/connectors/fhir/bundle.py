@@ -36,8 +36,6 @@ LOG = logging.getLogger(__name__)
 def document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every resource of a Bundle with its place, or the one resource that the document is."""
     start = stream.read(WHOLE)
-    while len(start) < WHOLE and (more := stream.read(WHOLE - len(start))):
-        start += more
     if len(start) < WHOLE:
         yield from resources_of(name, _parsed(name, start))
         return

@@ -32,21 +32,15 @@ _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 _GENDERS = ("male", "female", "other", "unknown")
 ANY = "*"
 
-_DATES = (
-    *("Patient.birthDate", "Patient.deceasedDateTime", "Encounter.period.start", "Encounter.period.end"),
-    *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
-    *("MedicationRequest.authoredOn", "MedicationStatement.effectiveDateTime"),
-    *(
-        "MedicationAdministration.effectiveDateTime",
-        "DiagnosticReport.effectiveDateTime",
-        "Immunization.occurrenceDateTime",
-    ),
-)
 # Where FHIR takes a Period in place of a dateTime.
 _PERIODS = (
     *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
     *("MedicationStatement.effectiveDateTime", "MedicationAdministration.effectiveDateTime"),
     "DiagnosticReport.effectiveDateTime",
+)
+_DATES = (
+    *("Patient.birthDate", "Patient.deceasedDateTime", "Encounter.period.start", "Encounter.period.end"),
+    *("MedicationRequest.authoredOn", "Immunization.occurrenceDateTime", *_PERIODS),
 )
 _QUARTER = re.compile(r"^(\d{4})-Q([1-4])$")
 _DECADE = re.compile(r"^(\d{3})0s$")
@@ -66,7 +60,7 @@ def setter(path: str, version: str, system: str | None = None) -> Put | None:
     if path == "Observation.valueQuantity.value":
         return _quantity
     if _CONCEPTS.match(path):
-        return _concept(names[: names.index("coding")], system)
+        return _nested(names[: names.index("coding")], lambda name, cell: {name: concept(cell, system)})
     return None
 
 
@@ -186,14 +180,3 @@ def _quantity(resource: dict[str, Any], cell: Cell) -> None:
 
 def _number(text: str) -> float | int:
     return float(text) if "." in text else int(text)
-
-
-def _concept(names: list[str], system: str | None) -> Put:
-    *outer, name = names
-
-    def put(resource: dict[str, Any], cell: Cell) -> None:
-        for step in outer:
-            resource = resource.setdefault(step, {})
-        resource[name] = concept(cell, system)
-
-    return put

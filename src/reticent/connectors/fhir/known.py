@@ -15,12 +15,12 @@ def is_fhir(source: str | Path) -> bool:
         return False
     path = Path(source)
     if path.is_dir():
-        return any(".ndjson" in file.name.lower() or _is_json(file) for file in sorted(path.iterdir()))
+        names = {file: file.name.lower() for file in sorted(path.iterdir())}
+        return any(
+            ".ndjson" in name or (name.endswith((".json", ".json.gz")) and file.is_file() and _is_resource(file))
+            for file, name in names.items()
+        )
     return path.is_file() and _is_resource(path)
-
-
-def _is_json(path: Path) -> bool:
-    return path.name.lower().endswith((".json", ".json.gz")) and path.is_file() and _is_resource(path)
 
 
 def _is_resource(path: Path) -> bool:

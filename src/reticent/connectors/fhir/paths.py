@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from reticent.connectors.fhir.versions import later_path
-from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.errors import DataError, PolicyError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,12 +102,8 @@ def _walk(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
 
 
 def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
-    try:
+    with needing(f"The path '{path}' needs FHIRPath", "fhir"):
         import fhirpathpy
-    except ImportError:
-        raise ConnectorError(
-            f"The path '{path}' needs FHIRPath.", hint="Install it: pip install 'reticent[fhir]'."
-        ) from None
     try:
         compiled = fhirpathpy.compile(path)
     except Exception:  # noqa: BLE001 - the library raises whatever its parser meets

@@ -10,6 +10,7 @@ import logging
 import zlib
 from collections import Counter
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,20 +38,13 @@ Row = tuple[str | None, ...]
 
 def read_fhir(source: str | Path, mapping: FhirSettings) -> pa.Table:
     """The whole export as one table; see `read_fhir_batches`."""
-    batches = list(read_fhir_batches(source, mapping))
-    return pa.Table.from_batches(batches)
+    return pa.Table.from_batches(list(read_fhir_batches(source, mapping)))
 
 
 def read_fhir_batches(
     source: str | Path, mapping: FhirSettings, *, batch_rows: int = 65536, parts: int | None = None
 ) -> Generator[pa.RecordBatch]:
-    """One row per encounter and diagnosis, as text columns named by the mapping.
-
-    Args:
-        source: a folder of NDJSON files or Bundles, or one file with all resources.
-        mapping: the policy's `fhir` section.
-        batch_rows: most rows of a batch.
-        parts: number of pieces the join is done in; chosen by the size of the files when not given.
+    """One row per encounter and diagnosis, as text columns named by the mapping; joined in so many parts, by the size of the files.
 
     Raises:
         DataError: something is no resource, versions are mixed, or there is no encounter.
@@ -103,11 +97,7 @@ def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
 def checked(
     source: str | Path, take: Mapping[str, list[Getter]]
 ) -> Iterator[tuple[dict[str, Any], tuple[str | None, str | None], list[str | None]]]:
-    """The resources of these types with their patient and encounter, and what is read of each.
-
-    Args:
-        source: of the export.
-        take: per type what takes the values out of a resource.
+    """The resources of the types that `take` names, with their patient and encounter, and what it takes out of each.
 
     Raises:
         DataError: versions are mixed, an id is none, or a value has parts; by the place in the export.
@@ -225,8 +215,6 @@ def _first_values(rows: Iterator[Row]) -> dict[Row, list[str | None]]:
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-    from itertools import islice
-
     while held := list(islice(rows, size)):
         columns = zip(*held, strict=True)
         yield pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=schema)

@@ -82,7 +82,7 @@ def provenance(manifest: dict[str, Any], codebook: dict[str, Any], kinds: dict[s
         f"against {guarantee['against']}",
         *(f"not covered: {words}" for words in guarantee["not_covered"]),
     ]
-    made = f"Reticent {manifest['versions']['reticent']}, method {manifest['method']}"
+    program = f"Reticent {manifest['versions']['reticent']}, method {manifest['method']}"
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
     return {
         "resourceType": "Provenance",
@@ -97,7 +97,7 @@ def provenance(manifest: dict[str, Any], codebook: dict[str, Any], kinds: dict[s
         "activity": {
             "coding": [{"system": "http://terminology.hl7.org/CodeSystem/iso-21089-lifecycle", "code": "deidentify"}]
         },
-        "agent": [{"who": {"display": made}}],
+        "agent": [{"who": {"display": program}}],
     }
 
 
@@ -106,37 +106,32 @@ def definitions(version: str) -> list[dict[str, Any]]:
     return [
         _definition(version, CANDIDATES, "Values of which one may be the true one.", ["CodeableConcept"], "value"),
         _definition(
-            version, GENERALISED, "The coarser value that stands for the true one.", ["Element", "Observation"], None
+            version, GENERALISED, "The coarser value that stands for the true one.", ["Element", "Observation"]
         ),
         _definition(
-            version, GUARANTEE, "What the release promises, against whom, and what it does not.", ["Provenance"], None
+            version, GUARANTEE, "What the release promises, against whom, and what it does not.", ["Provenance"]
         ),
     ]
 
 
-def _definition(version: str, url: str, words: str, places: list[str], part: str | None) -> dict[str, Any]:
+def _element(path: str, ident: str = "", **more: Any) -> dict[str, Any]:
+    return {"id": ident or path, "path": path, "min": 1, "max": "1", **more}
+
+
+def _definition(version: str, url: str, words: str, places: list[str], part: str | None = None) -> dict[str, Any]:
     name = url.rpartition("/")[2]
-    elements: list[dict[str, Any]] = [
-        {"id": "Extension", "path": "Extension", "definition": words, "min": 0, "max": "*"},
-        {"id": "Extension.url", "path": "Extension.url", "min": 1, "max": "1", "fixedUri": url},
+    elements = [
+        _element("Extension", definition=words, min=0, max="*"),
+        _element("Extension.url", fixedUri=url),
     ]
     if part is None:
-        kind = {"code": "string"}
-        elements.append(
-            {"id": "Extension.value[x]", "path": "Extension.value[x]", "min": 1, "max": "1", "type": [kind]}
-        )
+        elements.append(_element("Extension.value[x]", type=[{"code": "string"}]))
     else:
         inner = f"Extension.extension:{part}"
         elements += [
-            {"id": inner, "path": "Extension.extension", "sliceName": part, "min": 1, "max": "*"},
-            {"id": f"{inner}.url", "path": "Extension.extension.url", "min": 1, "max": "1", "fixedUri": part},
-            {
-                "id": f"{inner}.value[x]",
-                "path": "Extension.extension.value[x]",
-                "min": 1,
-                "max": "1",
-                "type": [{"code": "Coding"}],
-            },
+            _element("Extension.extension", inner, sliceName=part, max="*"),
+            _element("Extension.extension.url", f"{inner}.url", fixedUri=part),
+            _element("Extension.extension.value[x]", f"{inner}.value[x]", type=[{"code": "Coding"}]),
         ]
     return {
         "resourceType": "StructureDefinition",

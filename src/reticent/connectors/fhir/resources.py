@@ -38,17 +38,16 @@ def files_of(source: str | Path) -> list[Path | str]:
     folder = Path(source)
     if str(source) == "-" or not folder.is_dir():
         return [source]
-    files: list[Path | str] = [path for path in sorted(folder.iterdir()) if _named(path, (*_LINES, *_DOCUMENTS))]
+    names = (*_LINES, *_DOCUMENTS)
+    files: list[Path | str] = [
+        path for path in sorted(folder.iterdir()) if path.name.lower().endswith(names) and path.name not in _OTHERS
+    ]
     if not files:
         raise DataError(
             f"{folder} has no NDJSON file and no Bundle.",
             hint="Name a folder with Patient.ndjson, Encounter.ndjson, ...",
         )
     return files
-
-
-def _named(path: Path, suffixes: tuple[str, ...]) -> bool:
-    return path.name.lower().endswith(suffixes) and path.name not in _OTHERS
 
 
 def export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,7 +57,7 @@ def export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
         alone = len(files) == 1 and not Path(source).is_dir()
         shown = str(file) if alone or _TYPE.match(Path(file).name) else f"{source}, file {number} of {len(files)}"
         with opened(file) as there:
-            parts = _documents(there, shown) if _is_document(file, there.head) else _records(there, shown)
+            parts = document(shown, there.stream) if _is_document(file, there.head) else _records(there, shown)
             for place, resource in parts:
                 if not withdrawn(resource):
                     yield place, resource
@@ -71,10 +70,6 @@ def _is_document(file: str | Path, head: bytes) -> bool:
     first, end, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
     # A line without an end in sight is a Bundle to be read piece by piece, whatever its name.
     return first.strip() == b"{" or (not end and b'"Bundle"' in first[:_LOOK] and len(head) >= SAMPLE)
-
-
-def _documents(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    return document(name, there.stream)
 
 
 def _records(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:

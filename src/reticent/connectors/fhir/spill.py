@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -26,11 +26,9 @@ class Spill:
         """Whether no row has come yet."""
         self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
         self._held: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
-        self._files = [self._file() for _ in range(parts)] if parts > 1 else []
+        files = (tempfile.TemporaryFile() for _ in range(parts if parts > 1 else 0))  # noqa: SIM115 - the stack closes them
+        self._files = [self._stack.enter_context(file) for file in files]
         self._writers = [pa.ipc.new_stream(file, self._schema) for file in self._files]
-
-    def _file(self) -> IO[bytes]:
-        return self._stack.enter_context(tempfile.TemporaryFile())
 
     def add(self, part: int, row: tuple[str | None, ...]) -> None:
         """Puts a row to its part."""

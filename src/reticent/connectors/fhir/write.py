@@ -20,8 +20,9 @@ from reticent.connectors.fhir.elements import setter
 from reticent.connectors.fhir.flat import flat_tables
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
 from reticent.connectors.fhir.systems import ICD10
+from reticent.connectors.files.atomic import system_errors
 from reticent.disk import make_folder, move, open_new, sync
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import PolicyError
 from reticent.release.folder import read, refuse_taken
 
 if TYPE_CHECKING:
@@ -38,27 +39,15 @@ _ADDRESS = b"https://release.invalid/fhir"
 
 
 def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None) -> dict[str, int]:
-    """Writes a release that was made from FHIR: to `target` as a folder of NDJSON, or as a Bundle where it ends in .json.
+    """Writes a release that was made from FHIR to a new folder of NDJSON, or as a Bundle to a new file that ends in .json.
 
-    Args:
-        folder: a release of linked tables, or under a policy with a `fhir` section one of a table, generalised or veiled.
-        target: a new folder, or a new file.
-        policy: for a table: which column stands for which element.
-
-    Returns:
-        How many resources of each type were written.
-
-    Raises:
-        PolicyError: the release was not made from FHIR.
+    It is one of linked tables, or of a table, generalised or veiled, under a policy whose `fhir` section says which column stands for
+    which element. Says how many resources of each type were written.
     """
     manifest, tables, documents = read(folder)
     layout = documents.get("linked", {})
-    if (
-        policy is not None
-        and policy.fhir is not None
-        and "data" in tables
-        and "group" not in tables["data"].column_names
-    ):
+    grouped = "data" not in tables or "group" in tables["data"].column_names
+    if policy is not None and policy.fhir is not None and not grouped:
         tables, layout = flat_tables(tables["data"], policy)
     if layout.get("standard") != "fhir":
         raise PolicyError(
@@ -127,17 +116,14 @@ def _output(target: Path) -> Iterator[Any]:
     draft = target.parent / f".{target.name}.{secrets.token_hex(6)}"
     bundle = target.suffix.lower() == ".json"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _bundle(draft) if bundle else _folder(draft) as write:
-            yield write
-        if target.exists():
-            target.rmdir()  # empty, or it had been refused
-        move(draft, target)
-        sync(target.parent)
-    except OSError as error:
-        raise ConnectorError(
-            f"{target} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check free space and permissions."
-        ) from None
+        with system_errors(f"{target} cannot be written", "Check free space and permissions."):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _bundle(draft) if bundle else _folder(draft) as write:
+                yield write
+            if target.exists():
+                target.rmdir()  # empty, or it had been refused
+            move(draft, target)
+            sync(target.parent)
     finally:
         with suppress(OSError):
             draft.unlink() if draft.is_file() else shutil.rmtree(draft, ignore_errors=True)

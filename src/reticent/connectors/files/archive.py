@@ -39,11 +39,7 @@ def names(name: str, file: BinaryIO) -> list[str]:
 
 
 def open_member(name: str, file: BinaryIO, inner: str | None, stack: contextlib.ExitStack) -> tuple[str, BinaryIO]:
-    """The one file of an archive, and its name for messages.
-
-    Raises:
-        DataError: there are several and none is named, or none of that name, or it has a password.
-    """
+    """The one file of an archive, or the one that is named, and its name for messages."""
     inside = names(name, file)
     if inner is None and len(inside) != 1:
         raise DataError(f"{name} is a zip archive with {len(inside)} files.", hint=f"Name one: {name}!FILE.")

@@ -64,13 +64,16 @@ def write_text(target: str | os.PathLike[str], text: str) -> None:
 
 
 @contextlib.contextmanager
-def write_errors(name: str) -> Iterator[None]:
-    """Turn what the system says about writing into a `ConnectorError`."""
+def system_errors(words: str, hint: str) -> Iterator[None]:
+    """Turn what the system says into a `ConnectorError` that begins with these words."""
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "the write failed"
-        raise ConnectorError(
-            f"{name} cannot be written: {reason}. Nothing was left there.",
-            hint="Choose a directory that exists, may be written and has room.",
-        ) from None
+        reason = os.strerror(error.errno) if error.errno else "it failed"
+        raise ConnectorError(f"{words}: {reason}.", hint=hint) from None
+
+
+def write_errors(name: str) -> contextlib.AbstractContextManager[None]:
+    """Turn what the system says about writing into a `ConnectorError`."""
+    hint = "Nothing was left there. Choose a directory that exists, may be written and has room."
+    return system_errors(f"{name} cannot be written", hint)

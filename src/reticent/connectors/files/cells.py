@@ -1,4 +1,4 @@
-"""Python cells as Arrow columns, for the readers whose libraries give cells: one type per column, text where they mix."""
+"""Python cells as a table, for the readers whose libraries give cells: one type per column, text where they mix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.errors import DataError
+
+
+def table_of(source: str, names: Sequence[str], columns: Sequence[Sequence[Any]], options: ReadOptions) -> pa.Table:
+    """The columns that are wanted; empty texts and numbers that are not one are what these programs call missing."""
+    check_names(source, names)
+    if not columns or not len(columns[0]):
+        raise no_rows(source)
+    of = dict(zip(names, columns, strict=True))
+    cells = {
+        name: [None if cell == "" or cell != cell else cell for cell in of[name]]  # noqa: PLR0124 - only NaN differs from itself
+        for name in options.of(source, names)
+    }
+    return pa.table({name: column_of(source, name, column) for name, column in cells.items()})
 
 
 def column_of(name: str, column: str, cells: Sequence[Any]) -> pa.Array:
@@ -16,9 +30,6 @@ def column_of(name: str, column: str, cells: Sequence[Any]) -> pa.Array:
 
     >>> column_of("t.xlsx", "age", [40.0, None, 31]).type
     DataType(int64)
-
-    Raises:
-        DataError: a cell is none of text, number, truth value, date and time.
     """
     types = {type(cell) for cell in cells} - {type(None)}
     for kinds, data_type, change in _TYPES:

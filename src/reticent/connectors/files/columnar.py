@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -60,31 +60,10 @@ def _arrow(source: Opened, options: ReadOptions) -> Iterator[pa.RecordBatch]:
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(columns)
     else:
-        reader = pyarrow.ipc.open_stream(_Readable(source.stream))
+        reader = pyarrow.ipc.open_stream(source.stream)
         columns = _checked(source.name, reader.schema, options)
         for batch in reader:
             yield batch.select(columns)
-
-
-class _Readable:
-    """A stream that fills every read, as the Arrow format expects."""
-
-    closed = False
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        parts = bytearray()
-        while (size < 0 or len(parts) < size) and (part := self._stream.read(size - len(parts) if size >= 0 else -1)):
-            parts += part
-        return bytes(parts)
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Leave closing to whoever opened it."""
 
 
 def _checked(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, ...]:

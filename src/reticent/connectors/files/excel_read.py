@@ -8,48 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from reticent.connectors.files.cells import column_of
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.cells import table_of
 from reticent.connectors.files.source import Opened, seekable
-from reticent.errors import ConnectorError, DataError
+from reticent.errors import DataError, needing
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    import pyarrow as pa
 
+    from reticent.connectors.files.read_options import ReadOptions
     from reticent.connectors.files.sniff import Format
 
 
-def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
-    """The sheet piece by piece; a workbook is read as a whole, which its format limits to a million rows."""
-    yield from table(source, file_format, options).to_batches(options.batch_rows)
-
-
 def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:
-    """The sheet as one table."""
+    """The sheet as one table; the format limits it to a million rows."""
     header, *rows = _rows(source) or [[]]
-    names = [str(cell).strip() for cell in header]
-    check_names(source.name, names)
-    rows = [row for row in rows if any(cell != "" for cell in row)]
-    if not rows:
-        raise no_rows(source.name)
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    wanted = options.of(source.name, names)
-    return pa.table({name: column_of(source.name, name, _nulls(columns[name])) for name in wanted})
-
-
-def _nulls(cells: Sequence[Any]) -> list[Any]:
-    return [None if cell == "" else cell for cell in cells]
+    columns = list(zip(*(row for row in rows if any(cell != "" for cell in row)), strict=True))
+    return table_of(source.name, [str(cell).strip() for cell in header], columns, options)
 
 
 def _rows(source: Opened) -> list[list[Any]]:
-    try:
+    with needing(f"{source.name}: Excel needs a library of its own", "excel"):
         import python_calamine as calamine
-    except ImportError:
-        raise ConnectorError(
-            f"{source.name}: Excel needs a library of its own.", hint="Install it: pip install 'reticent[excel]'."
-        ) from None
     with seekable(source) as file:
         try:
             book = calamine.CalamineWorkbook.from_filelike(file)

@@ -21,8 +21,6 @@ _CHUNK = 1 << 20
 class Guard:
     """The readable end of a checked stream, always UTF-8 without a byte order mark."""
 
-    closed = False
-
     def __init__(self, source: Opened, file_format: Format) -> None:
         self._name = source.name
         self._stream: BinaryIO = source.stream
@@ -35,25 +33,15 @@ class Guard:
         self._ended = False
         self.lines = 0
 
-    def readable(self) -> bool:
-        """Say yes, as a stream must."""
-        return True
-
-    def close(self) -> None:
-        """Leave closing to whoever opened the source."""
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int) -> bytes:
         """Give `size` checked bytes; fewer only at the end, because the parser takes a short read for a short block."""
         parts = [self._ready]
         have = len(self._ready)
-        while (size < 0 or have < size) and not self._ended:
+        while have < size and not self._ended:
             part = self._next()
             parts.append(part)
             have += len(part)
         data = b"".join(parts)
-        if size < 0 or have <= size:
-            self._ready = b""
-            return data
         self._ready = data[size:]
         return data[:size]
 
@@ -94,10 +82,9 @@ class Guard:
         self.lines += data.count(b"\n")
 
 
-def too_long(name: str, line: int | None = None) -> DataError:
+def too_long(name: str, line: int) -> DataError:
     """The error for a line, or a quoted cell over many lines, that exceeds the limit."""
-    place = name if line is None else f"{name}, line {line}"
     return DataError(
-        f"{place}: a row is longer than {MAX_LINE >> 20} MB.",
+        f"{name}, line {line}: a row is longer than {MAX_LINE >> 20} MB.",
         hint="Check the line ends of the file, and that every quote that is opened is closed.",
     )

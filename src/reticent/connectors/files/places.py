@@ -44,12 +44,7 @@ def refuse_unknown(source: str) -> None:
 
 @contextlib.contextmanager
 def open_place(url: str) -> Iterator[BinaryIO]:
-    """The file behind an address, read in order.
-
-    Raises:
-        PolicyError: the address would send cells in the clear.
-        ConnectorError: a library is missing, or the place cannot be reached or read.
-    """
+    """The file behind an address, read in order; refuses one that would send cells in the clear."""
     parts = urlsplit(url)
     if parts.scheme.lower() == "http" and parts.hostname not in _LOOPBACK:
         raise PolicyError(f"{shown(url)}: http:// sends records in the clear.", hint="Use https://.")

@@ -15,6 +15,11 @@ from reticent.connectors.files.source import SourceLike, opened
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from reticent.connectors.files.sniff import Format
+    from reticent.connectors.files.source import Opened
+
+# Workbooks and files of statistics programs are read as a whole.
+_WHOLE = ("excel", "stats")
 _READERS = {
     "csv": "csv_read",
     "ndjson": "ndjson_read",
@@ -28,6 +33,14 @@ _READERS = {
 def _reader(name: str) -> Any:
     """The reader of a format, loaded for files that have it."""
     return import_module(f"reticent.connectors.files.{_READERS[name]}")
+
+
+def _pieces(there: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+    reader = _reader(file_format.name)
+    if file_format.name in _WHOLE:
+        yield from reader.table(there, file_format, options).to_batches(options.batch_rows)
+    else:
+        yield from reader.batches(there, file_format, options)
 
 
 def read_table(source: SourceLike) -> pa.Table:
@@ -53,8 +66,9 @@ def read_batches(
     options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
     with opened(source) as there:
         file_format = sniff(there)
-        pieces = _reader(file_format.name).batches(there, file_format, options)
-        with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
+        with contextlib.closing(
+            _pieces(there, file_format, options)
+        ) as pieces:  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 check_finite(batch, name=there.name)
                 yield batch

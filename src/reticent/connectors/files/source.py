@@ -30,12 +30,13 @@ SourceLike = str | os.PathLike[str] | BinaryIO
 
 # Enough for any sane header and for some thousand rows to guess the dialect from.
 SAMPLE = 1 << 20
+_PART = 16 << 20
 _GZIP = b"\x1f\x8b"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 class _Replay(io.RawIOBase):
-    """A stream whose first bytes were already looked at."""
+    """A stream whose first bytes were already looked at; it fills every read, as the Arrow format expects."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         super().__init__()
@@ -46,11 +47,9 @@ class _Replay(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        if self._head:
-            size = len(self._head) if size < 0 else size
-            part, self._head = self._head[:size], self._head[size:]
-            return part
-        return self._rest.read(size)
+        size = sys.maxsize if size < 0 else size
+        part, self._head = self._head[:size], self._head[size:]
+        return part + _read_fully(self._rest, size - len(part))
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,6 @@ def _raw(source: SourceLike, stack: contextlib.ExitStack) -> tuple[str, Path | N
 
 def _read_fully(stream: BinaryIO, size: int) -> bytes:
     parts = bytearray()
-    while len(parts) < size and (part := stream.read(size - len(parts))):
+    while len(parts) < size and (part := stream.read(min(size - len(parts), _PART))):
         parts += part
     return bytes(parts)

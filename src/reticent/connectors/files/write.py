@@ -34,12 +34,7 @@ def write_batches(
     target: TargetLike,
     format: FormatName | None = None,  # noqa: A002  # its name everywhere
 ) -> None:
-    """Write batches one after the other; the file appears only when all are written.
-
-    Raises:
-        PolicyError: the format is unknown.
-        ConnectorError: the target cannot be written; nothing is left there.
-    """
+    """Write batches one after the other; the file appears only when all are written."""
     with open_table(target, schema, format) as write:
         for batch in batches:
             write(batch)

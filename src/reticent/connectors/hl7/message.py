@@ -66,12 +66,12 @@ class Message:
 
     def _plain(self, text: str) -> str:
         signs = {"F": self._bar, "S": self._caret, "T": "&", "R": self._tilde, "E": "\\"}
-        return _ESCAPE.sub(lambda found: signs[found[1]], text) if "\\" in text else text
+        return _ESCAPE.sub(lambda match: signs[match[1]], text)
 
 
 def _iso(text: str) -> str | None:
-    found = _TIME.match(text)
-    if found is None:
+    time = _TIME.match(text)
+    if time is None:
         return text or None
-    day = f"{found[1]}-{found[2]}-{found[3]}"
-    return f"{day}T{found[4]}:{found[5]}:{found[6] or '00'}" if found[4] else day
+    day = f"{time[1]}-{time[2]}-{time[3]}"
+    return f"{day}T{time[4]}:{time[5]}:{time[6] or '00'}" if time[4] else day

@@ -210,9 +210,9 @@ def message_name(frame: bytes) -> str:
     """Tells a message: its sender, its number (MSH-10) and what it says, whenever it was sent (MSH-7)."""
     head, _, rest = frame.lstrip(START).partition(b"\r")
     fields = head.split(head[3:4] or b"|")
-    told = [*fields[2:4], *fields[9:10], rest.strip()] if head.startswith(b"MSH") else [frame]
+    parts = [*fields[2:4], *fields[9:10], rest.strip()] if head.startswith(b"MSH") else [frame]
     digest = hashlib.blake2b(digest_size=12)
-    for part in told:
+    for part in parts:
         digest.update(len(part).to_bytes(4, "little") + part)
     return digest.hexdigest()
 

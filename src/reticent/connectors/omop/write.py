@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.connectors.files import atomic_path
 from reticent.connectors.omop.model import TABLES, UNKNOWN, definition
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import ConnectorError, PolicyError, needing
 from reticent.release.folder import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -36,12 +36,7 @@ ANY = "*"
 def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
     """Writes a release of linked OMOP tables into a new database: DuckDB where its name ends in .duckdb, otherwise SQLite.
 
-    Returns:
-        How many rows each table has.
-
-    Raises:
-        PolicyError: the release was not made from OMOP.
-        ConnectorError: the file exists, or cannot be written.
+    Says how many rows each table has.
     """
     manifest, tables, documents = read(folder)
     if documents.get("linked", {}).get("standard") != "omop":
@@ -52,7 +47,8 @@ def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
         raise ConnectorError(f"{target} exists.", hint="Name a new file.")
     with atomic_path(target) as draft, closing(_connect(draft, target)) as link:
         places = _places(tables["person"])
-        counts = {"location": _fill(link, "location", {"location_id": list(places.values())} | _split(places))}
+        where = {"state": [state for state, _ in places], "zip": [code for _, code in places]}
+        counts = {"location": _fill(link, "location", {"location_id": list(places.values())} | where)}
         for name in (name for name in TABLES if name in tables):  # what others refer to comes first
             counts[name] = _fill(link, name, _columns(name, tables[name], places))
         _fill(link, "cdm_source", {name: [cell] for name, cell in _about(manifest, documents["codebook"]).items()})
@@ -67,10 +63,8 @@ def _connect(draft: Path, target: Path) -> Any:
         base = sqlite3.connect(draft)
         base.execute("PRAGMA foreign_keys = ON")
         return base
-    try:
+    with needing("DuckDB needs a driver", "duckdb"):
         import duckdb
-    except ImportError:
-        raise ConnectorError("DuckDB needs a driver.", hint="Install it: pip install 'reticent[duckdb]'.") from None
     draft.unlink()  # it makes its own file
     link = duckdb.connect(draft)
     link.execute("BEGIN")
@@ -82,11 +76,6 @@ def _places(persons: pa.Table) -> dict[Place, int]:
     if not {"state", "zip"} & set(persons.column_names):
         return {}
     return {place: number for number, place in enumerate(dict.fromkeys(_place_of(persons)), 1)}
-
-
-def _split(places: Iterable[Place]) -> dict[str, list[Any]]:
-    states, codes = zip(*places, strict=True) if places else ((), ())
-    return {"state": list(states), "zip": list(codes)}
 
 
 def _place_of(persons: pa.Table) -> Iterator[Place]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reticent.connectors.sql.read import plain_types, refused
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import ConnectorError, PolicyError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,10 +24,8 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 def batches(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
     """The rows of one SELECT."""
-    try:
+    with needing("DuckDB needs a driver", "duckdb"):
         import duckdb
-    except ImportError:
-        raise ConnectorError("DuckDB needs a driver.", hint="Install it: pip install 'reticent[duckdb]'.") from None
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after duckdb:///.")
     with refused(base, (duckdb.Error,)), duckdb.connect(base.url, read_only=True, config=_CLOSED) as link:

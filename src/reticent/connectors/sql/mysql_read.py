@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from reticent.connectors.sql.read import cursor_batches, refused
-from reticent.errors import ConnectorError, PolicyError
+from reticent.errors import PolicyError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -31,11 +31,9 @@ def batches(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
     """The rows of one SELECT."""
     if not _READS.match(query) or _WRITES.search(query):
         raise PolicyError("The query is no plain SELECT.", hint="Write one query that gives rows and writes nothing.")
-    try:
+    with needing("MySQL needs a driver", "mysql"):
         import pymysql
         from pymysql.cursors import SSCursor
-    except ImportError:
-        raise ConnectorError("MySQL needs a driver.", hint="Install it: pip install 'reticent[mysql]'.") from None
     engine = sa.create_engine(base.url, poolclass=sa.NullPool)
     # The driver's own cursor: SQLAlchemy's reads rows ahead, which a cursor of the server gives only once.
     with (

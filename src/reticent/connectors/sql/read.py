@@ -1,6 +1,6 @@
 """A query's rows as Arrow batches, always read-only: PostgreSQL through ADBC, SQLite through the standard library.
 
-DuckDB and MySQL are in files of their own.
+DuckDB and MySQL are in files of their own, loaded for whom they concern.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import sqlite3
 from contextlib import closing, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from reticent.connectors.files.read_options import check_finite, check_names
 from reticent.connectors.sql.url import SqlSource, parse
-from reticent.errors import ConnectorError, DataError, PolicyError
+from reticent.errors import ConnectorError, DataError, PolicyError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -26,23 +27,15 @@ class NoRowsError(DataError):
 
 def read_sql(source: str, query: str | None = None) -> pa.Table:
     """The whole answer as one table; see `read_sql_batches`."""
-    batches = list(read_sql_batches(source, query))
-    return pa.Table.from_batches(batches)
+    return pa.Table.from_batches(list(read_sql_batches(source, query)))
 
 
 def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int = 65536) -> Generator[pa.RecordBatch]:
-    """The rows of a query, batch by batch.
-
-    Args:
-        source: a URL as the package says; a query in it wins over `query`.
-        query: one SELECT.
-        batch_rows: most rows of a batch (PostgreSQL's driver chooses by bytes).
+    """The rows of one SELECT, batch by batch; a query in the URL wins over `query`, and PostgreSQL's driver chooses batches by bytes.
 
     Raises:
-        PolicyError: there is no query.
         ConnectorError: the database cannot be reached, or refuses the query.
         NoRowsError: the answer has no rows.
-        DataError: it has a column without a name, or of bytes.
     """
     base = parse(source)
     statement = base.query or query
@@ -50,8 +43,9 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         raise PolicyError(
             "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
-    reader = _READERS[base.dialect](base, statement, batch_rows)
-    rows = 0
+    own = {"sqlite": _sqlite, "postgresql": _postgres}.get(base.dialect)
+    batches = own or import_module(f"reticent.connectors.sql.{base.dialect}_read").batches
+    reader, rows = batches(base, statement, batch_rows), 0
     with closing(reader):
         for batch in reader:
             if not batch.num_rows:
@@ -80,13 +74,9 @@ def refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[No
 
 
 def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
-    try:
+    with needing("PostgreSQL needs a driver", "postgres"):
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
-    except ImportError:
-        raise ConnectorError(
-            "PostgreSQL needs a driver.", hint="Install it: pip install 'reticent[postgres]'."
-        ) from None
     with refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(query)
@@ -114,8 +104,7 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
     ):
         link.set_authorizer(_only_reading)
-        cursor = link.execute(query)
-        yield from cursor_batches(cursor, batch_rows)
+        yield from cursor_batches(link.execute(query), batch_rows)
 
 
 def cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
@@ -127,10 +116,7 @@ def cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
     while rows := cursor.fetchmany(batch_rows):
         columns = list(zip(*rows, strict=True))
         types = types or [_data_type(column) for column in columns]
-        arrays = [
-            _array(name, column, data_type) for name, column, data_type in zip(names, columns, types, strict=True)
-        ]
-        yield pa.record_batch(arrays, names=names)
+        yield pa.record_batch(list(map(_array, names, columns, types)), names=names)
 
 
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
@@ -164,18 +150,3 @@ def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array
         raise DataError(
             f"The query: column {name!r} changes its type within the answer.", hint="Cast it to text in the query."
         ) from None
-
-
-def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
-    from reticent.connectors.sql.duckdb_read import batches
-
-    return batches(base, query, batch_rows)
-
-
-def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
-    from reticent.connectors.sql.mysql_read import batches
-
-    return batches(base, query, batch_rows)
-
-
-_READERS = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb, "mysql": _mysql}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from reticent.connectors.files.atomic import system_errors
 from reticent.connectors.sql.url import is_sql, parse
 from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
@@ -26,11 +27,7 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
-    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables.
-
-    Raises:
-        ConnectorError: one of the tables exists, or the database cannot be written.
-    """
+    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables."""
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
     about_release, parts, documents = _stream(folder) if folder.is_file() else read(folder)
@@ -84,20 +81,11 @@ def _address(url: str) -> sa.URL:
             hint="Write to postgresql:// or sqlite:///, or use the folder.",
         )
     if base.dialect == "sqlite":
-        if not base.path.exists():
-            _private(base.path)
+        if not base.path.exists():  # a new database belongs to its owner alone, as every file does that is written here
+            with system_errors(f"{base.path} cannot be written", "Check the folder and its permissions."):
+                os.close(open_new(base.path))
         return sa.URL.create("sqlite", database=base.url)
     return sa.make_url(base.url).set(drivername="postgresql+psycopg")
-
-
-def _private(path: Path) -> None:
-    """A new database belongs to its owner alone, as every file does that is written here."""
-    try:
-        os.close(open_new(path))
-    except OSError as error:
-        raise ConnectorError(
-            f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the folder and its permissions."
-        ) from None
 
 
 def _columns(data: pa.Table) -> list[sa.Column[Any]]:

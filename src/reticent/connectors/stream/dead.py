@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from reticent.connectors.files.atomic import system_errors
 from reticent.disk import open_private
-from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 @contextmanager
 def dead_letters_to(path: Path, known: Iterable[DeadLetter]) -> Iterator[Callable[[int, str, bytes], None]]:
     """Writes a file anew, those that are known first, so that it holds every dead letter once; takes more while open."""
-    try:
+    with system_errors(f"{path} cannot be written", "Check the path."):
         file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    except OSError as error:
-        raise ConnectorError(
-            f"{path} cannot be written: {os.strerror(error.errno or 0)}.", hint="Check the path."
-        ) from None
 
     def add(seq: int, reason: str, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r\n")

@@ -15,16 +15,10 @@ from reticent.publication.stream import StreamPublication
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
-    from reticent.publication.records import RecordReader
 
 
-def check_ends(policy: Policy, source: str, target: str, form: str | None = None) -> None:
-    """Builds the engine, opens the source and looks at its beginning, and makes nothing.
-
-    Raises:
-        ReticentError: as the stream itself would: the policy cannot be met, or the source is not what the policy describes,
-            or the target holds something already.
-    """
+def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:
+    """Builds the engine, opens the source and looks at its beginning, and makes nothing; refuses what the stream itself would."""
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
         raise taken(path)
     reader = StreamPublication(policy).reader
@@ -34,11 +28,7 @@ def check_ends(policy: Policy, source: str, target: str, form: str | None = None
     elif source != "-" and not Path(source).is_fifo():  # who opens and closes a pipe takes its writer down
         with closing(FileSource(source)) as file:
             if file.regular:
-                _begin(reader, file, form)
-
-
-def _begin(reader: RecordReader, file: FileSource, form: str | None) -> None:
-    head = file.read() or b""
-    blocks = Blocks(FORMATS[form or file.guess(head)](reader), reader)
-    if head:
-        next(blocks.cut(head.partition(b"\n")[0] + b"\n"), None)
+                head = file.read() or b""
+                blocks = Blocks(FORMATS[file_format or file.guess(head)](reader), reader)
+                if head:
+                    next(blocks.cut(head.partition(b"\n")[0] + b"\n"), None)

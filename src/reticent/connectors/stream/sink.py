@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from reticent.audit.published import CODEBOOK
-from reticent.connectors.files.atomic import write_text
+from reticent.connectors.files.atomic import system_errors, write_text
 from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
 
@@ -22,10 +23,8 @@ class FileSink:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with _errors(str(path)):
             self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise _failed(str(path), error) from None
 
     def describe(self, codebook: bytes) -> None:
         """Writes the codebook beside the file, wholly or not at all."""
@@ -57,11 +56,9 @@ class FileSink:
 
     def write(self, payload: bytes) -> None:
         """Writes and waits until the disk has it."""
-        try:
+        with _errors(str(self._path)):
             _write_all(self._fd, payload)
             sync_data(self._fd)
-        except OSError as error:
-            raise _failed(str(self._path), error) from None
 
     def close(self) -> None:
         """Closes the file."""
@@ -88,10 +85,8 @@ class StandardOutput:
 
     def write(self, payload: bytes) -> None:
         """Writes all of it."""
-        try:
+        with _errors("standard output"):
             _write_all(sys.stdout.fileno(), payload)
-        except OSError as error:
-            raise _failed("standard output", error) from None
 
     def close(self) -> None:
         """Standard output stays open."""
@@ -103,8 +98,6 @@ def _write_all(fd: int, payload: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _failed(name: str, error: OSError) -> ConnectorError:
-    return ConnectorError(
-        f"{name} cannot be written: {os.strerror(error.errno or 0)}.",
-        hint="Start again when it can; what was released is in the store and will be sent.",
-    )
+def _errors(name: str) -> AbstractContextManager[None]:
+    hint = "Start again when it can; what was released is in the store and will be sent."
+    return system_errors(f"{name} cannot be written", hint)

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 
+from reticent.connectors.files.atomic import system_errors
 from reticent.connectors.fingerprint import fingerprint
 from reticent.connectors.stream.converted import as_lines
 from reticent.disk import open_private, ready, widen_pipe
@@ -26,14 +27,10 @@ class FileSource:
     def __init__(self, name: str, *, wake: int | None = None, block: int = BLOCK) -> None:
         self.name = "standard input" if name == "-" else name
         self._wake, self._block = wake, block
-        try:
+        with system_errors(f"{self.name} cannot be read", "Check the path."):
             self._fd = os.dup(sys.stdin.fileno()) if name == "-" else open_private(name, os.O_RDONLY)
             kind = os.fstat(self._fd).st_mode
             self.regular = stat.S_ISREG(kind)
-        except OSError as error:
-            raise ConnectorError(
-                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check the path."
-            ) from None
         if stat.S_ISDIR(kind):
             os.close(self._fd)
             raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
@@ -81,12 +78,8 @@ class FileSource:
         return b"".join(parts)
 
     def _some(self, size: int) -> bytes:
-        try:
+        with system_errors(f"{self.name} cannot be read", "Start again when it can."):
             return os.read(self._fd, size)
-        except OSError as error:
-            raise ConnectorError(
-                f"{self.name} cannot be read: {os.strerror(error.errno or 0)}.", hint="Start again when it can."
-            ) from None
 
     def acknowledge(self) -> None:
         """Nobody waits for an answer."""

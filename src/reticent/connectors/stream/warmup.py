@@ -22,19 +22,10 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 
-def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *, seed: int | None = None) -> list[Path]:
-    """Makes the prior that the policy waits for, unless it is there; says which files were written.
-
-    Args:
-        policy: names the number of records and the file of the prior.
-        source: a file that can be read again from its beginning.
-        store: of the stream that will be begun.
-        form: of the input; guessed by default.
-        seed: makes the noise repeatable, for tests only.
-
-    Raises:
-        DataError: there are fewer records than are to wait; nothing was released.
-    """
+def warm_up(
+    policy: Policy, source: str, store: str, file_format: str | None = None, *, seed: int | None = None
+) -> list[Path]:
+    """Makes the prior that the policy waits for, unless it is there; says which files were written."""
     settings = policy.prior
     if settings is None or settings.warmup is None or settings.file is None or policy.path(settings.file).exists():
         return []
@@ -53,7 +44,7 @@ def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *,
     from reticent.engine.veil.prior.warmup import fit_warmup, kernel_to_make
 
     kernel = kernel_to_make(policy)
-    fitted = fit_warmup(policy, _first(policy, source, form, settings.warmup), np.random.default_rng(seed))
+    fitted = fit_warmup(policy, _first(policy, source, file_format, settings.warmup), np.random.default_rng(seed))
     if kernel is not None and fitted.kernel is None:
         raise DataError(
             "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
@@ -62,9 +53,9 @@ def warm_up(policy: Policy, source: str, store: str, form: str | None = None, *,
     return write_fit(fitted, policy.path(settings.file), kernel)
 
 
-def _first(policy: Policy, source: str, form: str | None, number: int) -> pa.Table:
+def _first(policy: Policy, source: str, file_format: str | None, number: int) -> pa.Table:
     parts, size = [], 0
-    for table in _tables(policy, source, form):
+    for table in _tables(policy, source, file_format):
         parts.append(table)
         size += table.num_rows
         if size >= number:
@@ -75,10 +66,10 @@ def _first(policy: Policy, source: str, form: str | None, number: int) -> pa.Tab
     )
 
 
-def _tables(policy: Policy, source: str, form: str | None) -> Iterator[pa.Table]:
+def _tables(policy: Policy, source: str, file_format: str | None) -> Iterator[pa.Table]:
     with closing(FileSource(source)) as file:
         reader, blocks = RecordReader(policy), None
         while block := file.read():
-            blocks = blocks or Blocks(FORMATS[form or file.guess(block)](reader), reader)
+            blocks = blocks or Blocks(FORMATS[file_format or file.guess(block)](reader), reader)
             for batch, _ in blocks.cut(block):
                 yield batch.table

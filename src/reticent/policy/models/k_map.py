@@ -68,11 +68,7 @@ class KMap:
 
 
 def read_population(policy: Policy, file: str) -> pa.Table:
-    """The quasi-identifiers of everybody in the file, as text.
-
-    Raises:
-        PolicyError: it is no CSV file with a column for each quasi-identifier.
-    """
+    """The quasi-identifiers of everybody in the file, as text."""
     names = list(policy.quasi)
     options = pacsv.ConvertOptions(
         include_columns=names,

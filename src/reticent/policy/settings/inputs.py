@@ -6,9 +6,8 @@ import re
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import Section, unknown
+from reticent.policy.section import Section, unknown, wrong
 
 RESOURCES = (
     *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
@@ -46,12 +45,11 @@ class FhirColumn(Section):
     def _sound(self) -> FhirColumn:
         for path in filter(None, (self.path, self.until)):
             if path.split(".")[0] not in RESOURCES or not _PATH.match(path):
-                text = f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate."
-                raise PydanticCustomError("path", "{text}", {"text": text})
+                raise wrong(f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate.")
         if (self.until is not None) != (self.read_as == "days"):
-            raise PydanticCustomError("until", "write until and 'as: days' together.")
+            raise wrong("write until and 'as: days' together.")
         if self.until is not None and self.until.split(".")[0] != self.resource:
-            raise PydanticCustomError("until", "both dates must be of the same resource.")
+            raise wrong("both dates must be of the same resource.")
         return self
 
     @property
@@ -156,17 +154,17 @@ class SqlSettings(Section):
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, str):
             if value not in READY_SQL:
-                raise PydanticCustomError("sql", "{text}", {"text": unknown(value, READY_SQL)})
+                raise wrong(unknown(value, READY_SQL))
             return {"mapping": value}
         return value
 
     @model_validator(mode="after")
     def _sound(self) -> SqlSettings:
         if (self.mapping is None) == (self.query is None):
-            raise PydanticCustomError("one", "write exactly one of: mapping, query.")
+            raise wrong("write exactly one of: mapping, query.")
         for name in filter(None, (self.schema_name, self.vocabulary)):
             if not _SCHEMA.match(name):
-                raise PydanticCustomError("schema", "a schema is a plain name, such as cdm or hospital.cdm.")
+                raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
         return self
 
     @property
@@ -213,7 +211,7 @@ class Hl7Settings(Section):
     def _fields(self) -> Hl7Settings:
         for place in self.columns.values():
             if not _FIELD.match(place):
-                raise PydanticCustomError("field", "a field is written as PID-8 or DG1-3.1.")
+                raise wrong("a field is written as PID-8 or DG1-3.1.")
         return self
 
     @property

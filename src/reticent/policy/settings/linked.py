@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import Section
+from reticent.policy.section import Section, wrong
 from reticent.policy.settings.inputs import FhirColumn
 
 if TYPE_CHECKING:
@@ -19,53 +18,39 @@ if TYPE_CHECKING:
 PERSON, VISIT = "person", "visit"
 """The columns of a release that link its tables: pseudonyms, made anew for every release."""
 
-_FHIR: dict[str, dict[str, Any]] = {
-    "Patient": {
-        "birth_date": {"path": "Patient.birthDate", "as": "date"},
-        "sex": "Patient.gender",
-        "region": "Patient.address.state",
-        "postcode": "Patient.address.postalCode",
-        "death_date": {"path": "Patient.deceasedDateTime", "as": "date"},
-    },
-    "Encounter": {
-        "encounter_class": "Encounter.class.code",
-        "admission_date": {"path": "Encounter.period.start", "as": "date"},
-        "discharge_date": {"path": "Encounter.period.end", "as": "date"},
-    },
-    "Condition": {
-        "diagnosis": "Condition.code.coding.code",
-        "onset_date": {"path": "Condition.onsetDateTime", "as": "date"},
-    },
-    "Observation": {
-        "observation": "Observation.code.coding.code",
-        "observation_value": "Observation.valueQuantity.value",
-        "observation_date": {"path": "Observation.effectiveDateTime", "as": "date"},
-    },
-    "Procedure": {
-        "procedure": "Procedure.code.coding.code",
-        "procedure_date": {"path": "Procedure.performedDateTime", "as": "date"},
-    },
-    "MedicationRequest": {
-        "medication": "MedicationRequest.medicationCodeableConcept.coding.code",
-        "medication_date": {"path": "MedicationRequest.authoredOn", "as": "date"},
-    },
-    "MedicationStatement": {
-        "statement": "MedicationStatement.medicationCodeableConcept.coding.code",
-        "statement_date": {"path": "MedicationStatement.effectiveDateTime", "as": "date"},
-    },
-    "MedicationAdministration": {
-        "administration": "MedicationAdministration.medicationCodeableConcept.coding.code",
-        "administration_date": {"path": "MedicationAdministration.effectiveDateTime", "as": "date"},
-    },
-    "DiagnosticReport": {
-        "report": "DiagnosticReport.code.coding.code",
-        "report_date": {"path": "DiagnosticReport.effectiveDateTime", "as": "date"},
-    },
-    "Immunization": {
-        "vaccine": "Immunization.vaccineCode.coding.code",
-        "vaccine_date": {"path": "Immunization.occurrenceDateTime", "as": "date"},
-    },
+
+def _date(path: str) -> dict[str, str]:
+    return {"path": path, "as": "date"}
+
+
+_FHIR: dict[str, Any] = {
+    "birth_date": _date("Patient.birthDate"),
+    "sex": "Patient.gender",
+    "region": "Patient.address.state",
+    "postcode": "Patient.address.postalCode",
+    "death_date": _date("Patient.deceasedDateTime"),
+    "encounter_class": "Encounter.class.code",
+    "admission_date": _date("Encounter.period.start"),
+    "discharge_date": _date("Encounter.period.end"),
+    "diagnosis": "Condition.code.coding.code",
+    "onset_date": _date("Condition.onsetDateTime"),
+    "observation": "Observation.code.coding.code",
+    "observation_value": "Observation.valueQuantity.value",
+    "observation_date": _date("Observation.effectiveDateTime"),
+    "procedure": "Procedure.code.coding.code",
+    "procedure_date": _date("Procedure.performedDateTime"),
+    "medication": "MedicationRequest.medicationCodeableConcept.coding.code",
+    "medication_date": _date("MedicationRequest.authoredOn"),
+    "statement": "MedicationStatement.medicationCodeableConcept.coding.code",
+    "statement_date": _date("MedicationStatement.effectiveDateTime"),
+    "administration": "MedicationAdministration.medicationCodeableConcept.coding.code",
+    "administration_date": _date("MedicationAdministration.effectiveDateTime"),
+    "report": "DiagnosticReport.code.coding.code",
+    "report_date": _date("DiagnosticReport.effectiveDateTime"),
+    "vaccine": "Immunization.vaccineCode.coding.code",
+    "vaccine_date": _date("Immunization.occurrenceDateTime"),
 }
+"""The ready columns with their paths; a table is the type that a path begins with."""
 _OMOP: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
     "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
@@ -122,8 +107,7 @@ class LinkedSettings(Section):
         if isinstance(value, str):
             return {"mapping": value}
         if isinstance(value, dict) and "method" in value:
-            text = "'tables' holds several tables of the same persons; did you mean 'table'?"
-            raise PydanticCustomError("table", "{text}", {"text": text})
+            raise wrong("'tables' holds several tables of the same persons; did you mean 'table'?")
         if isinstance(value, dict) and value and not set(value) & {"mapping", "tables"}:
             return {"tables": value}
         return value
@@ -131,20 +115,20 @@ class LinkedSettings(Section):
     @model_validator(mode="after")
     def _sound(self) -> LinkedSettings:
         if (self.mapping is None) == (not self.tables):
-            raise PydanticCustomError("one", "write a mapping (fhir, omop) or tables of your own.")
+            raise wrong("write a mapping (fhir, omop) or tables of your own.")
         if self.schema_name is not None and not _SCHEMA.match(self.schema_name):
-            raise PydanticCustomError("schema", "a schema is a plain name, such as cdm or hospital.cdm.")
+            raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
         if not all(map(_NAME.match, self.tables)):
-            raise PydanticCustomError("name", "a table is a plain name of letters, digits and _.")
+            raise wrong("a table is a plain name of letters, digits and _.")
         names = [name for table in self.tables.values() for name in table.columns]
         if len(set(names)) < len(names):
-            raise PydanticCustomError("twice", "a column stands in two tables; give each a name of its own.")
+            raise wrong("a column stands in two tables; give each a name of its own.")
         for table in self.tables.values():
             if table.key is not None and table.key not in (table.person, table.visit):
-                raise PydanticCustomError("key", "key is the column of the person or of the visit.")
+                raise wrong("key is the column of the person or of the visit.")
         holders = sum(table.key is not None and table.key == table.visit for table in self.tables.values())
         if holders != any(table.visit is not None for table in self.tables.values()):
-            raise PydanticCustomError("key", "exactly one table holds the visits: its key is its visit.")
+            raise wrong("exactly one table holds the visits: its key is its visit.")
         return self
 
     @cached_property
@@ -152,32 +136,21 @@ class LinkedSettings(Section):
         """Every column of the FHIR mapping with its path."""
         if self.mapping != "fhir":
             return {}
-        ready = {name: path for columns in _FHIR.values() for name, path in columns.items()}
-        return {name: FhirColumn.model_validate(path) for name, path in ready.items()} | self.columns
+        return {name: FhirColumn.model_validate(path) for name, path in _FHIR.items()} | self.columns
 
     def layout(self, names: tuple[str, ...]) -> dict[str, Layout]:
         """The tables that hold the columns of these names, the persons and the visits first; others are not read."""
-        tables = [self._layout(table, names) for table in (*self._ready(), *self.tables)]
+        ready = _OMOP if self.mapping == "omop" else dict.fromkeys(column.resource for column in self.paths.values())
+        tables = [self._layout(table, names) for table in (*ready, *self.tables)]
         used = [table for table in tables if table.columns or table.of_persons or table.of_visits]
         return {table.name: table for table in sorted(used, key=lambda one: (not one.of_persons, not one.of_visits))}
-
-    def _ready(self) -> tuple[str, ...]:
-        if self.mapping == "omop":
-            return tuple(_OMOP)
-        return tuple(dict.fromkeys((*_FHIR, *(c.resource for c in self.columns.values())))) if self.mapping else ()
 
     def _layout(self, table: str, names: tuple[str, ...]) -> Layout:
         own = self.tables.get(table)
         if own is not None:
             columns = tuple(name for name in names if name in own.columns)
-            return Layout(
-                table,
-                own.person,
-                own.visit,
-                own.key == own.person,
-                own.visit is not None and own.key == own.visit,
-                columns,
-            )
+            of_visits = own.visit is not None and own.key == own.visit
+            return Layout(table, own.person, own.visit, own.key == own.person, of_visits, columns)
         if self.mapping == "fhir":
             columns = tuple(name for name in names if name in self.paths and self.paths[name].resource == table)
             return Layout(table, "", "", table == "Patient", table == "Encounter", columns)
@@ -189,39 +162,32 @@ class LinkedSettings(Section):
 def check_tables(policy: Policy, settings: LinkedSettings) -> None:
     """Refuses a policy whose tables and columns do not fit."""
     if policy.person is None:
-        raise PydanticCustomError(
-            "tables", "tables: the policy must say who is who; write person: and give it the role identifier."
-        )
+        raise wrong("tables: the policy must say who is who; write person: and give it the role identifier.")
     if policy.persons is not None and policy.persons.records != "all":
-        text = "person: of linked tables all records count; write tables: {mapping: ..., rows: {TABLE: 1}} to release the first of each."
-        raise PydanticCustomError("tables", "{text}", {"text": text})
+        raise wrong(
+            "person: of linked tables all records count; write tables: {mapping: ..., rows: {TABLE: 1}} to release the first of each."
+        )
     places = {name for table in settings.layout(policy.released).values() for name in table.columns}
     for name in policy.released:
         column = policy.columns[name]
         if name in (PERSON, VISIT):
-            raise PydanticCustomError(
-                "tables", "columns: '{name}' is a name of the release itself; rename it.", {"name": name}
-            )
+            raise wrong(f"columns: '{name}' is a name of the release itself; rename it.")
         if name not in places:
-            raise PydanticCustomError("tables", "tables: no table has the column '{name}'.", {"name": name})
+            raise wrong(f"tables: no table has the column '{name}'.")
         if column.combine is not None or (column.identifier is not None and column.identifier.pseudonym is not None):
-            raise PydanticCustomError(
-                "tables", "columns: '{name}': tables take columns as they are, or shifted.", {"name": name}
-            )
+            raise wrong(f"columns: '{name}': tables take columns as they are, or shifted.")
     _check_dates(policy, settings)
     _check_uncounted(policy, settings)
     shifts = {
         column.identifier.shift for column in policy.columns.values() if column.identifier and column.identifier.shift
     }
     if len(shifts) > 1:
-        raise PydanticCustomError(
-            "tables", "columns: all dates of a person move together; write one shift for all of them."
-        )
+        raise wrong("columns: all dates of a person move together; write one shift for all of them.")
     l = policy.privacy.l
     if policy.privacy.t is not None or (l is not None and l.kind not in ("distinct", "frequency")):
-        raise PydanticCustomError("tables", "privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
+        raise wrong("privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
     if not policy.quasi:
-        raise PydanticCustomError("tables", "tables: there is no quasi-identifier to hide anybody by.")
+        raise wrong("tables: there is no quasi-identifier to hide anybody by.")
 
 
 def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
@@ -232,11 +198,9 @@ def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
         climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
         read = name in settings.paths and settings.paths[name].read_as != "text"
         if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
-            raise PydanticCustomError(
-                "tables",
-                "columns: '{name}' is a date or a span of days, and these lead from table to table; give it the role quasi "
-                "and a hierarchy such as {{dates: [day, month, year]}}, or the role identifier.",
-                {"name": name},
+            raise wrong(
+                f"columns: '{name}' is a date or a span of days, and these lead from table to table; give it the role quasi "
+                "and a hierarchy such as {dates: [day, month, year]}, or the role identifier."
             )
 
 
@@ -244,11 +208,7 @@ def _check_uncounted(policy: Policy, settings: LinkedSettings) -> None:
     for table in settings.uncounted:
         one = settings.layout(policy.released).get(table)
         if one is None or one.of_persons or one.of_visits or set(one.columns) & set(policy.quasi):
-            raise PydanticCustomError(
-                "tables",
-                "tables.uncounted: '{name}' must be a table without persons, visits and quasi-identifiers.",
-                {"name": table},
-            )
+            raise wrong(f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers.")
 
 
 @dataclass(frozen=True)

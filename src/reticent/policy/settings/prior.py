@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import FileRef, Section
+from reticent.policy.section import FileRef, Section, wrong
 
 
 class PriorSettings(Section):
@@ -36,5 +35,5 @@ class PriorSettings(Section):
     @model_validator(mode="after")
     def _from_somewhere(self) -> PriorSettings:
         if self.file is None and self.warmup is not None:
-            raise PydanticCustomError("file", "write file beside warmup: where the prior of the first records is kept.")
+            raise wrong("write file beside warmup: where the prior of the first records is kept.")
         return self

@@ -12,7 +12,7 @@ from reticent.policy.section import KindSection
 class SeriesSettings(KindSection):
     """How a series of releases of the same persons is made."""
 
-    method: Literal["veil", "m-distinct", "m-distinct*", "m-invariance"] = "veil"
+    method: Literal["veil", "m-distinct", "m-distinct*", "m-invariance", "l-diversity"] = "veil"
     m: int | None = Field(
         default=None,
         ge=2,
@@ -31,6 +31,11 @@ class SeriesSettings(KindSection):
         default=True,
         description="first groups of m-distinct take values that can never become one another, where possible",
     )
+
+    @property
+    def keeps(self) -> str:
+        """l-diversity generalises each release by itself."""
+        return "klt" if self.method == "l-diversity" else "l"
 
     @property
     def limit(self) -> float:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
 
-from reticent.policy.section import KindSection, Section
+from reticent.policy.section import KindSection, Section, wrong
 
 Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"]
 
@@ -72,5 +71,5 @@ class TableSettings(KindSection):
     @classmethod
     def _positive(cls, value: dict[str, float]) -> dict[str, float]:
         if any(weight < 0 for weight in value.values()) or (value and max(value.values()) <= 0):
-            raise PydanticCustomError("weights", "weights must not be negative, and one must be above 0.")
+            raise wrong("weights must not be negative, and one must be above 0.")
         return value

@@ -5,59 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
-from reticent.service.pages.layout import (
-    GREY,
-    LINE,
-    LINE_3,
-    PATIENCE,
-    Visit,
-    axis,
-    card,
-    figure,
-    held,
-    legend,
-    moment,
-    page,
-    percent,
-    percents,
-    trying,
-    visit_of,
-)
+from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, drawn, legend, percent, percents
+from reticent.service.pages.layout import Visit, card, choice, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 
 
-@ui.page("/audit", response_timeout=PATIENCE)
-async def audit(request: Request, id: str = "") -> None:  # noqa: A002 - the word in the address
+@studio("/audit", "History")
+async def audit(visit: Visit, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "History", private=True):
-        if not visit.custodian:
-            return
-        known = await aside(visit.hub.audits.all)
-        if not known:
-            held("Nothing was audited yet. Choose a release on the page History.")
-            return
-        here = next((one for one in known if not id or one["id"] == id), None)
-        if here is None:
-            held("There is no such audit. Choose a release on the page History.", bad=True)
-            return
-        if len(known) > 1:
-            audits = {one["id"]: f"{moment(one['created'])}: {_outcome(one)}" for one in known[:50]}
-            ui.select(
-                audits, value=here["id"], label="Audit", on_change=lambda e: ui.navigate.to(f"/audit?id={e.value}")
-            ).classes("w-full")
-        names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(visit.hub.releases.all)}
-        _verdict(visit, here, names)
-        _risk(here)
-        _attacks(here)
-        _holding(here)
-
-
-def _outcome(one: dict[str, Any]) -> str:
-    return "all claims hold" if one["holds"] else "some claims are refuted"
+    known = await aside(visit.hub.audits.all)
+    if not known:
+        held("Nothing was audited yet. Choose a release on the page History.")
+        return
+    here = next((one for one in known if not id or one["id"] == id), None)
+    if here is None:
+        held("There is no such audit. Choose a release on the page History.", bad=True)
+        return
+    if len(known) > 1:
+        outcomes = {True: "all claims hold", False: "some claims are refuted"}
+        audits = {one["id"]: f"{moment(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
+        choice(audits, here["id"], "Audit", "/audit?id=")
+    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(visit.hub.releases.all)}
+    _verdict(visit, here, names)
+    _risk(here)
+    _attacks(here)
+    _holding(here)
 
 
 def _verdict(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
@@ -73,9 +47,9 @@ def _verdict(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
         for attack in broken:
             held(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
         for note in here["notes"]:
-            ui.label(note).classes("r-muted text-sm")
+            small(note)
         if here["unchecked"]:
-            ui.label(f"Could not be checked here: {'; '.join(here['unchecked'])}.").classes("r-muted text-sm")
+            small(f"Could not be checked here: {'; '.join(here['unchecked'])}.")
         with ui.row().classes("gap-2"):
             for ident in here["releases"]:
                 ui.link(names.get(ident, ident), f"/release?id={ident}")
@@ -121,9 +95,7 @@ def _risk(here: dict[str, Any]) -> None:
                     ]
                     for one in risk["contributions"]
                 ]
-                heads = ("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share")
-                with ui.element("div").classes("r-scroll").props("tabindex=0"):
-                    grid(heads, rows).classes("w-full")
+                grid(("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share"), rows)
 
 
 def _attacks(here: dict[str, Any]) -> None:
@@ -131,16 +103,16 @@ def _attacks(here: dict[str, Any]) -> None:
     if not attacks:
         return
     with card("What attackers would get right"):
-        chart(_bars(attacks)).classes("w-full h-80")
+        chart(_bars(attacks)).classes("h-80")
         for attack in attacks:
             claim = attack["claim"]
             conceded = "the release claims nothing of it" if claim is None else f"the release concedes {claim:.1%}"
             with ui.column().classes("w-full gap-0"):
                 ui.label(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("font-medium")
                 ui.label(attack["question"])
-                ui.label(f"{attack['tried']:,} persons tried, {conceded}.").classes("r-muted text-sm")
+                small(f"{attack['tried']:,} persons tried, {conceded}.")
                 for note in attack.get("notes", ()):
-                    ui.label(note).classes("r-muted text-sm")
+                    small(note)
 
 
 def _bars(attacks: Any) -> dict[str, Any]:
@@ -149,21 +121,12 @@ def _bars(attacks: Any) -> dict[str, Any]:
     conceded = [None if attack["claim"] is None else percent(attack["claim"]) for attack in attacks][::-1]
     return {
         "grid": {"left": 8, "right": 24, "top": 52, "bottom": 20, "containLabel": True},
-        "tooltip": {"trigger": "axis"},
-        "aria": {"enabled": True},
         "legend": legend("right guesses", "conceded by the release"),
         "xAxis": percents(min=0, max=100),
         "yAxis": axis(type="category", data=names, axisLabel={"color": GREY, "width": 110, "overflow": "truncate"}),
         "series": [
-            {"name": "right guesses", "type": "bar", "data": right, "itemStyle": {"color": LINE}},
-            {
-                "name": "conceded by the release",
-                "type": "scatter",
-                "symbol": "rect",
-                "symbolSize": [4, 16],
-                "data": conceded,
-                "itemStyle": {"color": LINE_3},
-            },
+            drawn("bar", "right guesses", right, LINE),
+            drawn("scatter", "conceded by the release", conceded, LINE_3, symbol="rect", symbolSize=[4, 16]),
         ],
     }
 

@@ -6,68 +6,46 @@ from functools import partial
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
-from reticent.policy.bundle import Bundle
-from reticent.service.documents import OWNER
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import (
-    GREY,
-    LINE,
-    LINE_2,
-    LINE_3,
-    PATIENCE,
-    Visit,
-    axis,
-    card,
-    held,
-    legend,
-    page,
-    percent,
-    percents,
-    steps,
-    trying,
-    visit_of,
-)
+from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
+from reticent.service.pages.deeds import promised, uncovered
+from reticent.service.pages.layout import Visit, card, choice, held, small, steps, studio, trying
 from reticent.service.pages.plan import Plan
-from reticent.service.pages.safe import chart, grid, labelled
+from reticent.service.pages.safe import chart, grid, labelled, redraw
 from reticent.service.routes.common import aside
 from reticent.service.tryout import SIZES
 
 COLOURS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
 
 
-@ui.page("/compare", response_timeout=PATIENCE)
-async def compare(request: Request, table: str = "", draft: str = "") -> None:
+@studio("/compare", "Data")
+async def compare(visit: Visit, table: str = "", draft: str = "") -> None:
     """The page; `draft` names the one to look at more closely."""
-    visit = visit_of(request)
-    with page(visit, "Data"):
-        if not visit.custodian:
-            return
-        steps("Compare", table)
-        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
-        known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
-        known = [one for one in known if plan is None or one.get("kind", "table") == plan.kind]
-        if plan is None or not known:
-            held("There is no draft to compare yet; make some on the page Try.")
-            return
-        known = [one | {"short": name} for one, name in zip(known, drafts.short_names(known), strict=True)]
-        _measures(known)
-        with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
-            _picture(known)
-            _distributions(known)
-            _curve(known)
-            _counts(known)
-        here = next((one for one in known if one["id"] == draft), known[-1])
-        _closer(visit, plan, known, here)
+    steps("Compare", table)
+    plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+    known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
+    known = [one for one in known if plan is None or one["kind"] == plan.kind]
+    if plan is None or not known:
+        held("There is no draft to compare yet; make some on the page Try.")
+        return
+    known = [one | {"short": name} for one, name in zip(known, drafts.short_names(known), strict=True)]
+    _measures(known)
+    with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
+        _picture(known)
+        _distributions(known)
+        _curve(known)
+        _counts(known)
+    here = next((one for one in known if one["id"] == draft), known[-1])
+    _closer(visit, plan, known, here)
 
 
 def _measures(known: list[dict[str, Any]]) -> None:
     texts = [drafts.measures(one["figures"]) for one in known]
     rows = [[words, *(text[name] for text in texts)] for name, words in drafts.MEASURES.items()]
     rows = [row for row in rows if not {"-", "0"}.issuperset(row[1:])]
-    with card("Side by side"), ui.element("div").classes("r-scroll").props("tabindex=0"):
-        grid(["Measure", *(one["short"] for one in known)], rows).classes("w-full").props('data-test="measures"')
+    with card("Side by side"):
+        grid(["Measure", *(one["short"] for one in known)], rows).props('data-test="measures"')
     held(
         "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
         "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
@@ -81,29 +59,22 @@ def _picture(known: list[dict[str, Any]]) -> None:
     """Utility against risk."""
     points = [one for one in known if one["figures"]["loss"] is not None]
     series = [
-        {
-            "name": method,
-            "type": "line",
-            "symbolSize": 11,
-            "itemStyle": {"color": colour},
-            "data": sorted(_point(one) for one in points if one["method"] == method),
-        }
+        drawn("line", method, sorted(_point(one) for one in points if one["method"] == method), colour, symbolSize=11)
         for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLOURS, strict=False)
     ]
     if not points:
         return
     with card("Utility against risk"):
-        ui.label("Each point is a draft; lower and further left is better.").classes("r-muted text-sm")
+        small("Each point is a draft; lower and further left is better.")
         options = {
             "grid": {"left": 56, "right": 20, "top": 48, "bottom": 44},
             "tooltip": {"trigger": "item"},
-            "aria": {"enabled": True},
             "legend": legend(*(one["name"] for one in series)),
             "xAxis": percents(name=_risk_of(points), nameLocation="middle", nameGap=26, min=0),
             "yAxis": percents(name="information lost", nameLocation="middle", nameGap=44, min=0, max=100),
             "series": series,
         }
-        chart(options).classes("w-full h-64")
+        chart(options).classes("h-64")
 
 
 def _curve(known: list[dict[str, Any]]) -> None:
@@ -114,54 +85,40 @@ def _curve(known: list[dict[str, Any]]) -> None:
     if not shown:
         return
     with card("Risk curve"):
-        ui.label("Share of the records that a reader finds with at least this chance.").classes("r-muted text-sm")
+        small("Share of the records that a reader finds with at least this chance.")
         options = {
             "grid": {"left": 8, "right": 20, "top": 34, "bottom": 24, "containLabel": True},
-            "tooltip": {"trigger": "axis"},
-            "aria": {"enabled": True},
             "legend": legend(*(name for name, _, _ in lines)) | {"type": "scroll"},
             "xAxis": axis(type="category", data=[f"1/{size}" for size in SIZES], splitLine={"show": False}),
             "yAxis": percents(min=0, max=100),
-            "series": [
-                {"name": name, "type": "line", "data": [*map(percent, data)], "itemStyle": {"color": colour}}
-                for name, data, colour in lines
-            ],
+            "series": [drawn("line", name, [*map(percent, data)], colour) for name, data, colour in lines],
         }
-        chart(options).classes("w-full h-64")
+        chart(options).classes("h-64")
 
 
 def _counts(known: list[dict[str, Any]]) -> None:
     """What the count of a value is worth to a recipient: how far it is off, and how wide its interval."""
-    asked = [one for one in known if one["figures"].get("asked")][::-1]
+    asked = [one for one in known if one["figures"]["asked"]][::-1]
     if not asked:
         return
     with card("What recipients' counts are worth"):
         if not any(one["figures"]["asked"]["half_width"] for one in asked):
             held("Every draft shows each value as often as it is there: their counts are exact.")
             return
-        ui.label("In percent of the true count of a value: the error, and half of the 95% interval; medians.").classes(
-            "r-muted text-sm"
-        )
+        small("In percent of the true count of a value: the error, and half of the 95% interval; medians.")
         sets = (("error", "error", LINE), ("half of the interval", "half_width", LINE_2))
         options = {
             "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
-            "tooltip": {"trigger": "axis"},
-            "aria": {"enabled": True},
             "legend": legend(*(words for words, _, _ in sets)),
             "xAxis": percents(min=0),
             "yAxis": axis(type="category", data=[one["short"] for one in asked])
             | {"axisLabel": {"color": GREY, "width": 130, "overflow": "truncate"}},
             "series": [
-                {
-                    "name": words,
-                    "type": "bar",
-                    "data": [percent(one["figures"]["asked"][key]) for one in asked],
-                    "itemStyle": {"color": colour},
-                }
+                drawn("bar", words, [percent(one["figures"]["asked"][key]) for one in asked], colour)
                 for words, key, colour in sets
             ],
         }
-        chart(options).classes("w-full h-64")
+        chart(options).classes("h-64")
 
 
 def _risk_of(points: list[dict[str, Any]]) -> str:
@@ -181,15 +138,10 @@ def _distributions(known: list[dict[str, Any]]) -> None:
     if not names:
         return
     with card("Distributions before and after"):
-        picture = chart(_bars(known, names[0])).classes("w-full h-64")
-
-        def turn(event: Any) -> None:
-            picture.options.clear()
-            picture.options.update(_bars(known, event.value))
-            picture.update()
-
-        ui.select(names, value=names[0], label="Column", on_change=turn).classes("w-full")
-        ui.label("Numbers in bins, words by frequency, the twelve most frequent of them.").classes("r-muted text-sm")
+        picture = chart(_bars(known, names[0])).classes("h-64")
+        column = ui.select(names, value=names[0], label="Column").classes("w-full")
+        column.on_value_change(lambda event: redraw(picture, _bars(known, event.value)))
+        small("Numbers in bins, words by frequency, the twelve most frequent of them.")
 
 
 def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -202,44 +154,28 @@ def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     ]
     return {
         "grid": {"left": 8, "right": 8, "top": 40, "bottom": 8, "containLabel": True},
-        "tooltip": {"trigger": "axis", "renderMode": "richText"},
-        "aria": {"enabled": True},
         "legend": legend(*(words for words, _, _ in sets)) | {"type": "scroll"},
         "xAxis": axis(type="category", data=first["values"], splitLine={"show": False})
         | {"axisLabel": {"rotate": 40, "color": GREY, "width": 80, "overflow": "truncate"}},
         "yAxis": percents(min=0),
-        "series": [
-            {"name": words, "type": "bar", "data": [*map(percent, data)], "itemStyle": {"color": colour}}
-            for words, data, colour in sets
-        ],
+        "series": [drawn("bar", words, [*map(percent, data)], colour) for words, data, colour in sets],
     }
 
 
 def _closer(visit: Visit, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
     figures, table = here["figures"], plan.table["id"]
     with card("One draft more closely"):
-        ui.select(
-            {one["id"]: one["name"] for one in known},
-            value=here["id"],
-            label="Draft",
-            on_change=lambda event: ui.navigate.to(f"/compare?table={table}&draft={event.value}"),
-        ).classes("w-full")
-        claims, against, left = drafts.promise(figures)
-        ui.label(f"Would hold: {claims}. Against {against}.")
-        with ui.expansion("What it would not cover").classes("w-full"):
-            for words in left:
-                ui.label(words).classes("r-muted text-sm")
+        choice({one["id"]: one["name"] for one in known}, here["id"], "Draft", f"/compare?table={table}&draft=")
+        promised(figures["claims"], figures["against"], "Would hold")
+        uncovered(figures["not_covered"], "What it would not cover")
         if figures["columns"]:
             ui.label("Columns").classes("font-medium")
-            with ui.element("div").classes("r-scroll").props("tabindex=0"):
-                grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures)).classes("w-full")
+            grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures))
         ui.label("What would leave the house: first rows").classes("font-medium")
-        with ui.element("div").classes("r-scroll").props("tabindex=0"):
-            grid(figures["shown"]["names"], figures["shown"]["rows"]).classes("w-full").props('data-test="shown"')
+        grid(figures["shown"]["names"], figures["shown"]["rows"]).props('data-test="shown"')
         _around(visit, plan, here)
-        ui.button(f"{drafts.act(here)}…", on_click=partial(ui.navigate.to, f"/publish?draft={here['id']}")).props(
-            "size=lg"
-        )
+        publish = partial(ui.navigate.to, f"/publish?draft={here['id']}")
+        ui.button(f"{drafts.act(here)}…", on_click=publish).props("size=lg")
 
 
 def _kept(figures: dict[str, Any]) -> list[list[str]]:
@@ -260,9 +196,9 @@ def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
     if here["figures"]["around"]:
         ui.label("One step finer or coarser").classes("font-medium")
-        ui.label(
+        small(
             "What one step of one column would do. To favour a column makes another draft, in which the search gives it more weight."
-        ).classes("r-muted text-sm")
+        )
     for one in here["figures"]["around"]:
         step = "finer" if one["finer"] else "coarser"
         words = "every group is large enough"
@@ -282,7 +218,7 @@ async def _favour(visit: Visit, plan: Plan, here: dict[str, Any], column: str) -
     """Another draft in which the search gives a column four times the weight; the figures stay unweighted."""
 
     def work() -> None:
-        settings = Bundle.from_bytes(visit.hub.store.get(OWNER, "bundle", here["policy_hash"]) or b"{}").settings
+        settings = visit.hub.bundle(here["policy_hash"]).settings
         quasi = [name for name, role in plan.roles.items() if role == "quasi"]
         table = dict(settings.get("table", {}))
         weights = dict.fromkeys(quasi, 1.0) | table.get("weights", {}) | {column: 4.0}

@@ -6,30 +6,27 @@ from functools import partial
 from typing import Any
 
 from nicegui import events, ui
-from starlette.requests import Request
 
-from reticent.service.pages.layout import PATIENCE, Visit, card, moment, page, steps, trying, visit_of
+from reticent.service.pages.deeds import ask_once_more
+from reticent.service.pages.layout import Visit, card, moment, small, steps, studio, trying
 from reticent.service.pages.safe import labelled, uploader
 from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
-from reticent.store.scrub import cut_log
 
 
-@ui.page("/", response_timeout=PATIENCE)
-async def data(request: Request) -> None:
-    """The page."""
-    visit = visit_of(request)
-    with page(visit, "Data"):
-        if not visit.custodian:
-            ui.navigate.to("/history")
-            return
-        steps("Data")
-        upload(visit)
-        tables = await aside(visit.hub.tables.all)
-        if tables:
-            with card("Tables that were sent"):
-                for table in tables[:50]:
-                    _one(visit, table)
+@studio("/", "Data", everybody=True)
+async def data(visit: Visit) -> None:
+    """The page; analysts go on to what was released."""
+    if not visit.custodian:
+        ui.navigate.to("/history")
+        return
+    steps("Data")
+    upload(visit)
+    tables = await aside(visit.hub.tables.all)
+    if tables:
+        with card("Tables that were sent"):
+            for table in tables[:50]:
+                _one(visit, table)
 
 
 def upload(visit: Visit) -> None:
@@ -60,33 +57,28 @@ def file_name(text: str) -> str:
     return "".join(c if c.isalnum() or c in " ._()-" else "_" for c in text)[:100]
 
 
+async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], dict[str, str]]:
+    """The texts of the policies among files that were sent together, and of the others by name."""
+    texts = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
+    policies = [name for name in texts if name.endswith((".yaml", ".yml", ".json"))]
+    return [texts.pop(name) for name in policies], texts
+
+
 def _one(visit: Visit, table: dict[str, Any]) -> None:
     async def forget() -> None:
-        def work() -> None:
-            visit.hub.forget(table["id"])
-            cut_log(visit.hub.store)
-
-        await trying(aside(work))
+        await trying(aside(lambda: visit.hub.forget(table["id"], at_once=True)))
         ui.navigate.to("/")
 
     def asked() -> None:
-        with ui.dialog() as dialog, ui.card():
-            ui.label(f"Forget {table['name']}, its roles and its drafts?").classes("text-lg")
-            ui.label("It cannot be brought back. What was released of it stays released.")
-            with ui.row():
-                ui.button("Forget it", on_click=forget).props("color=negative")
-                ui.button("Leave it", on_click=dialog.close).props("flat")
-        dialog.open()
+        words = "It cannot be brought back. What was released of it stays released."
+        ask_once_more(f"Forget {table['name']}, its roles and its drafts?", words, "Forget it", forget)
 
     with ui.row().classes("w-full items-center gap-2"):
         with ui.column().classes("gap-0 grow"):
             ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
-            ui.label(
-                f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {moment(table['created'])}"
-            ).classes("r-muted text-sm")
+            small(f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {moment(table['created'])}")
         for name, path in (("Roles", "/roles"), ("Try", "/try"), ("Compare", "/compare")):
             button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
             labelled(button, f"{name}: {table['name']}").props("flat dense no-caps")
-        labelled(ui.button(icon="delete", on_click=asked), f"Forget {table['name']} and its drafts").props(
-            "flat dense round"
-        )
+        button = ui.button(icon="delete", on_click=asked).props("flat dense round")
+        labelled(button, f"Forget {table['name']} and its drafts")

@@ -9,18 +9,18 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from reticent.service.pages.layout import visit_of
-from reticent.service.problems import describe
+from reticent.service.problems import described
 from reticent.service.routes.common import Ident
 from reticent.service.routes.releases import sent
 
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/release/{ident}/{form}.zip")
-async def release(ident: Ident, form: Literal["csv", "parquet"], request: Request) -> Response:
+@router.get("/release/{ident}/{file_format}.zip")
+async def release(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
     """The folder of a release."""
     try:
-        return await sent(visit_of(request).hub, ident, form)
+        return await sent(visit_of(request).hub, ident, file_format)
     except Exception as error:  # noqa: BLE001 - it is told, not raised
-        status, _, message, hint = describe(error)
-        return PlainTextResponse(f"{message} {hint}", status)
+        problem = described(error)
+        return PlainTextResponse(f"{problem.message} {problem.hint}", problem.status)

@@ -8,7 +8,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
-from reticent.release.wording import claims_in_words
 from reticent.service.documents import fresh_id, now
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ METHODS = {
         "local": "local: levels differ from group to group",
         "mondrian": "mondrian: cuts the table in halves",
         "anatomy": "anatomy: values as they are, linked by group",
-        "veil": "veil: each value among candidates, under a prior",
-    },
+    }
+    | _VEIL,
 }
 """Methods of each kind, the usual one first."""
 MOST = 12
@@ -99,9 +98,7 @@ def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
     """Whether there is such a draft, at work or measured: a click too many makes no second one."""
     same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
     return any(
-        one["name"] == name
-        and one.get("kind", "table") == plan.kind
-        and one["job"]["state"] in ("queued", "running", "done")
+        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in ("queued", "running", "done")
         for one in same
     )
 
@@ -156,7 +153,7 @@ def by_job(hub: Hub) -> dict[str, dict[str, Any]]:
 
 def act(draft: dict[str, Any]) -> str:
     """What a draft leads to: a table is published, a source is begun."""
-    return "Publish" if draft.get("kind", "table") == "table" else "Begin"
+    return "Publish" if draft["kind"] == "table" else "Begin"
 
 
 def remove(hub: Hub, ident: str) -> None:
@@ -178,8 +175,8 @@ def measures(figures: dict[str, Any]) -> dict[str, str]:
         "guess": _share(figures["guess"]),
         "loss": _share(figures["loss"]),
         "query error": _share(figures["query_error"].get("median")),
-        "asked": _share(figures.get("asked", {}).get("error")),
-        "half width": _share(figures.get("asked", {}).get("half_width")),
+        "asked": _share(figures["asked"].get("error")),
+        "half width": _share(figures["asked"].get("half_width")),
         "model": _share(model.get("release_accuracy")),
         "original": _share(model.get("original_accuracy")),
         "constant": _share(model.get("constant_accuracy")),
@@ -201,8 +198,3 @@ def short_names(known: list[dict[str, Any]]) -> list[str]:
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
-
-
-def promise(figures: dict[str, Any]) -> tuple[str, str, list[str]]:
-    """What would hold, against whom, and what not, in the words of the release."""
-    return "; ".join(claims_in_words(figures["claims"])), figures["against"], figures["not_covered"]

@@ -6,13 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 from nicegui import events, ui
-from starlette.requests import Request
 
 from reticent.engine.evolving.change_feed import COLUMN
 from reticent.publication.evolving import Evolving
-from reticent.release.wording import claims_in_words
 from reticent.service.pages.data import drop
-from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.deeds import for_good, promised, sure_first
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table
@@ -27,23 +26,23 @@ _OPS = {
 }
 
 
-@ui.page("/evolving", response_timeout=PATIENCE)
-async def evolving(request: Request, name: str = "") -> None:
+@studio("/evolving", "Sources")
+async def evolving(visit: Visit, name: str = "") -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Sources"):
-        if not visit.custodian:
-            return
-        table = await trying(aside(lambda: visit.hub.evolving_table(name)))
-        if table is None:
-            held("There is no such evolving table; begin one on the page Sources.", bad=True)
-            return
-        state = await aside(table.status)
-        figures = _status(name, table)
-        _fill(figures, state)
-        _change(visit, table, figures)
-        _publish(visit, name)
-        await releases(visit, table.name)
+    table = await trying(aside(lambda: visit.hub.evolving_table(name)))
+    if table is None:
+        held("There is no such evolving table; begin one on the page Sources.", bad=True)
+        return
+    state = await aside(table.status)
+    figures = _status(name, table)
+    _fill(figures, state)
+    _change(visit, table, figures)
+    with card("Publish it as it is now"):
+        for_good(lambda: aside(lambda: visit.hub.jobs.begin("evolving", name, {})), sure_first())
+        small(
+            "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
+        )
+    await releases(visit, table.name)
 
 
 _FIGURES = {
@@ -98,39 +97,18 @@ def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
     return change_table(table, batch)
 
 
-def _publish(visit: Visit, name: str) -> None:
-    """One deliberate act."""
-    with card("Publish it as it is now"):
-        sure = ui.checkbox("This cannot be undone: whoever downloads it keeps it")
-
-        async def go() -> None:
-            sure.value = False  # a second click publishes nothing
-            job = await trying(aside(lambda: visit.hub.jobs.begin("evolving", name, {})))
-            if job is not None:
-                ui.navigate.to(f"/release?job={job['id']}")
-
-        button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
-        button.bind_enabled_from(sure, "value")
-        ui.label(
-            "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
-        ).classes("r-muted text-sm")
-
-
 async def releases(visit: Visit, publisher: str) -> None:
     """What a source has published so far."""
     known = [doc for doc in await aside(visit.hub.releases.all) if doc["publisher"] == publisher]
     if not known:
         return
     with card("Published so far"):
-        for claim in claims_in_words(known[0]["guarantee"]["claims"]):
-            ui.label(f"Holds: {claim}.")
-        ui.label(f"Against {known[0]['guarantee']['against']}.").classes("r-muted")
+        promised(known[0]["guarantee"]["claims"], known[0]["guarantee"]["against"])
         rows = [
-            [doc["number"], moment(doc["created"]), f"{doc['counts']['published']:,}", f"{doc.get('added', 0):,}"]
+            [doc["number"], moment(doc["created"]), f"{doc['counts']['published']:,}", f"{doc['added']:,}"]
             for doc in known
         ]
-        with ui.element("div").classes("r-scroll").props("tabindex=0"):
-            grid(("Release", "Time", "Records", "Persons not shown before"), rows).classes("w-full")
+        grid(("Release", "Time", "Records", "Persons not shown before"), rows)
         with ui.row().classes("gap-4"):
             for doc in known[:_LINKED]:
                 ui.link(f"Release {doc['number']}", f"/release?id={doc['id']}")

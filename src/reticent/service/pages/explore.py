@@ -6,14 +6,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
-from starlette.requests import Request
 
 from reticent.read.shape.generalised import EVERY
 from reticent.service import questions
 from reticent.service.actor import reaches
 from reticent.service.asking import Place
+from reticent.service.pages.charts import GREY, LINE, axis, drawn
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import GREY, LINE, PATIENCE, arrived, axis, card, held, page, trying, visit_of
+from reticent.service.pages.layout import Visit, arrived, card, choice, held, small, studio, trying
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import aside
@@ -29,37 +29,30 @@ _WHOLE = 10
 """Counts from here on are whole numbers, and so are those beside them."""
 
 
-@ui.page("/explore", response_timeout=PATIENCE)
-async def explore(request: Request, release: str = "") -> None:
+@studio("/explore", "Explore", everybody=True)
+async def explore(visit: Visit, release: str = "") -> None:
     """The page; `release` is the id of a release, or stream:NAME."""
-    visit = visit_of(request)
-    with page(visit, "Explore"):
-        names = await aside(lambda: _names(visit.hub))
-        if not names:
-            held("Nothing has been published yet.")
-            return
-        here = release or next(iter(names))
-        if here not in names:
-            held("There is no such release, or it was withdrawn; choose another.", bad=True)
-            here = next(iter(names))
-        with card("Ask a release"):
-            ui.select(
-                names,
-                value=here,
-                label="Release",
-                on_change=lambda event: ui.navigate.to(f"/explore?release={event.value}"),
-            ).classes("w-full")
-            await arrived()
-            about = await trying(aside(lambda: visit.hub.asking.ask(open_release(visit.hub, here), questions.about)))
-            if about is not None:
-                _ask(visit.hub, here, about)
+    names = await aside(lambda: _names(visit.hub))
+    if not names:
+        held("Nothing has been published yet.")
+        return
+    here = release or next(iter(names))
+    if here not in names:
+        held("There is no such release, or it was withdrawn; choose another.", bad=True)
+        here = next(iter(names))
+    with card("Ask a release"):
+        choice(names, here, "Release", "/explore?release=")
+        await arrived()
+        about = await trying(aside(lambda: visit.hub.asking.ask(open_release(visit.hub, here), questions.about)))
+        if about is not None:
+            _ask(visit.hub, here, about)
 
 
 def _names(hub: Hub) -> dict[str, str]:
     names = {
         doc["id"]: f"{WORDS[doc['kind']]} {doc['source']}, release {doc['number']}"
         for doc in hub.releases.all()
-        if not doc.get("withdrawn")
+        if not doc["withdrawn"]
     }
     streams = [name for name in sorted(hub.streams) if reaches("stream", name)]
     return names | {f"stream:{name}": f"Stream {name}, its latest records" for name in streams}
@@ -91,8 +84,8 @@ def _stream(hub: Hub, name: str) -> Place:
 
 def _ask(hub: Hub, name: str, about: About) -> None:
     sensitive = about.sensitive
-    told = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY else "no sensitive column"
-    held(f"{about.records:,} records, {told}.")
+    values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY else "no sensitive column"
+    held(f"{about.records:,} records, {values_of}.")
     values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
     values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY)
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
@@ -126,21 +119,16 @@ def show(answer: Answer) -> None:
     shown = sorted(rows, key=lambda row: -row["estimate"])[:_ANSWERS] if len(rows) > _ANSWERS else rows
     ui.label(answer.question).classes("font-medium")
     labels = [", ".join(str(row[name]) for name in names) or "all" for row in shown]
-    chart(band(labels, shown)).classes("w-full h-72")
+    chart(band(labels, shown)).classes("h-72")
     for note in answer.notes:
-        ui.label(note).classes("r-muted text-sm")
+        small(note)
     parts = ("estimate", "low", "high")
-    large = any(abs(row[part]) >= _WHOLE for row in shown for part in parts)
-    cells = [[*(row[name] for name in names), *(_figure(row[part], large) for part in parts)] for row in shown]
-    with ui.element("div").classes("r-scroll").props("tabindex=0"):
-        grid((*names, "estimate", "from", "to"), cells).classes("w-full").props('data-test="answers"')
+    # A number is shown as finely as the largest of its answer is worth.
+    fine = ",.0f" if any(abs(row[part]) >= _WHOLE for row in shown for part in parts) else ",.3g"
+    cells = [[*(row[name] for name in names), *(format(row[part], fine) for part in parts)] for row in shown]
+    grid((*names, "estimate", "from", "to"), cells).props('data-test="answers"')
     if len(rows) > len(shown):
-        ui.label(f"The {len(shown)} largest of {len(rows):,} answers.").classes("r-muted text-sm")
-
-
-def _figure(value: float, large: bool) -> str:  # noqa: FBT001 - of the whole answer
-    """A number as finely as the largest of its answer is worth."""
-    return f"{value:,.0f}" if large else f"{value:,.3g}"
+        small(f"The {len(shown)} largest of {len(rows):,} answers.")
 
 
 def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:
@@ -155,31 +143,16 @@ def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -
         {"areaStyle": {"color": LINE, "opacity": 0.25}} if time else {"itemStyle": {"color": LINE, "opacity": 0.35}}
     )
     points = [round(row["estimate"], 4) for row in rows]
+    turned = {"rotate": 0 if time else 40, "width": 130 if time else 90}
+    words = {"color": GREY, **turned, "overflow": "truncate", "hideOverlap": True}
     return {
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 16, "bottom": 12, "containLabel": True},
-        "tooltip": {"trigger": "axis"},
-        "aria": {"enabled": True},
-        "xAxis": axis(type="category", data=labels, splitLine={"show": False})
-        | {
-            "axisLabel": {
-                "color": GREY,
-                "rotate": 0 if time else 40,
-                "width": 130 if time else 90,
-                "overflow": "truncate",
-            }
-            | {"hideOverlap": True},
-        },
+        "xAxis": axis(type="category", data=labels, splitLine={"show": False}, axisLabel=words),
         "yAxis": axis(min=0),
         "series": [
             {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},
             {"name": "width of the interval", **edges, **filled, "data": wide},
-            {
-                "name": "estimate",
-                "type": "line" if time else "scatter",
-                "symbolSize": 4 if time else 9,
-                "data": points,
-                "itemStyle": {"color": LINE},
-            },
+            drawn("line" if time else "scatter", "estimate", points, LINE, symbolSize=4 if time else 9),
         ],
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from reticent.service.pages.layout import small
 from reticent.service.pages.plan import ladder_of, parse_spec, spec_text
 from reticent.service.pages.safe import attributed
 from reticent.service.routes.common import aside
@@ -100,6 +101,6 @@ def _preview(rows: list[list[str]], problem: str) -> None:
     if problem:
         ui.label(problem).classes("text-negative").props("role=alert")
         return
-    ui.label("What some values become, level by level:").classes("r-muted text-sm")
+    small("What some values become, level by level:")
     for row in rows:
         ui.label(" → ".join(row)).classes("r-code")

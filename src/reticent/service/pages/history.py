@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
 from reticent.service.actor import reaches
 from reticent.service.pages import timeline
 from reticent.service.pages.compare import COLOURS
-from reticent.service.pages.layout import PATIENCE, Visit, card, held, moment, page, visit_of
+from reticent.service.pages.layout import Visit, card, held, moment, small, studio
 from reticent.service.pages.release import audited, download, risk
 from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
@@ -20,27 +19,21 @@ WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "st
 _SHOWN = 100
 
 
-@ui.page("/history", response_timeout=PATIENCE)
-async def history(request: Request) -> None:
+@studio("/history", "History", everybody=True)
+async def history(visit: Visit) -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "History"):
-        releases = await aside(visit.hub.releases.all)
-        streams = [
-            one for one in await aside(lambda: timeline.hours(visit.hub)) if reaches(*one.publisher.split(":", 1))
-        ]
-        if not releases and not streams:
-            held("Nothing has been published yet.")
-            return
-        names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
-        names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
-        with card("Persons shown to the world so far"):
-            options = await aside(lambda: timeline.picture(visit.hub.store, names, COLOURS))
-            chart(options).classes("w-full h-64")
-            ui.label(
-                "Whoever stands in no publication is not counted; records without a person are not either."
-            ).classes("r-muted text-sm")
-        _list(visit, releases, streams)
+    releases = await aside(visit.hub.releases.all)
+    streams = [one for one in await aside(lambda: timeline.hours(visit.hub)) if reaches(*one.publisher.split(":", 1))]
+    if not releases and not streams:
+        held("Nothing has been published yet.")
+        return
+    names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
+    names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
+    with card("Persons shown to the world so far"):
+        options = await aside(lambda: timeline.picture(visit.hub.store, names, COLOURS))
+        chart(options).classes("h-64")
+        small("Whoever stands in no publication is not counted; records without a person are not either.")
+    _list(visit, releases, streams)
 
 
 def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[timeline.Shown]) -> None:
@@ -62,34 +55,31 @@ def _stream(visit: Visit, entry: timeline.Shown) -> None:
                 ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
             else:
                 ui.label(f"Stream {name}").classes("font-medium")
-            ui.label(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came").classes("r-muted text-sm")
+            small(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came")
             ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
-        ask = ui.button(
-            "Ask", icon="query_stats", on_click=partial(ui.navigate.to, f"/explore?release={entry.publisher}")
-        )
-        labelled(ask, f"Ask the stream {name}").props("flat dense no-caps")
+        go = partial(ui.navigate.to, f"/explore?release={entry.publisher}")
+        ask = ui.button("Ask", icon="query_stats", on_click=go).props("flat dense no-caps")
+        labelled(ask, f"Ask the stream {name}")
 
 
 def _release(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
-    counts, holds, gone = release["counts"], release["verdict"]["holds"], release.get("withdrawn")
+    counts, holds, gone = release["counts"], release["verdict"]["holds"], release["withdrawn"]
     with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
         with ui.column().classes("gap-0 grow"):
             title = f"{WORDS[release['kind']]} {release['source']}, release {release['number']}"
             ui.link(title, f"/release?id={release['id']}").classes("font-medium")
-            ui.label(
+            small(
                 f"{moment(release['created'])}, {release['method']}: {counts['published']:,} of {counts['rows_in']:,} records; "
                 f"{counts['held']:,} held, {counts['suppressed']:,} left out; concedes a risk of {risk(release):.2f} to the reader it names"
-            ).classes("r-muted text-sm")
+            )
             ui.label(_added(release)).classes("text-sm")
         if gone:
             ui.badge("withdrawn", color="negative").props("outline")
         ui.badge("verified" if holds else "refuted", color="positive" if holds else "negative").props("outline")
         if visit.custodian:
             upto = _upto(releases, release)
-            button = ui.button("Audit", icon="gavel", on_click=partial(audited, visit, upto)).props(
-                "flat dense no-caps"
-            )
-            labelled(button, f"Audit {title}")
+            button = ui.button("Audit", icon="gavel", on_click=partial(audited, visit, upto))
+            labelled(button, f"Audit {title}").props("flat dense no-caps")
         if not gone:
             fetch = ui.button("CSV", icon="download", on_click=partial(download, visit, release["id"], "csv"))
             labelled(fetch, f"Download {title} as CSV").props("flat dense no-caps")
@@ -103,7 +93,6 @@ def _upto(releases: list[dict[str, Any]], release: dict[str, Any]) -> list[str]:
 
 
 def _added(release: dict[str, Any]) -> str:
-    persons, added = int(release.get("persons", 0)), int(release.get("added", 0))
-    if not persons:
+    if not release["persons"]:
         return "Added: records whose persons the policy does not name"
-    return f"Added: {added:,} persons not shown before; {persons:,} in this publication so far"
+    return f"Added: {release['added']:,} persons not shown before; {release['persons']:,} in this publication so far"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicegui import ui
+from starlette.requests import Request
 
-from reticent.service.problems import describe
+from reticent.service.pages.safe import complain
+from reticent.service.problems import described
 from reticent.service.tokens import Role, Token
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from reticent.service.hub import Hub
     from reticent.service.settings import Settings
 
@@ -39,11 +40,10 @@ STEPS = {
 }
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
-# Lines and bars are seen on both grounds, so they take the middle.
-LINE, LINE_2, LINE_3, GREY = "#1f93ad", "#c77a12", "#d9541e", "#7b8a95"
-PATIENCE = 120.0
+_PATIENCE = 120.0
 """Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
 T = TypeVar("T")
+Build = Callable[..., Awaitable[None]]
 
 _STYLE = """
 <style>
@@ -106,9 +106,30 @@ def visit_of(request: Request) -> Visit:
     return Visit(hub, who, settings)
 
 
+def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build], Build]:
+    """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in."""
+
+    def placed(build: Build) -> Build:
+        async def shown(request: Request, **asked: str) -> None:
+            visit = visit_of(request)
+            with _frame(visit, here, everybody=everybody):
+                if everybody or visit.custodian:
+                    await build(visit, **asked)
+
+        _, *asked = inspect.signature(build).parameters.values()
+        request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+        shown.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what the kit reads the query by
+            [request, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in asked)]
+        )
+        ui.page(path, response_timeout=_PATIENCE)(shown)
+        return build
+
+    return placed
+
+
 @contextmanager
-def page(visit: Visit, here: str, *, private: bool = False) -> Iterator[None]:
-    """The frame of a page; analysts see what was released and nothing else, and of that nothing private."""
+def _frame(visit: Visit, here: str, *, everybody: bool) -> Iterator[None]:
+    """What stands around a page; analysts see what was released and nothing else, and of that nothing private."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
     dark = ui.dark_mode(None)
@@ -121,34 +142,37 @@ def page(visit: Visit, here: str, *, private: bool = False) -> Iterator[None]:
                     if name == here:
                         link.props("aria-current=page")
         ui.space()
-        ui.button(icon="contrast", on_click=lambda: _turn(dark)).props(
-            'flat round dense color=white aria-label="Light or dark"'
-        )
+        turn = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
+        turn.props('flat round dense color=white aria-label="Light or dark"')
         if visit.who.id != "demo":
             with ui.element("form").props('method=post action="/sign-in/out"'):
                 ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
     with ui.column().classes("r-page"):
         if visit.settings.open:
-            ui.label("Demonstration: synthetic data about nobody; no token is needed on this machine.").classes(
-                "r-muted text-sm"
-            )
-        if not visit.custodian and (private or here not in _OPEN):
+            small("Demonstration: synthetic data about nobody; no token is needed on this machine.")
+        if not (visit.custodian or everybody):
             ui.label("An analyst may see the history and ask releases.").props("role=alert")
         yield
         ui.label("Times are in UTC.").classes("r-muted text-xs")
 
 
-def _turn(dark: Any) -> None:
-    dark.value = not dark.value
-
-
-def card(title: str = "") -> ui.card:
+def card(title: str) -> ui.card:
     """A card, with a heading."""
     frame = ui.card().classes("r-card")
-    if title:
-        with frame:
-            ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
+    with frame:
+        ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
     return frame
+
+
+def small(words: str) -> ui.label:
+    """A sentence that explains."""
+    return ui.label(words).classes("r-muted text-sm")
+
+
+def choice(options: Any, here: str, label: str, address: str) -> ui.select:
+    """A choice between pages: what is chosen follows the address."""
+    go = ui.select(options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}"))
+    return go.classes("w-full")
 
 
 def steps(here: str, table: str = "") -> None:
@@ -165,29 +189,6 @@ def steps(here: str, table: str = "") -> None:
                 continue
             if name == here:
                 link.props("aria-current=step")
-
-
-def axis(**more: Any) -> dict[str, Any]:
-    """An axis of a chart whose words and lines are readable on both grounds."""
-    line = {"lineStyle": {"color": "rgba(123,138,149,.35)"}}
-    words = {"axisLabel": {"color": GREY, "hideOverlap": True}, "nameTextStyle": {"color": GREY}, "splitLine": line}
-    return {"type": "value", **words, **more}
-
-
-def percents(**more: Any) -> dict[str, Any]:
-    """An axis of shares, which are given as percents."""
-    own = axis(**more)
-    return own | {"axisLabel": own["axisLabel"] | {"formatter": "{value}%"}}
-
-
-def percent(share: float) -> float:
-    """A share as such an axis takes it."""
-    return round(100 * share, 2)
-
-
-def legend(*names: str) -> dict[str, Any]:
-    """The legend of a chart, above it."""
-    return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
 
 
 def figure(words: str, value: str = "-") -> ui.label:
@@ -224,9 +225,6 @@ async def trying(work: Awaitable[T]) -> T | None:
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - it is told, not raised
-        _, _, message, hint = describe(error)
-        # Above, where it covers no button of the page.
-        ui.notify(
-            f"{message} {hint}", type="negative", multi_line=True, close_button="Close", timeout=0, position="top"
-        )
+        problem = described(error)
+        complain(f"{problem.message} {problem.hint}")
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nicegui import ui
-from starlette.requests import Request
 
 from reticent.publication.population import seen_of
+from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import LINE, LINE_3, PATIENCE, axis, card, held, legend, moment, page, visit_of
+from reticent.service.pages.layout import Visit, card, held, moment, small, studio
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
 
@@ -20,65 +20,46 @@ def _name(publisher: str, sources: dict[str, str]) -> str:
     return f"{WORDS.get(kind, kind)} {rest}"
 
 
-@ui.page("/ledger", response_timeout=PATIENCE)
-async def ledger(request: Request) -> None:
+@studio("/ledger", "Ledger")
+async def ledger(visit: Visit) -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Ledger"):
-        if not visit.custodian:
-            return
-        ui.link("The audit trail: who did what", "/trail")
-        seen = await aside(lambda: seen_of(visit.hub.store))
-        if not seen:
-            held("Nobody has been published from this store.")
-            return
-        sources = {doc["publisher"]: doc["source"] for doc in await aside(visit.hub.releases.all)}
-        names = {name: _name(name, sources) for name in seen}
-        with card("Persons by publication"):
-            held(
-                "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
-                "side by side, may tell more than each alone."
-            )
-            chart(
-                {
-                    "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
-                    "legend": legend("only here", "elsewhere too"),
-                    "tooltip": {"trigger": "axis"},
-                    "aria": {"enabled": True},
-                    "xAxis": axis(),
-                    "yAxis": axis(type="category", data=[names[name] for name in seen]),
-                    "series": [
-                        {
-                            "name": "only here",
-                            "type": "bar",
-                            "stack": "persons",
-                            "data": [int(str(one["persons"])) - int(str(one["elsewhere"])) for one in seen.values()],
-                            "itemStyle": {"color": LINE},
-                        },
-                        {
-                            "name": "elsewhere too",
-                            "type": "bar",
-                            "stack": "persons",
-                            "data": [one["elsewhere"] for one in seen.values()],
-                            "itemStyle": {"color": LINE_3},
-                        },
-                    ],
-                }
-            ).classes("w-full h-64")
-            rows = [
-                [
-                    names[name],
-                    one["method"],
-                    f"{one['persons']:,}",
-                    f"{one['elsewhere']:,}",
-                    moment(str(one["first"])),
-                    moment(str(one["last"])),
-                ]
-                for name, one in seen.items()
+    ui.link("The audit trail: who did what", "/trail")
+    seen = await aside(lambda: seen_of(visit.hub.store))
+    if not seen:
+        held("Nobody has been published from this store.")
+        return
+    sources = {doc["publisher"]: doc["source"] for doc in await aside(visit.hub.releases.all)}
+    names = {name: _name(name, sources) for name in seen}
+    with card("Persons by publication"):
+        held(
+            "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
+            "side by side, may tell more than each alone."
+        )
+        elsewhere = [int(str(one["elsewhere"])) for one in seen.values()]
+        here = [int(str(one["persons"])) - other for one, other in zip(seen.values(), elsewhere, strict=True)]
+        options = {
+            "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
+            "legend": legend("only here", "elsewhere too"),
+            "xAxis": axis(),
+            "yAxis": axis(type="category", data=[names[name] for name in seen]),
+            "series": [
+                drawn("bar", "only here", here, LINE, stack="persons"),
+                drawn("bar", "elsewhere too", elsewhere, LINE_3, stack="persons"),
+            ],
+        }
+        chart(options).classes("h-64")
+        rows = [
+            [
+                names[name],
+                one["method"],
+                f"{one['persons']:,}",
+                f"{one['elsewhere']:,}",
+                moment(str(one["first"])),
+                moment(str(one["last"])),
             ]
-            with ui.element("div").classes("r-scroll").props("tabindex=0"):
-                heads = ("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown")
-                grid(heads, rows).classes("w-full")
-            ui.label(
-                "The command line says the same: reticent ledger STORE. Not covered: persons whom two publications call by different names."
-            ).classes("r-muted text-sm")
+            for name, one in seen.items()
+        ]
+        grid(("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown"), rows)
+        small(
+            "The command line says the same: reticent ledger STORE. Not covered: persons whom two publications call by different names."
+        )

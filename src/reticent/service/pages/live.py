@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 import orjson
 from nicegui import events, ui
-from starlette.requests import Request
 
+from reticent.connectors.files import to_ndjson
 from reticent.errors import ReticentError
-from reticent.release.wording import claims_in_words
 from reticent.service import questions
 from reticent.service.asking import Place
 from reticent.service.live import LiveStream, PushStep
+from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
 from reticent.service.pages.data import drop
+from reticent.service.pages.deeds import promised, uncovered
 from reticent.service.pages.explore import band, open_release
-from reticent.service.pages.layout import (
-    LINE,
-    LINE_2,
-    LINE_3,
-    PATIENCE,
-    Visit,
-    arrived,
-    axis,
-    card,
-    figure,
-    held,
-    legend,
-    page,
-    percent,
-    percents,
-    trying,
-    visit_of,
-)
-from reticent.service.pages.safe import chart
+from reticent.service.pages.layout import Visit, arrived, card, choice, figure, held, small, studio, trying
+from reticent.service.pages.safe import chart, redraw
 from reticent.service.routes.common import aside, digest_of
 from reticent.service.uploads import NDJSON, read_upload
 
@@ -54,46 +37,37 @@ _SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta":
 _POINTS, _BATCH = 400, 1_000
 
 
-@ui.page("/live", response_timeout=PATIENCE)
-async def live(request: Request, stream: str = "", value: str = "") -> None:
+@studio("/live", "Sources")
+async def live(visit: Visit, stream: str = "", value: str = "") -> None:
     """The page; `value` is the one whose curve is drawn."""
-    visit = visit_of(request)
-    with page(visit, "Sources"):
-        if not visit.custodian:
-            return
-        names = sorted(visit.hub.streams)
-        if not names or (stream and stream not in names):
-            words = "There is no such stream" if stream else "There is no stream yet"
-            held(f"{words}; begin one on the page Sources.", bad=bool(stream))
-            return
-        here = stream or names[0]
-        if len(names) > 1:
-            ui.select(
-                names, value=here, label="Stream", on_change=lambda e: ui.navigate.to(f"/live?stream={e.value}")
-            ).classes("w-full")
-        _watch(visit, here)
-        fresh = not visit.hub.stream(here).status()["rows_in"]
-        if fresh:  # nothing to see before it is fed
-            _feed(visit, here)
-        body = ui.column().classes("w-full")
-        _charts(visit, here)
-        if not fresh:
-            _feed(visit, here)
-        await arrived()
-        with body:
-            await _outbreak(visit, here, value)
+    names = sorted(visit.hub.streams)
+    if not names or (stream and stream not in names):
+        words = "There is no such stream" if stream else "There is no stream yet"
+        held(f"{words}; begin one on the page Sources.", bad=bool(stream))
+        return
+    here = stream or names[0]
+    if len(names) > 1:
+        choice(names, here, "Stream", "/live?stream=")
+    _watch(visit, here)
+    fresh = not visit.hub.stream(here).status()["rows_in"]
+    if fresh:  # nothing to see before it is fed
+        _feed(visit, here)
+    body = ui.column().classes("w-full")
+    _charts(visit, here)
+    if not fresh:
+        _feed(visit, here)
+    await arrived()
+    with body:
+        await _outbreak(visit, here, value)
 
 
 def _watch(visit: Visit, name: str) -> None:
     stream = visit.hub.stream(name)
     status = stream.status()
     with card(f"Stream {name}"):
-        for claim in claims_in_words(status["guarantee"]):
-            ui.label(f"Holds: {claim}.")
-        ui.label(f"Method {status['method']}. Against {status['against'] or 'nobody yet'}.").classes("r-muted")
-        with ui.expansion("What it does not cover").classes("w-full"):
-            for words in status["not_covered"]:
-                ui.label(words).classes("r-muted text-sm")
+        ui.label(f"Method {status['method']}.").classes("r-muted")
+        promised(status["guarantee"], status["against"] or "nobody yet")
+        uncovered(status["not_covered"])
         alarm = ui.label(
             "The stream drifts: too many values are not among their candidates. The prior lacks them, or persons came back with other "
             "values than the kernel leads to."
@@ -119,22 +93,18 @@ def _charts(visit: Visit, name: str) -> None:
     stream = visit.hub.stream(name)
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
-            rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("w-full h-56")
+            rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("h-56")
         with card("Shares of the records"):
-            ui.label("Offered values that nobody has, and true values that are not among those offered.").classes(
-                "r-muted text-sm"
-            )
+            small("Offered values that nobody has, and true values that are not among those offered.")
             names, colours = list(_SHARES.values()), [LINE, LINE_2, LINE_3]
-            shares = chart(_chart(names, colours, _shares(stream)) | {"yAxis": percents(min=0)}).classes("w-full h-56")
+            shares = chart(_chart(names, colours, _shares(stream)) | {"yAxis": percents(min=0)}).classes("h-56")
     with card("Released just now"), ui.element("div").classes("r-scroll").props("tabindex=0"):
         latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
 
     def look() -> None:
         _plot(rates, _rates(stream))
         _plot(shares, _shares(stream))
-        latest.set_text(
-            "\n".join(_line(line) for line in list(stream.latest)[-8:]) or "Nothing since the server began."
-        )
+        latest.set_text("\n".join(map(_line, list(stream.latest)[-8:])) or "Nothing since the server began.")
 
     look()
     ui.timer(1.0, look)
@@ -172,9 +142,7 @@ def _feed(visit: Visit, name: str) -> None:
                 ui.notify(_taken(*taken))
 
         drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: released at once")
-        ui.label(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.").classes(
-            "r-muted text-sm"
-        )
+        small(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.")
 
 
 def _taken(records: int, before: int) -> str:
@@ -186,7 +154,7 @@ def _pushed(visit: Visit, name: str, body: bytes) -> tuple[int, int]:
     """Pushes a file batch by batch; a file that comes twice is released once. Records that were taken, and that were there."""
     stream, table, before = visit.hub.stream(name), read_upload(body), 0
     for start in range(0, table.num_rows, _BATCH):
-        lines = b"\n".join(orjson.dumps(row, default=str) for row in table.slice(start, _BATCH).to_pylist())
+        lines = b"".join(map(to_ndjson, table.slice(start, _BATCH).to_batches()))
         key = f"studio-{digest_of(lines)}"
         pushed = visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
         before += min(_BATCH, table.num_rows - start) if pushed.replayed else 0
@@ -204,7 +172,7 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
         first = asked if asked in about.values else await aside(lambda: asking.ask(place, questions.lively))
         value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
         held("The curve is the estimate from the released lines alone, the band its 95% interval.")
-        picture = chart(band([], [], time=True)).classes("w-full h-64").props('data-test="outbreak"')
+        picture = chart(band([], [], time=True)).classes("h-64").props('data-test="outbreak"')
         marks = held("")
 
         async def draw(known: Place | None = None) -> None:
@@ -213,9 +181,7 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
             if rows is None or picture.is_deleted:
                 return
             words = [str(next(iter(row.values()))) for row in rows]
-            picture.options.clear()
-            picture.options.update(band(words, rows, time=True))
-            picture.update()
+            redraw(picture, band(words, rows, time=True))
             changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
             said = f"A new level begins at {', '.join(changes)}." if changes else "No change of level."
             order = " Along the records in their order: no published column tells the time finely."
@@ -253,7 +219,7 @@ def _line(line: bytes) -> str:
 Lines = list[list[list[Any]]]
 
 
-def _trend(stream: LiveStream) -> Sequence[tuple[float, int, dict[str, float]]]:
+def _trend(stream: LiveStream) -> list[tuple[float, int, dict[str, float]]]:
     points = list(stream.trend)
     step = -(-len(points) // _POINTS) or 1
     return [*points[:-1:step], *points[-1:]]
@@ -265,7 +231,7 @@ def _moment(seconds: float) -> str:
 
 def _rates(stream: LiveStream) -> Lines:
     """Records a second between two points; none while nobody feeds it."""
-    points = list(_trend(stream))
+    points = _trend(stream)
     line = [
         [_moment(after[0]), round((after[1] - before[1]) / max(1e-3, after[0] - before[0]), 1)]
         for before, after in pairwise(points)
@@ -276,9 +242,8 @@ def _rates(stream: LiveStream) -> Lines:
 
 
 def _shares(stream: LiveStream) -> Lines:
-    points = list(_trend(stream))
     return [
-        [[_moment(at), percent(figures[key])] for at, _, figures in points if figures.get(key) is not None]
+        [[_moment(at), percent(figures[key])] for at, _, figures in _trend(stream) if figures.get(key) is not None]
         for key in _SHARES
     ]
 
@@ -292,17 +257,9 @@ def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]
         "legend": legend(*known) if len(names) > 1 else {"show": False},
         "xAxis": axis(type="time", splitLine={"show": False}),
         "yAxis": axis(min=0),
-        "tooltip": {"trigger": "axis"},
-        "aria": {"enabled": True},
         "series": [
-            {
-                "name": name,
-                "type": "line",
-                "showSymbol": len(line) == 1,  # a line has two points
-                "data": line,
-                "itemStyle": {"color": colour},
-                "lineStyle": {"width": 2},
-            }
+            # A line has two points.
+            drawn("line", name, line, colour, showSymbol=len(line) == 1, lineStyle={"width": 2})
             for name, colour, line in zip(names, colours, lines, strict=True)
         ],
     }

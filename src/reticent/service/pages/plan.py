@@ -15,12 +15,15 @@ from reticent.policy.hierarchy import ladder
 from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
+from reticent.service.pages.layout import held, trying
 from reticent.service.problems import ServiceError
+from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
 from reticent.service.uploads import head_of
 
 if TYPE_CHECKING:
     from reticent.service.hub import Hub
+    from reticent.service.pages.layout import Visit
 
 KINDS = {
     "table": "one table, released once",
@@ -29,6 +32,7 @@ KINDS = {
     "series": "a series: the same persons again, release by release",
 }
 _PREVIEWED, _HEAD, _CELLS = 6, 2_000, 4
+_KEPT = ("settings", "files", "why", "kind", "sent", "cells")
 
 
 @dataclass
@@ -59,19 +63,11 @@ class Plan:
             plan.settings["columns"] = _long(plan.settings["columns"])
             plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
-        rest = {"sent": kept.get("sent", False), "cells": kept.get("cells", {})}
-        return cls(table, kept["settings"], kept["files"], kept["why"], kept["kind"], **rest)
+        return cls(table, **{name: kept[name] for name in _KEPT})
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""
-        document = {
-            "settings": self.settings,
-            "files": self.files,
-            "why": self.why,
-            "kind": self.kind,
-            "sent": self.sent,
-            "cells": self.cells,
-        }
+        document = {name: getattr(self, name) for name in _KEPT}
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
 
     @property
@@ -147,6 +143,14 @@ class Plan:
         self.sent = True
 
 
+async def planned(visit: Visit, table: str) -> Plan | None:
+    """The plan of a table; a page that has none says so."""
+    plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+    if plan is None:
+        held("There is no such table; send one on the page Data.", bad=True)
+    return plan
+
+
 def _long(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: {"role": column} if isinstance(column, str) else dict(column) for name, column in columns.items()}
 
@@ -179,9 +183,7 @@ def parse_spec(kind: str, text: str) -> dict[str, Any] | None:
                 return {"intervals": [float(part) for part in text.replace(";", ",").split(",") if part.strip()]}
             case "prefix":
                 return {"prefix": int(text)}
-            case "dates":
-                return {"dates": True}
-            case "icd9" | "icd10":
+            case "dates" | "icd9" | "icd10":
                 return {kind: True}
             case _:
                 return {"tree": _tree(text)}

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
-from reticent.release.wording import SHAPES, claims_in_words
+from reticent.release.wording import SHAPES
 from reticent.service.audits import audit
-from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.deeds import ask_once_more, promised, uncovered
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.releases import Glance
 from reticent.service.routes.common import aside
@@ -22,23 +22,25 @@ _WITHDRAW = (
 )
 
 
-@ui.page("/release", response_timeout=PATIENCE)
-async def release(request: Request, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
+@studio("/release", "History", everybody=True)
+async def release(visit: Visit, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "History"):
-        if job and visit.custodian:
-            await _job(visit, job)
-            return
-        if not id:
-            known = await aside(visit.hub.releases.all)
-            id = known[0]["id"] if known else ""  # noqa: A001
-        document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
-        if document is None:
-            words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
-            held(words, bad=bool(id))
-            return
-        await _show(visit, document)
+    if job and visit.custodian:
+        await _job(visit, job)
+        return
+    if not id:
+        known = await aside(visit.hub.releases.all)
+        id = known[0]["id"] if known else ""  # noqa: A001
+    document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
+    if document is None:
+        words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
+        held(words, bad=bool(id))
+        return
+    _summary(document)
+    _acts(visit, document)
+    if not document["withdrawn"]:
+        for table in await aside(lambda: visit.hub.releases.glance(document["id"], _ROWS)):
+            _table(table)
 
 
 async def _job(visit: Visit, ident: str) -> None:
@@ -94,64 +96,46 @@ def _progress(visit: Visit, ident: str) -> None:
         timer = ui.timer(0.3, look)
 
 
-async def _show(visit: Visit, document: dict[str, Any]) -> None:
-    _summary(document)
-    _acts(visit, document)
-    if document.get("withdrawn"):
-        return
-    for table in await aside(lambda: visit.hub.releases.glance(document["id"], _ROWS)):
-        _table(table)
-
-
 def _summary(document: dict[str, Any]) -> None:
     counts, guarantee = document["counts"], document["guarantee"]
     with card(f"Release {document['number']} of {document['source']}"):
-        if document.get("withdrawn"):
+        if document["withdrawn"]:
             held(f"Withdrawn {moment(document['withdrawn'])}: {_WITHDRAW}", bad=True)
-        ui.label(f"{moment(document['created'])}: {SHAPES.get(document['shape'], document['shape'])}").classes(
-            "r-muted"
-        )
+        ui.label(f"{moment(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")
             figure("left out", f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}")
             figure("held back", f"{counts['held']:,}")
-            figure("persons not shown before", f"{document.get('added', 0):,}")
+            figure("persons not shown before", f"{document['added']:,}")
             figure("risk it concedes to the reader below", f"{risk(document):.2f}")
         holds = document["verdict"]["holds"]
         words = "The judge recomputed every claim before it was published: they hold."
-        ui.label(words if holds else "The judge refuted a claim.").classes(
-            "text-positive" if holds else "text-negative"
-        )
-        for claim in claims_in_words(guarantee["claims"]):
-            ui.label(f"Holds: {claim}.")
-        ui.label(f"Against {guarantee['against']}.").classes("r-muted")
-        with ui.expansion("What it does not cover").classes("w-full"):
-            for words in guarantee["not_covered"]:
-                ui.label(words).classes("r-muted text-sm")
+        label = ui.label(words if holds else "The judge refuted a claim.")
+        label.classes("text-positive" if holds else "text-negative")
+        promised(guarantee["claims"], guarantee["against"])
+        uncovered(guarantee["not_covered"])
 
 
 def _acts(visit: Visit, document: dict[str, Any]) -> None:
     ident = document["id"]
     with ui.row().classes("w-full items-center gap-2"):
-        if not document.get("withdrawn"):
-            for name, form in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
-                ui.button(name, icon="download", on_click=partial(download, visit, ident, form)).props("outline")
+        if not document["withdrawn"]:
+            for name, word in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
+                ui.button(name, icon="download", on_click=partial(download, visit, ident, word)).props("outline")
             ask = partial(ui.navigate.to, f"/explore?release={ident}")
             ui.button("Ask it", icon="query_stats", on_click=ask).props("outline")
         if visit.custodian:
             ui.button("Audit", icon="gavel", on_click=partial(audited, visit, [ident])).props("outline")
-            if not document.get("withdrawn"):
-                ui.button("Withdraw", icon="block", on_click=partial(withdraw, visit, document)).props(
-                    "outline color=negative"
-                )
+            if not document["withdrawn"]:
+                button = ui.button("Withdraw", icon="block", on_click=partial(withdraw, visit, document))
+                button.props("outline color=negative")
 
 
 def _table(table: Glance) -> None:
     with card(f"{table.name}: {table.rows:,} rows, the first of them"):
-        with ui.element("div").classes("r-scroll").props("tabindex=0"):
-            grid(table.columns, table.first).classes("w-full").props('data-test="released"')
+        grid(table.columns, table.first).props('data-test="released"')
         distinct = zip(table.columns, table.distinct, strict=True)
-        ui.label("; ".join(f"{column} {number:,} values" for column, number in distinct)).classes("r-muted text-sm")
+        small("; ".join(f"{column} {number:,} values" for column, number in distinct))
 
 
 def withdraw(visit: Visit, document: dict[str, Any]) -> None:
@@ -161,13 +145,8 @@ def withdraw(visit: Visit, document: dict[str, Any]) -> None:
         await trying(aside(lambda: visit.hub.withdraw(document["id"])))
         ui.navigate.to(f"/release?id={document['id']}")
 
-    with ui.dialog() as dialog, ui.card():
-        ui.label(f"Withdraw release {document['number']} of {document['source']}?").classes("text-lg")
-        ui.label(_WITHDRAW)
-        with ui.row():
-            ui.button("Withdraw it", on_click=go).props("color=negative")
-            ui.button("Leave it", on_click=dialog.close).props("flat")
-    dialog.open()
+    title = f"Withdraw release {document['number']} of {document['source']}?"
+    ask_once_more(title, _WITHDRAW, "Withdraw it", go)
 
 
 async def audited(visit: Visit, idents: list[str]) -> None:

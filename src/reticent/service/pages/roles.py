@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from nicegui import events, ui
-from starlette.requests import Request
 
 from reticent.errors import PolicyError
-from reticent.service.pages.data import file_name
+from reticent.service.pages.data import texts_of
 from reticent.service.pages.hierarchy import edit, in_words
-from reticent.service.pages.layout import PATIENCE, Visit, card, held, others, page, steps, trying, visit_of
-from reticent.service.pages.plan import KINDS, Plan
+from reticent.service.pages.layout import Visit, card, held, others, small, steps, studio, trying
+from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.prior import prior
 from reticent.service.pages.safe import chooser, labelled, numbered, uploader
 from reticent.service.routes.common import aside
@@ -25,18 +24,11 @@ ROLES = {
 _NAMES = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
 
 
-@ui.page("/roles", response_timeout=PATIENCE)
-async def roles(request: Request, table: str = "") -> None:
+@studio("/roles", "Data")
+async def roles(visit: Visit, table: str = "") -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Data"):
-        if not visit.custodian:
-            return
-        steps("Roles", table)
-        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
-        if plan is None:
-            held("There is no such table; send one on the page Data.", bad=True)
-            return
+    steps("Roles", table)
+    if (plan := await planned(visit, table)) is not None:
         await Roles(visit, plan).show()
 
 
@@ -59,7 +51,7 @@ class Roles:
         """Draws it."""
         with card(f"The columns of {self._plan.table['name']}"):
             held(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
-            ui.label("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".").classes("r-muted text-sm")
+            small("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".")
             self._bar()
             self._grid = chooser(_NAMES, self._rows()).on_select(lambda _: self._count())
             self._search.bind_value_to(self._grid, "filter")
@@ -163,8 +155,7 @@ class Roles:
             ).classes("r-muted")
 
             async def taken(event: events.MultiUploadEventArguments) -> None:
-                files = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
-                await trying(self._take(files))
+                await trying(self._take(*await texts_of(event)))
 
             with ui.row().classes("w-full items-center"):
                 ui.button("Download", icon="download", on_click=self._download).props("outline")
@@ -172,13 +163,11 @@ class Roles:
             uploader("Send policy.yaml and the files it names", largest=size, several=True, on_multi_upload=taken)
             self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
 
-    async def _take(self, files: dict[str, str]) -> None:
-        policies = [name for name in files if name.endswith((".yaml", ".yml", ".json"))]
+    async def _take(self, policies: list[str], files: dict[str, str]) -> None:
         if len(policies) > 1:
             raise PolicyError("There are several policies.", hint="Send one, with the files it names.")
         if policies:
-            text = files.pop(policies[0])
-            await aside(lambda: self._plan.take(self._visit.hub, text, files))
+            await aside(lambda: self._plan.take(self._visit.hub, policies[0], files))
         else:
             self._plan.files |= files
         await self._keep()

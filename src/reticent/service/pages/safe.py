@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from nicegui import ui
@@ -35,19 +36,25 @@ def attributed(element: E, **values: str | float) -> E:
 
 
 def grid(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
-    """A table of text; columns and rows go by number, whatever they are called."""
+    """A table of text that may be wider than its page."""
+    with ui.element("div").classes("r-scroll").props("tabindex=0"):
+        return _table(names, rows).classes("w-full")
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]], **more: Any) -> ui.table:
+    """Columns and rows go by number, whatever they are called."""
     columns = [{"name": f"c{i}", "label": str(n), "field": f"c{i}", "align": "left"} for i, n in enumerate(names)]
-    return ui.table(columns=columns, rows=numbered(rows), row_key="row", pagination=0).props("dense flat hide-bottom")
+    table = ui.table(columns=columns, rows=numbered(rows), row_key="row", pagination=0, **more)
+    return table.props("dense flat hide-bottom")
 
 
 def chooser(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
     """A table of text whose rows can be searched and chosen; the second column stands below the first on a phone."""
-    columns = [{"name": f"c{i}", "label": str(n), "field": f"c{i}", "align": "left"} for i, n in enumerate(names)]
-    table = ui.table(columns=columns, rows=numbered(rows), row_key="row", selection="multiple", pagination=0)
+    table = _table(names, rows, selection="multiple")
     table.add_slot("header-selection", _ALL)
     table.add_slot("body-selection", _ONE)
     table.add_slot("body-cell-c0", _FIRST)
-    return table.props("dense flat hide-bottom").classes("r-columns")
+    return table.classes("r-columns")
 
 
 def numbered(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -61,22 +68,18 @@ _FIRST = """<q-td :props="props"><div class="font-medium r-cells">{{ props.row.c
 <div class="r-muted r-cells r-phone">{{ props.row.c2 }}</div></q-td>"""
 
 
-def uploader(label: str, *, largest: int, several: bool = False, **handlers: Any) -> ui.upload:
-    """A place to drop files, with a button that has a name; the label is a text of the programme.
+def complain(words: str) -> None:
+    """Says that something did not work: above, where it covers no button of the page, and until it is closed."""
+    ui.notify(words, type="negative", multi_line=True, close_button="Close", timeout=0, position="top")
 
-    Args:
-        label: plain words.
-        largest: size of a file in bytes.
-        several: whether files come together.
-        handlers: `on_upload` or `on_multi_upload`.
-    """
+
+def uploader(label: str, *, largest: int, several: bool = False, **handlers: Any) -> ui.upload:
+    """A place to drop files, with a button that has a name; the label is a text of the programme."""
     if not _PLAIN.fullmatch(label):
         raise ValueError("the label of an uploader is put into a template")
     words = f"Nothing was sent: a file may have {largest / 2**20:,.0f} MiB here. Send fewer rows, or raise --max-body."
 
-    def refused() -> None:
-        ui.notify(words, type="negative", multi_line=True, close_button="Close", timeout=0, position="top")
-
+    refused = partial(complain, words)
     place = ui.upload(auto_upload=True, multiple=several, max_file_size=largest, on_rejected=refused, **handlers)
     place.add_slot("header", _DROP.replace("LABEL", label))
     return place.props("flat bordered color=transparent text-color=primary").classes("w-full r-drop")
@@ -90,9 +93,20 @@ _DROP = """<div class="row items-center no-wrap w-full q-pa-sm">
 
 def chart(options: dict[str, Any]) -> ui.echart:
     """A chart whose tooltip draws its words instead of making markup of them."""
+    return ui.echart(_described(options)).classes("w-full")
+
+
+def redraw(picture: ui.echart, options: dict[str, Any]) -> None:
+    """Another picture in the place of one."""
+    picture.options.clear()
+    picture.options.update(_described(options))
+    picture.update()
+
+
+def _described(options: dict[str, Any]) -> dict[str, Any]:
     _refuse_code(options)
-    options["tooltip"] = {"renderMode": "richText"} | options.get("tooltip", {})
-    return ui.echart(options)
+    tooltip = {"renderMode": "richText", "trigger": "axis"} | options.get("tooltip", {})
+    return options | {"tooltip": tooltip, "aria": {"enabled": True}}
 
 
 def _refuse_code(value: Any) -> None:

@@ -5,38 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from nicegui import events, ui
-from starlette.requests import Request
 
 from reticent.publication.series import Series
 from reticent.service.pages.data import drop
+from reticent.service.pages.deeds import for_good, sure_first
 from reticent.service.pages.evolving import releases
-from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, page, trying, visit_of
+from reticent.service.pages.layout import Visit, card, figure, held, studio, trying
 from reticent.service.routes.common import aside
 from reticent.service.routes.series import begin
 from reticent.service.uploads import read_upload
 
 
-@ui.page("/series", response_timeout=PATIENCE)
-async def series(request: Request, name: str = "") -> None:
+@studio("/series", "Sources")
+async def series(visit: Visit, name: str = "") -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Sources"):
-        if not visit.custodian:
-            return
-        one = await trying(aside(lambda: visit.hub.a_series(name)))
-        if one is None:
-            held("There is no such series; begin one on the page Sources.", bad=True)
-            return
-        number = await aside(lambda: len(one.store.ledger(one.name)))
-        with card(f"Series {name}"):
-            with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-                figure("releases", f"{number:,}")
-                figure("values among which each stands", f"{one.policy.m:,}")
-            ui.label(f"Method {one.policy.series.method}; the person is the column {one.policy.person}.").classes(
-                "r-muted"
-            )
-        _next(visit, name, one, number + 1)
-        await releases(visit, one.name)
+    one = await trying(aside(lambda: visit.hub.a_series(name)))
+    if one is None:
+        held("There is no such series; begin one on the page Sources.", bad=True)
+        return
+    number = await aside(lambda: len(one.store.ledger(one.name)))
+    with card(f"Series {name}"):
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+            figure("releases", f"{number:,}")
+            figure("values among which each stands", f"{one.policy.m:,}")
+        ui.label(f"Method {one.policy.series.method}; the person is the column {one.policy.person}.").classes("r-muted")
+    _next(visit, name, one, number + 1)
+    await releases(visit, one.name)
 
 
 def _next(visit: Visit, name: str, one: Series, number: int) -> None:
@@ -52,17 +46,10 @@ def _next(visit: Visit, name: str, one: Series, number: int) -> None:
                 words.set_text(f"{rows:,} records are ready to be published as release {number}.")
                 sure.enable()
 
-        async def go() -> None:
-            sure.value = False  # a second click publishes nothing
-            job = await trying(aside(lambda: begin(visit.hub, name, body["data"])))
-            if job is not None:
-                ui.navigate.to(f"/release?job={job['id']}")
-
         drop(visit, taken, "CSV, Parquet, Arrow or NDJSON")
-        sure = ui.checkbox("This cannot be undone: whoever downloads it keeps it")
+        sure = sure_first()
         sure.disable()
-        button = ui.button("Publish for good", icon="publish", on_click=go).props("size=lg")
-        button.bind_enabled_from(sure, "value")
+        for_good(lambda: aside(lambda: begin(visit.hub, name, body["data"])), sure)
 
 
 def _checked(one: Series, data: bytes) -> int:

@@ -38,9 +38,10 @@ _PROVIDER = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p
 _ON = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
 
 
-def _page(request: Request, message: str = "", status: int = 200) -> HTMLResponse:
-    words = f'<p class="wrong" role="alert">{escape(message)}</p>' if message else ""
-    return HTMLResponse(_PAGE.format(message=words, other=_PROVIDER if request.app.state.oidc else ""), status)
+def _page(request: Request, error: ServiceError | None = None) -> HTMLResponse:
+    words = f'<p class="wrong" role="alert">{escape(f"{error.message} {error.hint}")}</p>' if error else ""
+    page = _PAGE.format(message=words, other=_PROVIDER if request.app.state.oidc else "")
+    return HTMLResponse(page, error.status if error else 200)
 
 
 @router.get("/sign-in")
@@ -55,7 +56,7 @@ async def sign_in(request: Request, token: Annotated[str, Form(max_length=200)])
     try:
         key = request.app.state.access.sign_in(request, token)
     except ServiceError as error:
-        return _page(request, f"{error.message} {error.hint}", error.status)
+        return _page(request, error)
     return await _let_in(request, key, RedirectResponse("/", 303))
 
 
@@ -76,7 +77,7 @@ async def to_provider(request: Request) -> Response:
     try:
         answer: Response = await request.app.state.oidc.begin(request)
     except ServiceError as error:
-        return _page(request, f"{error.message} {error.hint}", error.status)
+        return _page(request, error)
     return answer
 
 
@@ -88,7 +89,7 @@ async def from_provider(request: Request) -> Response:
     try:
         visitor = await request.app.state.oidc.finish(request)
     except ServiceError as error:
-        return _page(request, f"{error.message} {error.hint}", error.status)
+        return _page(request, error)
     key = request.app.state.access.admit(visitor, SESSION)
     answer = await _let_in(request, key, HTMLResponse(_ON))
     answer.delete_cookie(OIDC_COOKIE)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from nicegui import events, ui
-from starlette.requests import Request
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
-from reticent.service.documents import OWNER
-from reticent.service.pages.data import file_name
-from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, trying, visit_of
+from reticent.service.pages.data import texts_of
+from reticent.service.pages.layout import Visit, card, held, small, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.safe import uploader
 from reticent.service.routes.common import aside
@@ -21,32 +20,28 @@ from reticent.service.shelf import parse
 PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
 
 
-@ui.page("/sources", response_timeout=PATIENCE)
-async def sources(request: Request) -> None:
+@studio("/sources", "Sources")
+async def sources(visit: Visit) -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Sources"):
-        if not visit.custodian:
-            return
-        hub = visit.hub
-        rows = [("stream", name, _stream(one.status())) for name, one in sorted(hub.streams.items())]
-        rows += [("evolving", n, _evolving(await aside(one.status))) for n, one in sorted(hub.evolving.items())]
-        for name, one in sorted(hub.series.items()):
-            ledger = await aside(partial(one.store.ledger, one.name))
-            rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
-        with card("What runs here"):
-            if not rows:
-                held("No stream, evolving table or series yet.")
-            for kind, name, words in rows:
-                with ui.column().classes("gap-0 w-full"):
-                    ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
-                    ui.label(words).classes("r-muted text-sm")
-        with card("Begin one"):
-            with ui.row().classes("items-center gap-1"):
-                ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
-                ui.link("Send a sample", "/")
-            ui.label("Or from a policy:").classes("r-muted")
-            _from_policy(visit)
+    hub = visit.hub
+    rows = [("stream", name, _stream(one.status())) for name, one in sorted(hub.streams.items())]
+    rows += [("evolving", n, _evolving(await aside(one.status))) for n, one in sorted(hub.evolving.items())]
+    for name, one in sorted(hub.series.items()):
+        ledger = await aside(partial(one.store.ledger, one.name))
+        rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
+    with card("What runs here"):
+        if not rows:
+            held("No stream, evolving table or series yet.")
+        for kind, name, words in rows:
+            with ui.column().classes("gap-0 w-full"):
+                ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
+                small(words)
+    with card("Begin one"):
+        with ui.row().classes("items-center gap-1"):
+            ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
+            ui.link("Send a sample", "/")
+        ui.label("Or from a policy:").classes("r-muted")
+        _from_policy(visit)
 
 
 def _stream(state: dict[str, Any]) -> str:
@@ -63,28 +58,26 @@ def _from_policy(visit: Visit) -> None:
     name = ui.input("Name: a-z, 0-9, - and _").classes("w-full")
 
     async def taken(event: events.MultiUploadEventArguments) -> None:
-        files = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
-        policies = [file for file in files if file.endswith((".yaml", ".yml", ".json"))]
+        policies, files = await texts_of(event)
 
-        def work() -> None:
+        def bundle() -> Bundle:
             if len(policies) != 1:
                 raise PolicyError(
                     f"There are {len(policies)} policies among the files.",
                     hint="Send one .yaml and the files it names.",
                 )
-            text = files.pop(policies[0])
-            visit.hub.create(kind.value, name.value or "", parse(text, files))
+            return parse(policies[0], files)
 
-        if await trying(_true(work)):
-            ui.navigate.to(f"{PLACES[kind.value]}{name.value}")
+        await _create(visit, kind.value, name.value or "", bundle)
 
     size = visit.settings.max_body
     uploader("Its policy and the files it names: begins at once", largest=size, several=True, on_multi_upload=taken)
 
 
-async def _true(work: Any) -> bool:
-    await aside(work)
-    return True
+async def _create(visit: Visit, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:
+    """Begins a source under a policy, and goes to its page."""
+    if await trying(aside(lambda: visit.hub.create(kind, name, bundle()))) is not None:
+        ui.navigate.to(f"{PLACES[kind]}{name}")
 
 
 def begin(visit: Visit, draft: dict[str, Any]) -> None:
@@ -95,18 +88,11 @@ def begin(visit: Visit, draft: dict[str, Any]) -> None:
         name = ui.input("Name: a-z, 0-9, - and _", value=_usual(visit.hub.tables.get(draft["table"])["name"]))
         name.classes("w-full")
 
-        def work() -> None:
-            bundle = Bundle.from_bytes(visit.hub.store.get(OWNER, "bundle", draft["policy_hash"]) or b"{}")
-            visit.hub.create(kind, name.value or "", bundle)
-
-        async def go() -> None:
-            if await trying(_true(work)):
-                ui.navigate.to(f"{PLACES[kind]}{name.value}")
+        def go() -> Awaitable[None]:
+            return _create(visit, kind, name.value or "", lambda: visit.hub.bundle(draft["policy_hash"]))
 
         ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
-        ui.label("It begins empty: the sample was tried and is not released. Its page takes the records.").classes(
-            "r-muted text-sm"
-        )
+        small("It begins empty: the sample was tried and is not released. Its page takes the records.")
 
 
 def _usual(name: str) -> str:

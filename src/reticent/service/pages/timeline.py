@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from reticent.service.pages.layout import axis, legend
+from reticent.service.pages.charts import axis, drawn, legend
 from reticent.store import schema
 
 if TYPE_CHECKING:
@@ -54,19 +55,11 @@ def picture(store: Store, names: dict[str, str], colours: tuple[str, ...]) -> di
         "useUTC": True,
         "grid": {"left": 8, "right": 24, "top": 60, "bottom": 20, "containLabel": True},
         "legend": legend(*words.values()) | {"type": "scroll"},
-        "tooltip": {"trigger": "axis"},
-        "aria": {"enabled": True},
         "xAxis": axis(type="time"),
         "yAxis": axis(name="persons", min=0),
         "series": [
-            {
-                "name": words[publisher],
-                "type": "line",
-                "step": "end",
-                "data": [*_thin(line), [f"{last}Z", line[-1][1]]],
-                "itemStyle": {"color": colours[number % len(colours)]},
-            }
-            for number, (publisher, line) in enumerate(lines.items())
+            drawn("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], colour, step="end")
+            for (publisher, line), colour in zip(lines.items(), cycle(colours), strict=False)
         ],
     }
 

@@ -7,33 +7,26 @@ from functools import partial
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
 from reticent.errors import PolicyError
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PATIENCE, Visit, card, held, page, steps, trying, visit_of
-from reticent.service.pages.plan import KINDS, Plan
+from reticent.service.pages.layout import Visit, card, held, small, steps, studio, trying
+from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.safe import attributed, labelled
 from reticent.service.routes.common import aside
 
 
-@ui.page("/try", response_timeout=PATIENCE)
-async def tries(request: Request, table: str = "") -> None:
+@studio("/try", "Data")
+async def tries(visit: Visit, table: str = "") -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Data"):
-        if not visit.custodian:
-            return
-        steps("Try", table)
-        plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
-        if plan is None:
-            held("There is no such table; send one on the page Data.", bad=True)
-            return
-        body = ui.column().classes("w-full gap-4")
-        listed = ui.column().classes("w-full gap-4")
-        with body:
-            _form(visit, plan, listed)
-        await _list(visit, plan, listed)
+    steps("Try", table)
+    if (plan := await planned(visit, table)) is None:
+        return
+    body = ui.column().classes("w-full gap-4")
+    listed = ui.column().classes("w-full gap-4")
+    with body:
+        _form(visit, plan, listed)
+    await _list(visit, plan, listed)
 
 
 def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
@@ -51,11 +44,8 @@ def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
                 ui.link("Send or count one on the page Roles", f"/roles?table={plan.table['id']}")
 
         async def go() -> None:
-            def work() -> None:
-                drafts.begin(visit.hub, plan, ask(methods.value))
-
             button.disable()
-            await trying(aside(work))
+            await trying(aside(lambda: drafts.begin(visit.hub, plan, ask(methods.value))))
             button.enable()
             await _list(visit, plan, listed)
 
@@ -150,17 +140,16 @@ def _one(visit: Visit, plan: Plan, draft: dict[str, Any], listed: ui.column) -> 
             act = drafts.act(draft)
             publish = ui.button(f"{act}…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
             labelled(publish, f"{act} {draft['name']}: asks first").props("flat dense no-caps")
-        labelled(ui.button(icon="delete", on_click=remove), f"Forget the draft {draft['name']}").props(
-            "flat dense round"
-        )
+        button = ui.button(icon="delete", on_click=remove).props("flat dense round")
+        labelled(button, f"Forget the draft {draft['name']}")
 
 
 def _state(draft: dict[str, Any]) -> None:
     job = draft["job"]
     if draft["figures"]:
-        ui.label(drafts.summary(draft["figures"])).classes("r-muted text-sm")
+        small(drafts.summary(draft["figures"]))
     elif job["state"] in ("queued", "running"):
-        ui.label(job.get("stage", "waiting")).classes("r-muted text-sm")
+        small(job.get("stage", "waiting"))
         bar = labelled(ui.linear_progress(show_value=False), "at work")
         bar.props("indeterminate rounded").classes("w-full")
     else:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from nicegui import ui
-from starlette.requests import Request
 
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PATIENCE, Visit, card, figure, held, moment, page, trying, visit_of
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.routes.common import aside
 
@@ -16,40 +15,34 @@ _JOBS = 30
 _WORDS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
 
 
-@ui.page("/work", response_timeout=PATIENCE)
-async def work(request: Request) -> None:
+@studio("/work", "Work")
+async def work(visit: Visit) -> None:
     """The page."""
-    visit = visit_of(request)
-    with page(visit, "Work"):
-        if not visit.custodian:
+    with card("The writer"):
+        with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
+            shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
+        held("One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is.")
+    body = ui.column().classes("w-full gap-4")
+
+    async def look() -> None:
+        hub = visit.hub
+        jobs = await aside(hub.jobs.all)
+        tried = await aside(lambda: drafts.by_job(hub))
+        streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
+        waiting = [job for job in jobs if job["state"] in ("queued", "running")]
+        if body.is_deleted:
             return
-        with card("The writer"):
-            with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-                shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
-            held(
-                "One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is."
-            )
-        body = ui.column().classes("w-full gap-4")
+        each = hub.writer.steps / max(1, hub.writer.groups)
+        values = (f"{hub.writer.waiting:,}", f"{each:.1f}", f"{hub.writer.groups:,}", f"{len(waiting):,}")
+        for label, value in zip(shown.values(), values, strict=True):
+            label.set_text(value)
+        body.clear()
+        with body:
+            _streams(streams)
+            _jobs(visit, jobs, tried)
 
-        async def look() -> None:
-            hub = visit.hub
-            jobs = await aside(hub.jobs.all)
-            tried = await aside(lambda: drafts.by_job(hub))
-            streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
-            waiting = [job for job in jobs if job["state"] in ("queued", "running")]
-            if body.is_deleted:
-                return
-            each = hub.writer.steps / max(1, hub.writer.groups)
-            values = (f"{hub.writer.waiting:,}", f"{each:.1f}", f"{hub.writer.groups:,}", f"{len(waiting):,}")
-            for label, value in zip(shown.values(), values, strict=True):
-                label.set_text(value)
-            body.clear()
-            with body:
-                _streams(streams)
-                _jobs(visit, jobs, tried)
-
-        await look()
-        ui.timer(2.0, look)
+    await look()
+    ui.timer(2.0, look)
 
 
 def _streams(streams: list[dict[str, Any]]) -> None:
@@ -69,9 +62,8 @@ def _streams(streams: list[dict[str, Any]]) -> None:
             ]
             for one in streams
         ]
-        with ui.element("div").classes("r-scroll").props("tabindex=0"):
-            heads = ("Stream", "State", "Records a second", "Median, ms", "99% within, ms", "Held back", "Readers now")
-            grid(heads, rows).classes("w-full")
+        heads = ("Stream", "State", "Records a second", "Median, ms", "99% within, ms", "Held back", "Readers now")
+        grid(heads, rows)
 
 
 def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
@@ -84,7 +76,7 @@ def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, A
                     name = f": {tried[job['id']]['name']}" if job["id"] in tried else ""
                     ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}{name}")
                     error = f": {job['error']['message']}" if job["error"] else ""
-                    ui.label(f"{moment(job['created'])}, {job['stage']}{error}").classes("r-muted text-sm")
+                    small(f"{moment(job['created'])}, {job['stage']}{error}")
                 if job["id"] in tried:
                     ui.link("Drafts", f"/try?table={tried[job['id']]['table']}")
                 if job["release"]:

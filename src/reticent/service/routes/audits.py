@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from reticent.service.access import ClosedRoute
 from reticent.service.audits import audit
-from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside, errors
+from reticent.service.routes.bodies import errors, text_of
+from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
 
 router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 
@@ -44,7 +45,7 @@ async def create(body: NewAudit, hub: TheHub) -> Audit:
 @router.get("", responses=errors())
 async def every(hub: TheHub) -> list[Audit]:
     """All audits, the newest first."""
-    return [Audit(**found) for found in await aside(hub.audits.all)]
+    return [Audit(**audit) for audit in await aside(hub.audits.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
@@ -53,11 +54,7 @@ async def one(ident: Ident, hub: TheHub) -> Audit:
     return Audit(**await aside(lambda: hub.audits.get(ident)))
 
 
-@router.get(
-    "/{ident}/report",
-    responses={**errors(404), 200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
-    response_class=Response,
-)
+@router.get("/{ident}/report", responses=text_of("text/html", 404), response_class=Response)
 async def report(ident: Ident, hub: TheHub) -> Response:
     """The report of an audit that was asked for one."""
     page = await aside(lambda: hub.audits.blob(ident))

@@ -13,31 +13,12 @@ from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
 from reticent.service.access import ClosedRoute
 from reticent.service.problems import ServiceError
-from reticent.service.routes.common import (
-    CUSTODIAN,
-    Created,
-    Job,
-    Key,
-    Name,
-    PolicyBody,
-    TheHub,
-    aside,
-    body_of,
-    digest_of,
-    errors,
-    feed_of,
-    require,
-)
+from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of, feed_of, require
 from reticent.service.uploads import KINDS, check_kind, read_upload
 from reticent.store import Transaction
 
 router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)
-
-
-class NewEvolving(PolicyBody):
-    """An evolving table to begin."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
 
 
 class EvolvingStatus(BaseModel):
@@ -72,10 +53,9 @@ class Publish(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewEvolving, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: TheHub) -> Created:
     """Begins an evolving table under a policy."""
-    policy = await aside(lambda: hub.create("evolving", body.name, body.bundle()))
-    return Created(name=body.name, policy_hash=policy.hash)
+    return await created("evolving", body, hub)
 
 
 @router.get("", dependencies=CUSTODIAN, responses=errors())

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
 from reticent.service.metrics import exposition
-from reticent.service.routes.common import MONITOR, TheHub, aside, errors
+from reticent.service.routes.bodies import text_of
+from reticent.service.routes.common import MONITOR, TheHub, aside
 
 router = APIRouter(tags=["server"], route_class=ClosedRoute)
 
@@ -27,12 +28,7 @@ async def health() -> Health:
     return Health(status="ok", version=version("reticent"))
 
 
-@router.get(
-    "/metrics",
-    dependencies=MONITOR,
-    responses={**errors(), 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    response_class=Response,
-)
+@router.get("/metrics", dependencies=MONITOR, responses=text_of("text/plain"), response_class=Response)
 async def metrics(hub: TheHub) -> Response:
     """Figures in Prometheus' text format."""
     return Response(await aside(lambda: exposition(hub)), media_type="text/plain; version=0.0.4")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from reticent.service.access import ClosedRoute
-from reticent.service.routes.common import CUSTODIAN, Ident, Job, TheHub, aside, errors
+from reticent.service.routes.bodies import Job, errors
+from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 

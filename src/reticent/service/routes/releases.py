@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside, errors
+from reticent.service.routes.bodies import errors, text_of
+from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside
 
 router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
 
@@ -38,8 +39,8 @@ class ReleaseInfo(BaseModel):
     explain: dict[str, Any]
     tables: dict[str, int]
     verdict: dict[str, Any]
-    persons: int = Field(default=0, description="Persons this publication has shown so far.")
-    added: int = Field(default=0, description="Those of them whom this release showed for the first time.")
+    persons: int = Field(description="Persons this publication has shown so far.")
+    added: int = Field(description="Those of them whom this release showed for the first time.")
     withdrawn: str | None = Field(default=None, description="When it was withdrawn: it is handed out no more.")
 
 
@@ -63,22 +64,19 @@ async def withdraw(ident: Ident, hub: TheHub) -> ReleaseInfo:
 
 @router.get(
     "/{ident}/download",
-    responses={
-        **errors(404, 410),
-        200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}},
-    },
+    responses=text_of("application/zip", 404, 410, binary=True),
     response_class=Response,
 )
 async def download(
-    ident: Ident, hub: TheHub, form: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
+    ident: Ident, hub: TheHub, file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
 ) -> Response:
     """The folder of a release as a zip file."""
-    return await sent(hub, ident, form)
+    return await sent(hub, ident, file_format)
 
 
-async def sent(hub: Hub, ident: str, form: str) -> Response:
+async def sent(hub: Hub, ident: str, file_format: str) -> Response:
     """A release as an answer whose pieces are read as they are sent."""
-    file = await aside(lambda: hub.releases.open(ident, form))
+    file = await aside(lambda: hub.releases.open(ident, file_format))
     name = f'attachment; filename="release-{ident}.zip"'
     headers = {"Content-Disposition": name, "Content-Length": str(os.fstat(file.fileno()).st_size)}
     return StreamingResponse(each_aside(_pieces(file)), media_type="application/zip", headers=headers)

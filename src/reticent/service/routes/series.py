@@ -5,34 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from reticent.publication.series import Series
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.common import (
-    CUSTODIAN,
-    Created,
-    Job,
-    Key,
-    Name,
-    PolicyBody,
-    TheHub,
-    aside,
-    body_of,
-    digest_of,
-    errors,
-)
+from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of
 from reticent.service.routes.tables import keep
 from reticent.service.uploads import KINDS, check_kind
 
 router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=ClosedRoute)
-
-
-class NewSeries(PolicyBody):
-    """A series to begin."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
 
 
 class SeriesStatus(BaseModel):
@@ -46,10 +29,9 @@ class SeriesStatus(BaseModel):
 
 
 @router.post("", status_code=201, responses=errors(409))
-async def create(body: NewSeries, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: TheHub) -> Created:
     """Begins a series under a policy."""
-    policy = await aside(lambda: hub.create("series", body.name, body.bundle()))
-    return Created(name=body.name, policy_hash=policy.hash)
+    return await created("series", body, hub)
 
 
 @router.get("", responses=errors())

@@ -13,25 +13,22 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
 from reticent.service.actor import reaches
 from reticent.service.live import LiveStream, Pushed, PushStep
 from reticent.service.problems import ServiceError
+from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors, text_of
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
-    Created,
     Key,
     Name,
-    PolicyBody,
     TheHub,
     analyst_of,
     aside,
-    body_of,
     each_aside,
-    errors,
     feed_of,
     require,
 )
@@ -52,12 +49,6 @@ Generation = Annotated[
     str | None,
     Query(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", description="The `Reticent-Generation` the cursor came with."),
 ]
-
-
-class NewStream(PolicyBody):
-    """A stream to begin."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
 
 
 class StreamStatus(BaseModel):
@@ -82,10 +73,9 @@ class StreamStatus(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewStream, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: TheHub) -> Created:
     """Begins a stream under a policy."""
-    policy = await aside(lambda: hub.create("stream", body.name, body.bundle()))
-    return Created(name=body.name, policy_hash=policy.hash)
+    return await created("stream", body, hub)
 
 
 @router.get("", dependencies=ANALYST, responses=errors())
@@ -206,7 +196,7 @@ async def codebook(name: Name, hub: TheHub) -> Response:
 @router.get(
     "/{name}/events",
     dependencies=analyst_of("stream"),
-    responses={**errors(404, 409, 410), 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=text_of("text/event-stream", 404, 409, 410),
     response_class=StreamingResponse,
 )
 async def events(
@@ -263,17 +253,17 @@ def _sizes(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[tup
     """Numbers and sizes of the batches after a cursor that go into one answer; none of them is read for it."""
     table = schema.outbox.c
     query = sa.select(table.number, sa.func.length(table.payload)).order_by(table.number).limit(limit)
-    found = hub.store.read(query.where(table.publisher == stream.publisher, table.number > cursor))
+    batches = hub.store.read(query.where(table.publisher == stream.publisher, table.number > cursor))
     stream.retention.check(cursor)
-    if not found and cursor >= hub.store.row(stream.publisher)["next_number"]:
+    if not batches and cursor >= hub.store.row(stream.publisher)["next_number"]:
         raise ServiceError(
             409,
             "ahead",
             "The cursor is ahead of the stream: its store was put back to an older copy.",
             "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
         )
-    before = accumulate((size for _, size in found), initial=0)
-    return [(number, size) for (number, size), sum_before in zip(found, before, strict=False) if sum_before < _BYTES]
+    before = accumulate((size for _, size in batches), initial=0)
+    return [(number, size) for (number, size), sum_before in zip(batches, before, strict=False) if sum_before < _BYTES]
 
 
 def _entries(hub: TheHub, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:

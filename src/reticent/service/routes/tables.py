@@ -12,9 +12,10 @@ from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person
 from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
-from reticent.service.routes.common import CUSTODIAN, Ident, Job, PolicyBody, TheHub, aside, body_of, errors
+from reticent.service.routes.bodies import Job, PolicyBody, body_of, errors
+from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
 from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
-from reticent.store.scrub import cut_log
+from reticent.store import Transaction
 
 MOST_COLUMNS = 2_000
 """Wider tables are left to the command line: every page of theirs, and every guess, would take minutes."""
@@ -84,12 +85,11 @@ def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
         "columns": table.column_names,
     }
 
-    def store(tx: Any) -> None:
-        hub.trail.note(tx, "send", f"table:{name}")
+    def store(tx: Transaction) -> None:
         hub.tables.put(tx, str(document["id"]), document)
         hub.tables.put_blob(tx, str(document["id"]), body)
 
-    hub.write(store)
+    hub.act("send", f"table:{name}", store)
     return document
 
 
@@ -108,12 +108,7 @@ async def one(ident: Ident, hub: TheHub) -> TableInfo:
 @router.delete("/{ident}", status_code=204, responses=errors(404))
 async def remove(ident: Ident, hub: TheHub) -> None:
     """Forgets a table; its releases stay."""
-
-    def work() -> None:
-        hub.forget(ident)
-        cut_log(hub.store)
-
-    await aside(work)
+    await aside(lambda: hub.forget(ident, at_once=True))
 
 
 @router.get("/{ident}/guess", responses=errors(404))

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
-from reticent.service.routes.common import CUSTODIAN, TheHub, aside, errors
+from reticent.service.routes.bodies import errors
+from reticent.service.routes.common import CUSTODIAN, TheHub, aside
 
 router = APIRouter(prefix="/trail", tags=["audit trail"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 

@@ -1,0 +1,103 @@
+"""l-diversity anew for each release, as if there were no others: the baseline that m-Distinct is measured against.
+
+Guarantee: every class of a release shows l different sensitive values, and keeps k and t where the policy asks for them. Against a
+    reader who sees this release alone, and knows who is in it and all their quasi-identifiers.
+Not covered: a reader of several releases. Side by side they rule out one value of a person after the other: of a census that
+    changed, two thirds were disclosed after 20 releases at l = 2 (`docs/reproduce/m-distinct.md`).
+Cost: that of Mondrian, for each release.
+Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006; F. Li, S. Zhou, "Challenging more updates:
+    towards anonymous re-publication of fully dynamic datasets", 2008, section V, where it is the baseline.
+Differences from the paper: classes are cut by Mondrian, where the paper searches full-domain levels; l counts distinct values, as it does there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reticent.engine.base import Members, Original
+from reticent.engine.identifiers import beyond
+from reticent.engine.rng import Rng
+from reticent.engine.series.base import SeriesPublisher
+from reticent.engine.snapshot import pack
+from reticent.engine.table.encoded_table import EncodedTable, claims, limited
+from reticent.engine.table.generalised import publish
+from reticent.engine.table.mondrian import parted
+from reticent.policy.privacy import LSpec
+from reticent.release import Guarantee
+from reticent.release.ledger import person_hashes
+from reticent.release.sentences import AGAINST, L_DIVERSITY
+from reticent.release.wording import not_covered
+
+if TYPE_CHECKING:
+    from reticent.policy import Policy
+    from reticent.release import Release
+
+
+class LDiversity(SeriesPublisher):
+    """Publishes the same persons again, without a look at what was published before."""
+
+    method = "l-diversity"
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        self._rules = _rules(policy)
+        self._figures: dict[str, float] = {}
+        self._original: Original | None = None
+        self._members = Members.nobody()
+        self.releases = 0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every release claims, by itself."""
+        open_ends = not_covered(*L_DIVERSITY) + beyond(self._rules)
+        return Guarantee(claims(self._rules), AGAINST["generalised"], open_ends)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures of the last release."""
+        return self._figures
+
+    def original(self) -> Original | None:
+        """What the last release was made from."""
+        return self._original
+
+    def members(self) -> Members:
+        """Whose record stands in which line of the last release."""
+        return self._members
+
+    def _publish(self, table: pa.Table) -> Release:
+        self.releases += 1
+        # A key of its own: the same order in every release would tell who is who.
+        rng = Rng(self.rng.key(f"series order {self.releases}"), seeded=self.rng.seeded)
+        encoded = EncodedTable.from_table(self._rules, table)
+        encoded = replace(encoded, watch=limited(encoded.watch, self._rules))
+        release, places = publish(encoded, table, parted(encoded), rng)
+        self._original, self._figures = Original(table, places), dict(release.metrics)
+        names = table.column(str(self.policy.person)).cast(pa.string()).to_pylist()
+        hashes = person_hashes(names, self.rng.key("series persons"))
+        self._members = Members(hashes[places], np.arange(len(places), dtype=np.int64))
+        return replace(
+            release, kind=self.kind, method=self.method, guarantee=self.guarantee, policy_hash=self.policy.hash
+        )
+
+    def snapshot(self) -> bytes:
+        """How many releases there were, what is pending, and the key."""
+        state, tables = self._state()
+        return pack(self.policy, self.rng, state | {"releases": self.releases, "metrics": self._figures}, tables)
+
+    def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], __: dict[str, bytes]) -> None:
+        self.releases, self._figures = saved["releases"], saved["metrics"]
+
+
+def _rules(policy: Policy) -> Policy:
+    """The policy with l as the section asks for it, which is never laxer than that of `privacy`."""
+    l = (
+        LSpec.model_validate(policy.m)
+        if policy.privacy.l is None
+        else policy.privacy.l.model_copy(update={"l": policy.m})
+    )
+    return policy.model_copy(update={"privacy": policy.privacy.model_copy(update={"l": l})})

@@ -1,0 +1,90 @@
+"""Bodies that several routes take and give, and how the OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from reticent.policy.bundle import Bundle
+from reticent.service.hub import NAME, Hub
+from reticent.service.problems import ErrorReply
+from reticent.service.routes.common import aside
+from reticent.service.shelf import parse
+
+
+class PolicyBody(BaseModel):
+    """A policy, as plain values or as the text of a YAML file, and the files it names."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: dict[str, Any] | str = Field(description="See `reticent policy schema`.")
+    files: dict[str, str] = Field(default_factory=dict, description="File name -> text, for files the policy names.")
+
+    def bundle(self) -> Bundle:
+        """As the hub takes it."""
+        return parse(self.policy, self.files)
+
+
+class NewSource(PolicyBody):
+    """A stream, an evolving table or a series to begin."""
+
+    name: str = Field(pattern=f"^{NAME}$")
+
+
+class Created(BaseModel):
+    """A new source."""
+
+    name: str
+    policy_hash: str
+
+
+async def created(kind: str, body: NewSource, hub: Hub) -> Created:
+    """Begins a source of a kind."""
+    policy = await aside(lambda: hub.create(kind, body.name, body.bundle()))
+    return Created(name=body.name, policy_hash=policy.hash)
+
+
+class Job(BaseModel):
+    """Long work: ask again until its state is done, failed, cancelled or parked."""
+
+    id: str
+    created: str
+    kind: str
+    source: str
+    state: str
+    progress: float
+    stage: str
+    release: str | None = None
+    error: dict[str, str] | None = None
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for the OpenAPI document."""
+    words = {
+        400: "The request is malformed",
+        401: "No valid token",
+        403: "The role or the scope of the token does not allow this",
+        404: "No such thing",
+        408: "The body did not arrive in time",
+        409: "It exists, the key was used, or the policy cannot be met",
+        410: "No longer kept",
+        413: "The body is too large",
+        415: "Another content type is needed",
+        422: "The request, the policy or the data is wrong",
+        429: "Too many requests",
+        503: "The server is too busy or its store cannot be reached; ask again with the same key",
+    }
+    always = (400, 401, 403, 408, 413, 422, 429, 503)
+    return {status: {"model": ErrorReply, "description": words[status]} for status in sorted({*always, *statuses})}
+
+
+def text_of(media: str, *statuses: int, binary: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that gives something else than JSON."""
+    schema = {"type": "string"} | ({"format": "binary"} if binary else {})
+    return {**errors(*statuses), 200: {"content": {media: {"schema": schema}}}}
+
+
+def body_of(*kinds: str) -> dict[str, Any]:
+    """Describes a raw body for the OpenAPI document."""
+    content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
+    return {"requestBody": {"required": True, "content": content}}
