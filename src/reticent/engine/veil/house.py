@@ -228,7 +228,7 @@ def _refuse_crowds(policy: Policy, kind: str) -> None:
         )
 
 
-def _refuse_many(file: Path, values: int, rows: int) -> None:
+def _refuse_many(file: str, values: int, rows: int) -> None:
     if max(values, rows + 1) > _MOST_CODES:  # a row for everybody else may be added
         raise PolicyError(
             f"prior: {file} has {values:,} values in {rows:,} rows; the veil takes {_MOST_CODES:,} of each at most.",
