@@ -7,6 +7,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,7 +22,8 @@ settings.load_profile("reticent")
 if os.environ.get("RETICENT_WITHOUT_FCNTL"):
     _PORTABLE = Path(__file__).parent / "portable"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_PORTABLE), os.environ.get("PYTHONPATH")]))
-    runpy.run_path(str(_PORTABLE / "sitecustomize.py"))
+    if "msvcrt" not in sys.modules:  # a worker of pytest-xdist has started with it
+        runpy.run_path(str(_PORTABLE / "sitecustomize.py"))
 
 # The script that atheris runs; without it there is nothing to import.
 collect_ignore = [] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"]
