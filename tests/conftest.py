@@ -26,7 +26,7 @@ if os.environ.get("RETICENT_WITHOUT_FCNTL"):
         runpy.run_path(str(_PORTABLE / "sitecustomize.py"))
 
 # The script that atheris runs; without it there is nothing to import.
-collect_ignore = [] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"]
+collect_ignore = ["portable", *([] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"])]
 
 _INSTALL = Path(__file__).parent.parent / "scripts" / "install-test-services"
 

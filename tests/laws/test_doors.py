@@ -151,7 +151,7 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
     parts, buried = [], []
     session = Session.__new__(Session)
     session._settings = Settings()
-    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), bury=buried.extend)
+    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), bury=buried.extend, placement=None)
     session.shards = {0: Held(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     values = [line.encode() for line in LINES]
     for first in range(0, len(values), 77):

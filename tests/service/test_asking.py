@@ -101,6 +101,7 @@ def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
     asking.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="only POSIX systems let a process step back")
 def test_it_lets_others_go_first(running, release):
     running.hub.asking.ask(running.hub.releases.place(release), questions.about)
     asking = os.getpriority(os.PRIO_PROCESS, running.hub.asking._process.pid)

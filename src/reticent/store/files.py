@@ -62,9 +62,12 @@ def _make(path: Path, key: Key | None) -> None:
     os.close(open_private(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     try:
         engine = database.connect(draft)
-        with database.writing(engine) as connection:
-            opening.make_tables(connection, key)
-        database.settle(engine)
+        try:
+            with database.writing(engine) as connection:
+                opening.make_tables(connection, key)
+            database.settle(engine)
+        finally:
+            engine.dispose()  # what is open cannot be removed on Windows
         with contextlib.suppress(FileExistsError):  # another process was quicker: its store is as good
             os.link(draft, path)
         sync(path.parent)

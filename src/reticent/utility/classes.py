@@ -30,9 +30,12 @@ def discernibility(sizes: NDArray[np.int64], suppressed: int = 0) -> float:
     >>> discernibility(np.array([3, 2]), suppressed=1)
     19.0
     """
-    exact = np.asarray(sizes, dtype=np.int64)
-    squares = float((exact * exact).sum())  # below 2**63 for tables of up to three billion records
-    return squares + float(suppressed) * float(int(sizes.sum()) + suppressed)
+    return _squares(sizes) + float(suppressed) * float(int(sizes.sum()) + suppressed)
+
+
+def discernibility_star(sizes: NDArray[np.int64], outliers: NDArray[np.int64] | None = None) -> float:
+    """DM*: every class costs its size squared, also those later suppressed (so it is monotone)."""
+    return _squares(sizes) + (0.0 if outliers is None else _squares(outliers))
 
 
 def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Balance = EVEN) -> float:
@@ -45,6 +48,11 @@ def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Ba
     """
     count = balance.suppressed * classes + balance.general * (suppressed > 0)
     return rows / (count or 1.0)
+
+
+def _squares(sizes: NDArray[np.int64]) -> float:
+    exact = np.asarray(sizes, dtype=np.int64)
+    return float((exact * exact).sum())  # below 2**63 for tables of up to three billion records
 
 
 def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> NDArray[np.int64]:

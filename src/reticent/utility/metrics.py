@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.utility.balance import EVEN, Balance
-from reticent.utility.classes import average_class_size, discernibility, packed
+from reticent.utility.classes import average_class_size, discernibility, discernibility_star, packed
 from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import attribute_loss, geometric_mean
 from reticent.utility.ncp import information_loss, usefulness
@@ -28,7 +28,7 @@ class Metrics:
     Attributes:
         loss: see `reticent.utility.loss`. ncp: equations (3) to (5). entropy: bits lost, summed over attributes.
         usefulness: UM, the same loss averaged over classes instead of records (Loukides, Shao 2007).
-        discernibility: DM. average_class_size: records per class.
+        discernibility: DM. discernibility_star: DM*. average_class_size: records per class.
         precision: mean share of the hierarchy climbed (Sweeney's Prec is 1 minus this).
         height: sum of the levels. Both None when published values are not nodes of a hierarchy.
         attributes: per attribute its own loss, ncp, entropy, precision and height.
@@ -37,6 +37,7 @@ class Metrics:
     loss: float
     ncp: float
     discernibility: float
+    discernibility_star: float
     average_class_size: float
     precision: float | None
     height: float | None
@@ -80,6 +81,7 @@ def measure(
         ),
         ncp=information_loss([recoding.ncp for recoding in recodings.values()], times, gone),
         discernibility=discernibility(sizes, lost),
+        discernibility_star=discernibility_star(sizes, outliers),
         average_class_size=average_class_size(int(times.sum()), len(sizes), lost, balance),
         precision=_combine(attributes, "precision", np.mean),
         height=_combine(attributes, "height", np.sum),
