@@ -10,7 +10,7 @@ from reticent.api import Series
 from reticent.audit import verify
 from reticent.cli import main
 from reticent.datasets import series as people
-from reticent.errors import GuaranteeError, StateError
+from reticent.errors import GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Release
 from reticent.store import Store
@@ -132,7 +132,9 @@ def test_every_model_runs_with_a_store(world, model):
 def test_l_diversity_holds_for_each_release_and_says_that_it_does_for_no_two(world, capsys):
     folder, tables = world
     text = (
-        POLICY.replace("MODEL", "l-diversity").replace("RISK", "0.5").replace("\nseries", "\nprivacy: {k: 5}\nseries")
+        POLICY.replace("MODEL", "l-diversity")
+        .replace(", max_risk: RISK", "")
+        .replace("\nseries", "\nprivacy: {k: 5}\nseries")
     )
     (folder / "policy.yaml").write_text(text)
     for number in (1, 2):
@@ -160,12 +162,20 @@ def test_l_diversity_holds_for_each_release_and_says_that_it_does_for_no_two(wor
 
 def test_the_judge_of_a_series_takes_no_release_by_itself_where_the_policy_asks_for_more(world):
     folder, tables = world
-    text = POLICY.replace("MODEL", "l-diversity").replace("RISK", "0.5")
+    text = POLICY.replace("MODEL", "l-diversity").replace(", max_risk: RISK", "")
     (folder / "policy.yaml").write_text(text)
     republish(tables[0], Policy.load(folder / "policy.yaml"), folder / "store.db", folder / "out")
     for other in (text.replace("l-diversity", "m-distinct"), text.replace("m: 4", "m: 12")):
         (folder / "other.yaml").write_text(other)
         assert not verify(folder / "out", Policy.load(folder / "other.yaml")).holds
+
+
+def test_a_bound_that_l_diversity_would_not_keep_is_refused(world):
+    folder, tables = world
+    (folder / "policy.yaml").write_text(POLICY.replace("MODEL", "l-diversity").replace("RISK", "0.5"))
+    with pytest.raises(PolicyError, match="max_risk would not be kept"):
+        republish(tables[0], Policy.load(folder / "policy.yaml"), folder / "store.db", folder / "out")
+    assert not (folder / "out").exists()
 
 
 def test_two_records_of_one_person_are_refused_without_naming_them(world):

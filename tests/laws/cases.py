@@ -93,7 +93,7 @@ def streamed(**settings: Any) -> dict[str, Any]:
 def repeated(model: str, m: int) -> dict[str, Any]:
     """A policy for a series: illnesses of one branch may become one another."""
     ill = {"role": "sensitive", "hierarchy": {"tree": ILLNESSES}, "updates": {"tree": 1}}
-    series = {"method": model, "m": m, "max_risk": 0.5}
+    series = {"method": model, "m": m}
     return {"version": 1, "person": "patient", "columns": COLUMNS | {"ill": ill}, "series": series}
 
 

@@ -47,10 +47,10 @@ def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], Hashes], known:
     """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
     some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SOME)).astype(np.int64))))
     some = some.cast(pa.string())
-    found = np.zeros(len(some), dtype=np.bool_)
+    alike = np.zeros(len(some), dtype=np.bool_)
     for other in _others(some):
-        found |= np.isin(hashes(other), known)
-    if number := int(found.sum()):
+        alike |= np.isin(hashes(other), known)
+    if number := int(alike.sum()):
         words = (
             "%s of %s persons who are new to the store have the name of one it knows but for case or leading zeros. %s"
         )

@@ -26,6 +26,7 @@ from reticent.engine.snapshot import pack
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.mondrian import parted
+from reticent.errors import PolicyError
 from reticent.policy.privacy import LSpec
 from reticent.release import Guarantee
 from reticent.release.ledger import person_hashes
@@ -44,6 +45,11 @@ class LDiversity(SeriesPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
+        if "max_risk" in policy.series.model_fields_set:
+            raise PolicyError(
+                "l-diversity bounds nobody's risk over several releases: max_risk would not be kept.",
+                hint="Take max_risk out, or use series: {method: m-distinct}.",
+            )
         self._rules = _rules(policy)
         self._figures: dict[str, float] = {}
         self._original: Original | None = None
