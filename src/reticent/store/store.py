@@ -382,8 +382,9 @@ class Store:
         return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
-        table = schema.publishers
-        return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
+        with self._reading() as connection:
+            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
+        return None if row is None else self.seal.opened(schema.publishers, row)
 
     def row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""
