@@ -20,7 +20,7 @@ from reticent import _core
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.errors import DataError
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
