@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from reticent.engine.series.grouping import Grouping
@@ -15,11 +16,6 @@ from reticent.engine.series.risk_limit import People
 from reticent.errors import InternalError
 from reticent.policy.updates import Updates
 from reticent.reproduce.l_diverse import l_diverse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
 
 SIZES = {"age": 100, "gender": 2, "marital_status": 6, "education": 17, "occupation": 50}
 QUASI = ("age", "gender", "marital_status", "education")

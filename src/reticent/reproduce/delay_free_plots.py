@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 mpl.use("Agg")
 

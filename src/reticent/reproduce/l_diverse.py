@@ -8,16 +8,12 @@ Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity",
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
 from reticent import _core
 from reticent.engine.series.grouping import Grouping
 from reticent.errors import GuaranteeError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def l_diverse(values: npt.NDArray[np.int32], where: npt.NDArray[np.float32], *, l: int) -> Grouping:

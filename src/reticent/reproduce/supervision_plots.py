@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEASURES = ("sensitivity", "specificity", "accuracy")
 
