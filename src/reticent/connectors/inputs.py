@@ -12,7 +12,7 @@ from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
 from reticent.policy import Policy
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
 READY_FHIR = FhirSettings(mapping="encounters")

@@ -43,8 +43,8 @@ from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
+from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import Ladder
-from reticent.policy.repeated import person_columns
 from reticent.release import Counts, Guarantee
 from reticent.release.sentences import AGAINST
 

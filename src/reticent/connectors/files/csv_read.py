@@ -20,7 +20,7 @@ from reticent.connectors.files.read_options import ReadOptions, check_names, no_
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.connectors.files.source import Opened
 from reticent.errors import DataError
-from reticent.policy.decimals import with_points
+from reticent.policy.cells import with_points
 
 # What one thread of the parser takes at a time.
 _PIECE = 2 << 20
