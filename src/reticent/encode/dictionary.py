@@ -5,6 +5,7 @@ Codes are stable: a value keeps its code in every later batch. A missing value i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import pyarrow.compute as pc
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    import numpy as np
     import numpy.typing as npt
-
+    import pyarrow as pa
 
 # Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
 _FEW = 16
@@ -116,3 +118,29 @@ class Dictionary:
             code = self._codes[value] = len(self._codes)
             self._values = None
         return code
+
+
+@dataclass(frozen=True, repr=False)
+class Encoded:
+    """Columns as codes, with the dictionaries that decode them."""
+
+    codes: dict[str, npt.NDArray[np.int32]]
+    dictionaries: dict[str, Dictionary]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values()))) if self.codes else 0
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self)} rows, columns {sorted(self.codes)})"
+
+
+def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
+    """Encodes some columns of a table."""
+    dictionaries = {name: Dictionary() for name in columns}
+    codes = {}
+    for name in columns:
+        try:
+            codes[name] = dictionaries[name].encode(table.column(name))
+        except DataError as error:
+            raise DataError(f"Column '{name}': {error.message}", hint=error.hint) from None
+    return Encoded(codes, dictionaries)

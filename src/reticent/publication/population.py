@@ -4,7 +4,7 @@ Guarantee: against a reader who lays two publications of one store side by side:
     every other (GuaranteeError), unless both are veiled under the key of the same house and compose, or the custodian says
     `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
-    them went on to later events (`mates`). A stream moves with every record, so it shares nobody.
+    them went on to later events (`Mates`). A stream moves with every record, so it shares nobody.
 Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
@@ -23,7 +23,6 @@ from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError
-from reticent.publication.mates import Mates
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
 from reticent.store import schema
 
@@ -36,6 +35,62 @@ if TYPE_CHECKING:
     from reticent.store import Store, Transaction
 
     Hashes = npt.NDArray[np.uint64]
+
+_MOVED = 1
+
+
+class Mates:
+    """First sights by person, with a mark on those who went on; of this publication, and of the others of its house.
+
+    The veil of a person is a function of the key, the person and the value, so two publications that begin with the same sight show
+    the same. Later events move the decoys by the same keyed steps in every publication: if two of them moved a person whose truths
+    part, the candidate that differs would be the truth.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, int] = {}
+        self._others: dict[int, set[int]] = {}
+
+    def learn(self, shown: bytes, *, own: bool) -> None:
+        """Takes up what a publication recorded."""
+        persons, sights = np.frombuffer(shown, "<u8").reshape(2, -1).tolist()
+        for person, sight in zip(persons, sights, strict=True):
+            if own:
+                self._own[person] = self._own.get(person, sight) | (sight & _MOVED)
+            else:
+                self._others.setdefault(person, set()).add(sight)
+
+    def parted(self, sights: Sights) -> int:
+        """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
+        return sum(
+            any(not _together(sight, other) for other in self._others[person])
+            for person, sight in self._now(sights)
+            if person in self._others
+        )
+
+    def news(self, sights: Sights) -> bytes:
+        """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
+
+        Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
+        """
+        if sights.alone:
+            return b""
+        fresh = [(person, sight) for person, sight in self._now(sights) if self._own.get(person) != sight]
+        self._own.update(fresh)
+        return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""
+
+    def _now(self, sights: Sights) -> list[tuple[int, int]]:
+        """The first sight of each person in this publication, marked where the person went on."""
+        marks = (sights.shown & ~np.uint64(_MOVED)) | sights.moved.astype(np.uint64)
+        pairs = zip(sights.persons.tolist(), marks.tolist(), strict=True)
+        return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
+
+
+def _together(one: int, other: int) -> bool:
+    """Whether two publications may show a person: the same first sight, and at most one of them went on."""
+    first = one & ~_MOVED
+    return first != 0 and first == other & ~_MOVED and not one & other & _MOVED
+
 
 _WAIT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.

@@ -14,8 +14,7 @@ from reticent.errors import StateError
 from reticent.publication import linked
 from reticent.publication import table as tables
 from reticent.publication.population import Population
-from reticent.publication.publication import at_once
-from reticent.publication.stamp import stamped
+from reticent.publication.publication import at_once, stamped
 from reticent.release.codec import digest, from_bytes
 from reticent.release.sentences import DESPITE
 from reticent.store.store import bind_house

@@ -27,13 +27,12 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.frames import table_of
 from reticent.policy import Policy
-from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
 from reticent.publication.population import Population
 from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
-from reticent.publication.receipts import Receipts
+from reticent.publication.resume import Receipts, beyond, refuse_unread
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
 from reticent.release.sentences import DESPITE
 from reticent.store import Store

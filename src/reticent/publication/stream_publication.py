@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import orjson
 
 from reticent import _core
 from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
@@ -17,10 +18,10 @@ from reticent.audit.veil.running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import DAMAGED, GuaranteeError, StateError
-from reticent.publication.codebook import codebook
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
-from reticent.release.ledger import person_hashes
+from reticent.release.codebook import stream_codebook
+from reticent.release.release import person_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,8 +99,12 @@ class StreamPublication:
         return publication
 
     def codebook(self) -> bytes:
-        """What recipients need to read the lines."""
-        return codebook(self.policy, self.engine)
+        """What recipients need to read the lines: one JSON object on one line."""
+        engine = self.engine
+        book = stream_codebook(
+            self.policy, method=engine.method, guarantee=engine.guarantee, documents=engine.documents
+        )
+        return orjson.dumps(book) + b"\n"
 
     def take(self, batch: Batch, seqs: npt.NDArray[np.uint64] | None = None) -> Released:
         """Releases a batch, records at their positions in the input; by default it follows the last one.

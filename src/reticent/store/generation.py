@@ -16,9 +16,8 @@ import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import schema
-from reticent.store.cipher import Cipher
 from reticent.store.integrity import Seal, damaged
-from reticent.store.keys import FILE, PASSPHRASE
+from reticent.store.keys import FILE, PASSPHRASE, Cipher
 
 if TYPE_CHECKING:
     from typing import Self

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.errors import DAMAGED, StateError
-from reticent.store.cipher import OVERHEAD
+from reticent.store.keys import OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reticent.store.cipher import Cipher
+    from reticent.store.keys import Cipher
 
 SIZE = 16
 DIGEST = "digest"

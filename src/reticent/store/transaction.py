@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from reticent.errors import StateError
-from reticent.store import restored, schema
+from reticent.store import schema
 from reticent.store.database import of_dialect
 from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
+from reticent.store.values import refuse_closed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,7 @@ class Transaction:
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
         row = self._row(publisher)
-        restored.refuse_closed(self, publisher)
+        refuse_closed(self, publisher)
         number = row.next_number
         row.next_number += 1
         if position is not None:

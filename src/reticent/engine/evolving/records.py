@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.release.ledger import person_hashes
+from reticent.release.release import person_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

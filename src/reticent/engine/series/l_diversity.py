@@ -29,7 +29,7 @@ from reticent.engine.table.mondrian import parted
 from reticent.errors import PolicyError
 from reticent.policy.privacy import LSpec
 from reticent.release import Guarantee
-from reticent.release.ledger import person_hashes
+from reticent.release.release import person_hashes
 from reticent.release.sentences import AGAINST, L_DIVERSITY
 from reticent.release.wording import not_covered
 

@@ -15,7 +15,7 @@ from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, p
 from reticent.engine.veil.totals import totals, totals_asked
 from reticent.errors import GuaranteeError
 from reticent.release import Counts, Release
-from reticent.release.ledger import person_hashes
+from reticent.release.release import person_hashes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
