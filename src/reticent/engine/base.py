@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s, UInt64s
 from reticent.engine.identifiers import prepare, refuse_unfit
+from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-from reticent.release import Counts
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.release import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
     from reticent._core.table import Watch
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
-    from reticent.release.release import Kind
 
 
 class Members(NamedTuple):
     """Who stood in which group of a release, side by side: keyed hashes of persons, and group numbers. Private."""
 
-    persons: npt.NDArray[np.uint64]
-    groups: npt.NDArray[np.int64]
+    persons: UInt64s
+    groups: Int64s
 
     @classmethod
     def nobody(cls) -> Members:
@@ -47,9 +44,9 @@ class Sights(NamedTuple):
         alone: these persons may stand in no later publication.
     """
 
-    persons: npt.NDArray[np.uint64]
-    shown: npt.NDArray[np.uint64]
-    moved: npt.NDArray[np.bool_]
+    persons: UInt64s
+    shown: UInt64s
+    moved: Bools
     alone: bool = False
 
 
@@ -57,7 +54,7 @@ class Original(NamedTuple):
     """The input of a table, and the row of it that each published row was made from. Private: for the judge inside."""
 
     table: pa.Table
-    places: npt.NDArray[np.int64]
+    places: Int64s
 
 
 class Publisher(ABC):

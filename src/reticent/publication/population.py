@@ -19,22 +19,20 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.engine import publisher_class
+from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
+from reticent.release.release import Kind
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.base import Sights
-    from reticent.policy import Policy
-    from reticent.release.release import Kind
     from reticent.store import Store, Transaction
 
-    Hashes = npt.NDArray[np.uint64]
 
 _MOVED = 1
 
@@ -114,13 +112,13 @@ class Population:
         self._mates = Mates() if self._house and kind != "stream" else None
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)
-        self._others: Hashes = np.zeros(0, dtype=np.uint64)
+        self._others: UInt64s = np.zeros(0, dtype=np.uint64)
         self._seen = 0
         self.shared = 0
         """Persons who stand in other publications too, where that was allowed."""
         self._load()
 
-    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> Hashes:
+    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
@@ -130,11 +128,11 @@ class Population:
             self._tell_namesakes(column, hashes)
         return hashes
 
-    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> Hashes:
+    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
         rows = pa.RecordBatch.from_arrays([native(names)], names=["person"])
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
-    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: Hashes) -> None:
+    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
         """Warns of persons who may be others of this publication or of this store."""
         if self._kind != "table":  # a table tells by itself, with or without a store
             tell_namesakes(names)
@@ -147,11 +145,11 @@ class Population:
             if strangers.any():
                 tell_strangers(native(names).filter(pa.array(strangers)), self._hashes, known)
 
-    def of_table(self, table: pa.Table) -> Hashes:
+    def of_table(self, table: pa.Table) -> UInt64s:
         """The persons of a table."""
         return self.of(None if self._policy.person is None else table.column(self._policy.person))
 
-    def refuse_shared(self, persons: Hashes) -> None:
+    def refuse_shared(self, persons: UInt64s) -> None:
         """Refuses persons who stand in another publication.
 
         Raises:
@@ -162,13 +160,13 @@ class Population:
         persons = np.unique(persons)
         self._refuse(self.elsewhere(persons), len(persons), "")
 
-    def elsewhere(self, persons: Hashes) -> int:
+    def elsewhere(self, persons: UInt64s) -> int:
         """How many of some persons, each named once, stand in publications that do not compose with this one."""
         if len(self._others) and (self._others[-1] == _EVERYBODY or _EVERYBODY in persons):
             return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
 
-    def everybody(self) -> Hashes:
+    def everybody(self) -> UInt64s:
         """All persons, for a table whose policy names none: it stands alone in its store.
 
         Raises:
@@ -220,7 +218,7 @@ class Population:
             )
         self.shared += shared
 
-    def record(self, tx: Transaction, persons: Hashes, sights: Sights | None = None) -> None:
+    def record(self, tx: Transaction, persons: UInt64s, sights: Sights | None = None) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
         new = _once(persons[self._recorded[persons & _MASK] != persons])
         if (tx.value(_LAST) or 0) != self._seen:
@@ -259,7 +257,7 @@ class Population:
         self._others = np.unique(np.concatenate(others))
 
 
-def _once(persons: Hashes) -> Hashes:
+def _once(persons: UInt64s) -> UInt64s:
     """Each person once; sorting is quicker here than hashing what is hashed already."""
     ordered = np.sort(persons)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
@@ -268,7 +266,7 @@ def _once(persons: Hashes) -> Hashes:
 def seen_of(store: Store) -> dict[str, dict[str, object]]:
     """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
     table = schema.population
-    persons: dict[str, list[Hashes]] = {}
+    persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
     for row in store.rows(table, table.c.id > 0, order=table.c.id):
         persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
@@ -291,7 +289,7 @@ def seen_of(store: Store) -> dict[str, dict[str, object]]:
     }
 
 
-def _among(own: Hashes, others: list[Hashes]) -> list[bool]:
+def _among(own: UInt64s, others: list[UInt64s]) -> list[bool]:
     if not others:
         return []
     rest, own = np.concatenate(others), own[own != _EVERYBODY]

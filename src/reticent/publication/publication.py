@@ -8,22 +8,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, StateError
+from reticent.policy import Policy
 from reticent.publication.gate import Passed
 from reticent.publication.population import Population
+from reticent.release import Release
 from reticent.release.codec import from_bytes
 from reticent.release.folder import read_manifest
+from reticent.release.release import Kind
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from reticent.policy import Policy
-    from reticent.release import Release
-    from reticent.release.release import Kind
     from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")

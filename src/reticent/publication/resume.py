@@ -11,6 +11,7 @@ published one before the first new one is sent.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,6 @@ from reticent.errors import StateError
 from reticent.store.values import read_restored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from reticent.publication.ports import Sink
     from reticent.store import Store, Transaction
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.policy import Policy
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.spec import Column, HierarchySpec
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
 if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.policy.spec import Column, HierarchySpec
     from reticent.release.release import Guarantee, Release
 
 FORMAT = 1

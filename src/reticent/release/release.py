@@ -5,22 +5,18 @@ The ledger says what the world has already seen of whom. It is private and never
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int64s, UInt64s
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-    import pyarrow as pa
 
 Kind = Literal["table", "evolving", "series", "stream"]
 Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil", "linked"]
@@ -157,10 +153,10 @@ class Ledger:
     """Append-only: publications, and per publication which person stood in which group."""
 
     entries: list[LedgerEntry] = field(default_factory=list)
-    persons: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    persons: list[UInt64s] = field(default_factory=list)
+    groups: list[Int64s] = field(default_factory=list)
 
-    def record(self, entry: LedgerEntry, persons: npt.NDArray[np.uint64], groups: npt.NDArray[np.int64]) -> None:
+    def record(self, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
         """Adds a publication; `persons` and `groups` run side by side."""
         self.entries.append(entry)
         self.persons.append(persons)
@@ -173,7 +169,7 @@ class Ledger:
         return f"Ledger({len(self)} publications)"
 
 
-def person_hashes(names: Iterable[str | None], key: bytes) -> npt.NDArray[np.uint64]:
+def person_hashes(names: Iterable[str | None], key: bytes) -> UInt64s:
     """Keyed 64-bit hashes of person identifiers; without the key nothing about the person can be read from them."""
     keyed, digests = hashlib.blake2b(digest_size=8, key=key), []
     for name in names:

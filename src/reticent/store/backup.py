@@ -6,10 +6,11 @@ import json
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
@@ -18,10 +19,6 @@ from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
 from reticent.store.values import Restored, note_restored
 from reticent.store.witness import Witness, note_place
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _MANIFEST = "release.json"
 _SERVICE, _TOKENS = "service", "token"

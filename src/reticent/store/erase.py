@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
+from reticent.arrays import Int32s
 from reticent.errors import StateError
 from reticent.release.codec import table_bytes, table_from
 from reticent.store import database, schema
 from reticent.store.values import Restored, note_restored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
     from reticent.store.store import Store
     from reticent.store.transaction import Transaction
 
-    Codes = npt.NDArray[np.int32]
 
 _OWN = (
     schema.outbox,
@@ -89,7 +86,7 @@ def _cut(store: Store) -> None:
 
 
 def forget_words(
-    tx: Transaction, publisher: str, columns: Sequence[str], removed: Codes, left: Codes | None = None
+    tx: Transaction, publisher: str, columns: Sequence[str], removed: Int32s, left: Int32s | None = None
 ) -> bool:
     """Overwrites the words of an evolving table that only removed records had; whether there were any.
 
@@ -109,7 +106,7 @@ def forget_words(
     return any(len(codes) for codes in gone)
 
 
-def _only(removed: Codes, left: Codes) -> Codes:
+def _only(removed: Int32s, left: Int32s) -> Int32s:
     """The codes of the removed that none of those left has, sorted."""
     only = np.zeros(int(removed.max()) + 1, dtype=np.bool_)
     only[removed] = True
@@ -117,13 +114,13 @@ def _only(removed: Codes, left: Codes) -> Codes:
     return np.flatnonzero(only).astype(np.int32)
 
 
-def _left(tx: Transaction, publisher: str, columns: int) -> Codes:
+def _left(tx: Transaction, publisher: str, columns: int) -> Int32s:
     table, width = schema.evolving_records, 4 * columns
     rows = tx.rows(table, table.c.publisher == publisher)
     return np.frombuffer(b"".join(bytes(row["fixed"])[:width] for row in rows), "<i4").reshape(-1, columns)
 
 
-def _overwrite(tx: Transaction, publisher: str, column: str, codes: Codes) -> None:
+def _overwrite(tx: Transaction, publisher: str, column: str, codes: Int32s) -> None:
     table = schema.evolving_words
     where = sa.and_(table.c.publisher == publisher, table.c.column == column)
     for part in tx.rows(table, where):

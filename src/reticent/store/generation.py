@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
@@ -20,8 +20,6 @@ from reticent.store.integrity import Seal, damaged
 from reticent.store.keys import FILE, PASSPHRASE, Cipher
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from reticent.store.keys import Key
 
 HEAD, SECRET = "head", "secret"

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -25,8 +26,6 @@ from reticent.disk import open_new, others_may_read
 from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _SALT, _NONCE, _TAG = 16, 12, 16

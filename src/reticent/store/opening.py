@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -21,8 +22,6 @@ from reticent.store.integrity import damaged
 from reticent.store.witness import Witness, refuse_moved
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.store.integrity import Seal
     from reticent.store.keys import Key
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,8 +21,6 @@ from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from reticent.store.generation import Head
     from reticent.store.integrity import Seal
     from reticent.store.witness import Witness

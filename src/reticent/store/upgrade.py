@@ -7,6 +7,8 @@ Cost: the whole store is read and written once; nobody writes meanwhile.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +22,6 @@ from reticent.store.keys import Key
 from reticent.store.store import Store
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
     from reticent.store.integrity import Seal
 
 _OLDEST = 2

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -25,8 +26,6 @@ from reticent.errors import StateError
 from reticent.store import database, schema
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.store.generation import Head
     from reticent.store.integrity import Seal
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.engine.base import Publisher, check_batch
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
-from reticent.release import Counts
-
-if TYPE_CHECKING:
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
+from reticent.policy import Policy
+from reticent.release import Counts, Release
 
 
 class SeriesPublisher(Publisher):

@@ -13,7 +13,7 @@ Differences from the paper: classes are cut by Mondrian, where the paper searche
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,15 +27,12 @@ from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.mondrian import parted
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.privacy import LSpec
-from reticent.release import Guarantee
+from reticent.release import Guarantee, Release
 from reticent.release.release import person_hashes
 from reticent.release.sentences import AGAINST, L_DIVERSITY
 from reticent.release.wording import not_covered
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.release import Release
 
 
 class LDiversity(SeriesPublisher):

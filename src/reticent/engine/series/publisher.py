@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Float32s
 from reticent.engine.base import Members, refuse_group
+from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.history import History
@@ -18,6 +20,7 @@ from reticent.engine.series.risk_limit import People, within_limit
 from reticent.engine.series.tables import release_tables
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.release import person_hashes
@@ -25,12 +28,8 @@ from reticent.release.sentences import AGAINST, SERIES
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
     from reticent.engine.series.grouping import Grouping
     from reticent.engine.series.sug import Risk
-    from reticent.policy import Policy
 
 
 class GroupPublisher(SeriesPublisher):
@@ -108,7 +107,7 @@ class GroupPublisher(SeriesPublisher):
         return People(hashes, seen, lookup[codes]), updates
 
     @abstractmethod
-    def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
+    def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         """Groups the records of the next release."""
 
     def _limit(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:

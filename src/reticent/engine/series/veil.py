@@ -11,23 +11,20 @@ Differences from the paper: ours; m-distinct is the paper's method.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.engine.base import Members, Sights
+from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
+from reticent.policy import Policy
+from reticent.release import Guarantee, Release
 
 
 class Veil(SeriesPublisher):

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int64s
 from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import spelled
 from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
+from reticent.policy import Policy
 from reticent.policy.column_patterns import repeated_identifier
-from reticent.release import Counts, Guarantee
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
+from reticent.release import Counts, Guarantee, Release
 
 
 class TablePublisher(Publisher):
@@ -41,7 +35,7 @@ class TablePublisher(Publisher):
         self._done: Counts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
         self._metrics: Mapping[str, float] = {}
-        self._places: npt.NDArray[np.int64] | None = None
+        self._places: Int64s | None = None
         """The row of the table that each published row was made from, where a method tells."""
         self._original: Original | None = None
         self._watch = _core.table.Watch()

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
 from reticent.engine.veil.totals import totals_asked
 from reticent.engine.veil.veiling import Veiling
+from reticent.policy import Policy
+from reticent.release import Release
 
 if TYPE_CHECKING:
     from reticent.engine.base import Sights
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
 
 
 class Veil(TablePublisher):

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Bools, Int32s, Int64s, UInt16s, UInt32s, UInt64s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
+from reticent.engine.rng import Rng
 from reticent.errors import DAMAGED, DataError, StateError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
 
 
 class Seen(NamedTuple):
     """What a batch publishes: candidates, row and event of each record; and, private, whether the truth is offered."""
 
-    candidates: npt.NDArray[np.uint16]
-    rows: npt.NDArray[np.uint32]
-    events: npt.NDArray[np.uint32]
-    offered: npt.NDArray[np.bool_]
+    candidates: UInt16s
+    rows: UInt32s
+    events: UInt32s
+    offered: Bools
 
-    def at(self, which: npt.NDArray[np.int64]) -> Seen:
+    def at(self, which: Int64s) -> Seen:
         """Some of the records, each as often as it is named."""
         return Seen(self.candidates[which], self.rows[which], self.events[which], self.offered[which])
 
 
-def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> npt.NDArray[np.uint64]:
+def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
     """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
     rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
     hashes = _core.stream.Hasher(rng.house_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
@@ -53,16 +49,16 @@ class People:
     def __repr__(self) -> str:
         return f"People({len(self)})"
 
-    def known(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def known(self, persons: UInt64s) -> Bools:
         """Which of the persons were seen before."""
         return self._core.known(persons)
 
     def take(
         self,
-        persons: npt.NDArray[np.uint64],
-        units: npt.NDArray[np.uint64],
-        rows: npt.NDArray[np.uint32],
-        values: npt.NDArray[np.int32],
+        persons: UInt64s,
+        units: UInt64s,
+        rows: UInt32s,
+        values: Int32s,
         kind: Literal["visit", "correction"] = "visit",
         *,
         now: int | None = None,

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int32s, Int64s, UInt64s
 from reticent.engine.base import Members, Sights
+from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
 from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, pseudonyms, shuffled, weight_of_records
 from reticent.engine.veil.totals import totals, totals_asked
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
 from reticent.release import Counts, Release
-from reticent.release.release import person_hashes
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release.release import Kind
+from reticent.release.release import Kind, person_hashes
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
@@ -51,26 +47,26 @@ class Veiled:
 
     published: pa.Table
     seen: Seen
-    persons: npt.NDArray[np.uint64]
-    heads: npt.NDArray[np.uint64]
+    persons: UInt64s
+    heads: UInt64s
     """The same persons under the key of the house."""
-    values: npt.NDArray[np.int32] | None = None
+    values: Int32s | None = None
     """Their true values, for totals."""
 
     def __len__(self) -> int:
         return len(self.persons)
 
-    def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
+    def again(self, published: pa.Table, which: Int64s) -> Veiled:
         """Records that say these facts, some of them several times: the same candidates for the same fact."""
         values = None if self.values is None else self.values[which]
         return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which], values)
 
-    def facts(self) -> npt.NDArray[np.uint64]:
+    def facts(self) -> UInt64s:
         """What the shares of truths that are not offered are counted on; where values are not kept, by what is shown of them."""
         values = self._shown() if self.values is None else self.values.astype(np.uint64)
         return facts_of(self.heads, values, self.seen.offered)
 
-    def _shown(self) -> npt.NDArray[np.uint64]:
+    def _shown(self) -> UInt64s:
         seen = self.seen
         shown = seen.rows.astype(np.uint64) + np.uint64(1)
         for slot in range(seen.candidates.shape[1]):
@@ -109,7 +105,7 @@ class Veiling:
         order = self.order(len(veiled), number=number)
         return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
 
-    def order(self, size: int, *, number: int) -> npt.NDArray[np.int64]:
+    def order(self, size: int, *, number: int) -> Int64s:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
@@ -149,7 +145,7 @@ class Veiling:
         key = self._rng.key("veil totals")
         return totals(self.house, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
 
-    def _listed(self, table: pa.Table, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def _listed(self, table: pa.Table, persons: UInt64s) -> UInt64s:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""
         if self._policy.person is None:
             return persons
@@ -161,7 +157,7 @@ class Veiling:
         link = self._policy.prior.link if self._policy.prior is not None else None
         return self._policy.person is not None and (self._kind == "series" if link is None else link)
 
-    def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def _persons(self, table: pa.Table) -> tuple[UInt64s, UInt64s]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""
         name = self._policy.person
         if name is None:
@@ -173,7 +169,7 @@ class Veiling:
         return persons, persons if unit is None else hashes_of(table.column(unit), self._rng, unit)
 
 
-def _refuse_unseen(seen: Seen, weights: npt.NDArray[np.float64], *, moving: bool) -> None:
+def _refuse_unseen(seen: Seen, weights: Floats, *, moving: bool) -> None:
     """Refuses records of which too many truths are not offered, by records or by persons, and says what is to blame."""
     unseen = float(np.mean(~seen.offered)) if len(seen.offered) else 0.0
     unseen = max(unseen, float(weights[~seen.offered].sum() / max(1.0, weights.sum())))
