@@ -69,8 +69,12 @@ class Publisher(ABC):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         refuse_unfit(policy, self.kind)
-        self.policy = policy
-        self.rng = rng
+        self.policy, self.rng = policy, rng
+        # Of the last release, for the judge, the ledger and who asks.
+        self._figures: dict[str, float] = {}
+        self._members = Members.nobody()
+        self._sights: Sights | None = None
+        self._original: Original | None = None
 
     @classmethod
     def pinned(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
@@ -88,24 +92,24 @@ class Publisher(ABC):
         """What holds for what was published so far."""
 
     @property
-    @abstractmethod
-    def metrics(self) -> Mapping[str, float]:
-        """The figures of what was published so far."""
+    def metrics(self) -> dict[str, float]:
+        """The figures of what was published so far, or of the last release."""
+        return self._figures
 
     def heed(self, watch: Watch) -> None:  # noqa: B027 - for methods that search
         """Works within this watch from now on, where the method searches: whoever holds it may cancel the work."""
 
     def members(self) -> Members:
-        """Who stood in which group of the last release, for the ledger."""
-        return Members.nobody()
+        """Who stood in which group or line of the last release, for the ledger."""
+        return self._members
 
     def sights(self) -> Sights | None:
         """What the last release shows of each person, for methods that are keyed by a house."""
-        return None
+        return self._sights
 
     def original(self) -> Original | None:
-        """What the last release was made from, where the judge can compare it."""
-        return None
+        """What the last release was made from, where the judge can compare it: never stored, never published."""
+        return self._original
 
     @abstractmethod
     def push(self, batch: pa.Table) -> list[Release]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.names import single_names
-from reticent.engine.base import Members, Publisher, check_batch
+from reticent.engine.base import Publisher, check_batch
 from reticent.engine.evolving import change_feed
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE, Records
@@ -47,8 +47,6 @@ class EvolvingPublisher(Publisher):
         )
         self.publications = 0
         self.step = 0
-        self._members = Members.nobody()
-        self._figures: dict[str, float] = {}
 
     # -- what a method does -------------------------------------------------------------------------------------
 
@@ -224,15 +222,6 @@ class EvolvingPublisher(Publisher):
         total = len(self.records)
         held = self._held()
         return Counts(rows_in=total, published=total - held, held=held)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last publication."""
-        return self._figures
-
-    def members(self) -> Members:
-        """Who stood in which group of the last publication."""
-        return self._members
 
     @abstractmethod
     def _held(self) -> int:

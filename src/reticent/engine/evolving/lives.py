@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from reticent.arrays import Bools, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.events import rounds
-from reticent.engine.veil.people import Seen
+from reticent.engine.veil.veiling import Seen
 from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:

@@ -25,15 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
-from reticent.engine.base import Members, Sights, check_batch
+from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.evolving.places import Places
 from reticent.engine.rng import Rng
-from reticent.engine.veil.people import hashes_of
+from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import Veiled, Veiling, house_of
+from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
@@ -53,7 +53,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return house_of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).digest
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
@@ -61,8 +61,6 @@ class Veil(EvolvingPublisher):
         self.lives = Lives(house.veil(rng.house_key("veil")), house.l)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
-        self._members = Members.nobody()
-        self._sights: Sights | None = None
         self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
 
     def _width(self) -> int:
@@ -203,14 +201,6 @@ class Veil(EvolvingPublisher):
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
         self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
         return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)
-
-    def sights(self) -> Sights | None:
-        """What the last release shows of each person."""
-        return self._sights
-
-    def members(self) -> Members:
-        """Whose record stands in which line of the last publication."""
-        return self._members
 
     def _promise(self) -> Guarantee:
         return guarantee(self._veiling.house)

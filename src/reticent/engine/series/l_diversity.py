@@ -48,9 +48,6 @@ class LDiversity(SeriesPublisher):
                 hint="Take max_risk out, or use series: {method: m-distinct}.",
             )
         self._rules = _rules(policy)
-        self._figures: dict[str, float] = {}
-        self._original: Original | None = None
-        self._members = Members.nobody()
         self.releases = 0
 
     @property
@@ -58,19 +55,6 @@ class LDiversity(SeriesPublisher):
         """What every release claims, by itself."""
         open_ends = not_covered(*L_DIVERSITY) + beyond(self._rules)
         return Guarantee(claims(self._rules), AGAINST["generalised"], open_ends)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last release."""
-        return self._figures
-
-    def original(self) -> Original | None:
-        """What the last release was made from."""
-        return self._original
-
-    def members(self) -> Members:
-        """Whose record stands in which line of the last release."""
-        return self._members
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1

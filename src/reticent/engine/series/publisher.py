@@ -43,18 +43,12 @@ class GroupPublisher(SeriesPublisher):
         _check(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        self._figures: dict[str, float] = {}
         updates_of(policy, policy.sensitive[0], still=self.still)
 
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims beside those before it."""
         return Guarantee(self._claims(), AGAINST["series"], self.not_covered)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last release."""
-        return self._figures
 
     def members(self) -> Members:
         """Who stood in which group of the last release."""

@@ -17,7 +17,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.errors import DAMAGED, StateError
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
     from reticent import _core
@@ -115,16 +115,6 @@ class StreamPublisher(Publisher):
         super().__init__(policy, rng=rng)
         self.shard = shard
         self._next = self._rows = 0
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What every release of this stream claims."""
-
-    @property
-    @abstractmethod
-    def metrics(self) -> dict[str, float]:
-        """What an operator watches, of all that was published so far."""
 
     @property
     def documents(self) -> Mapping[str, Mapping[str, Any]]:

@@ -184,9 +184,9 @@ class DelayFree(AtOnce):
     @property
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        return self._figures(self._core.totals())
+        return self._figures_of(self._core.totals())
 
-    def _figures(self, totals: _core.stream.Totals) -> dict[str, float]:
+    def _figures_of(self, totals: _core.stream.Totals) -> dict[str, float]:
         tuples = totals.tuples
         figures = {
             "sau": 1 - tuples / totals.offered if totals.offered else 0.0,
@@ -228,7 +228,7 @@ class DelayFree(AtOnce):
             guarantee=self.guarantee,
             counts=self.counts_of(len(seqs)),
             policy_hash=self._hash,
-            metrics=OnDemand(lambda: self._figures(totals)),
+            metrics=OnDemand(lambda: self._figures_of(totals)),
             seeded=self.rng.seeded,
         )
 

@@ -27,7 +27,7 @@ from reticent.policy import Policy
 from reticent.release import Release
 
 if TYPE_CHECKING:
-    from reticent.engine.base import Sights
+    pass
 
 
 class Veil(TablePublisher):
@@ -43,11 +43,6 @@ class Veil(TablePublisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._veiling = Veiling(policy, rng, self.kind)
-        self._sights: Sights | None = None
-
-    def sights(self) -> Sights | None:
-        """What the release shows of each person."""
-        return self._sights
 
     def release(self, table: pa.Table) -> Release:
         """Veils every record; those of one person are events, in the order of the column that the policy names."""

@@ -19,7 +19,7 @@ from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import House
-    from reticent.engine.veil.people import Seen
+    from reticent.engine.veil.veiling import Seen
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

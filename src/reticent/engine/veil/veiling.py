@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import Floats, Int32s, Int64s, UInt64s
+from reticent import _core
+from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
+from reticent.encode.names import single_names
+from reticent.encode.native import native
 from reticent.engine.base import Members, Sights
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
-from reticent.engine.veil.people import People, Seen, hashes_of
 from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, pseudonyms, shuffled, weight_of_records
 from reticent.engine.veil.totals import totals, totals_asked
-from reticent.errors import GuaranteeError
+from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 from reticent.release import Counts, Release
 from reticent.release.release import Kind, person_hashes
@@ -27,15 +29,27 @@ ETA_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
 
-_LAST: dict[str, House] = {}
+class Seen(NamedTuple):
+    """What a batch publishes: candidates, row and event of each record; and, private, whether the truth is offered."""
+
+    candidates: UInt16s
+    rows: UInt32s
+    events: UInt32s
+    offered: Bools
+
+    def at(self, which: Int64s) -> Seen:
+        """Some of the records, each as often as it is named."""
+        return Seen(self.candidates[which], self.rows[which], self.events[which], self.offered[which])
 
 
-def house_of(policy: Policy, kind: Kind) -> House:
-    """The house of a policy; the last one of every kind is kept, since a driver asks for its digest before the engine is built."""
-    house = _LAST.get(kind)
-    if house is None or house.policy is not policy:
-        house = _LAST[kind] = House.of(policy, kind)
-    return house
+def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
+    """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
+    rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
+    hashes = _core.stream.Hasher(rng.house_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
+    if hashes.missing:
+        raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
+    assert hashes.persons is not None  # noqa: S101 - a column was named
+    return hashes.persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,16 +103,17 @@ class Veiling:
 
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
-        self.house = house_of(policy, kind)
-        self.people = People(self.house.veil(rng.house_key("veil")))
+        self.house = House.of(policy, kind)
+        self.people = _core.veil.People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
-        """The next event of the person of every record."""
+        """The next event of the person of every record; `now` is the number of a series' release: those that a person missed count, too."""
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        listed = self._listed(table, persons)
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed, persons, values)
+        seen = self.people.take(persons, units, rows, values, now=now)
+        shown = Seen(seen.candidates, seen.rows, seen.events, seen.offered)
+        return Veiled(published, shown, self._listed(table, persons), persons, values)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""

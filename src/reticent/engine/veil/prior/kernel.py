@@ -57,12 +57,6 @@ class Kernel:
         stay = np.where(moves.sum(axis=1) > 0, self.stay, 1.0)
         return np.asarray(np.diag(stay) + (1 - stay)[:, None] * moves)
 
-    def correction(self, shares: Floats) -> Floats:
-        """T given that the value changes: corrections never stay."""
-        matrix = self.matrix(shares)
-        np.fill_diagonal(matrix, 0)
-        return _scaled(matrix)
-
 
 def _scaled(matrix: Floats) -> Floats:
     total = matrix.sum(axis=1, keepdims=True)
