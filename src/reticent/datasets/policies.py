@@ -18,10 +18,10 @@ columns:
   birth_date:      {role: quasi, level: 4, hierarchy: {dates: [day, month, quarter, year, decade]}}   # the veil shows the year
   sex:             quasi          # no hierarchy given: the value, then *
   region:          quasi
-  postcode:        {role: quasi, hierarchy: {prefix: 5}}           # one digit less per level
+  postcode:        {role: quasi, level: 3, hierarchy: {prefix: 5}} # one digit less per level; the veil shows two digits
   admission_route: quasi
-  admission_date:  {role: quasi, hierarchy: {dates: [day, month, quarter, year]}}
-  length_of_stay:  {role: quasi, hierarchy: {intervals: [[1, 3, 7, 14, 28], [7, 28]]}}
+  admission_date:  {role: quasi, level: 2, hierarchy: {dates: [day, month, quarter, year]}}           # the veil shows the month
+  length_of_stay:  {role: quasi, level: 1, hierarchy: {intervals: [[1, 3, 7, 14, 28], [7, 28]]}}
   ward:            identifier     # held back: a ward often gives the diagnosis away
   diagnosis:       {role: sensitive, hierarchy: {icd10: true}}     # code, block, chapter
 
@@ -31,8 +31,8 @@ privacy: {l: 10, suppression: 0.02}
 # What a reader knows already: how often each diagnosis is, by sex and decade of birth. For the veil.
 prior:    {file: prior.csv}
 
-table:    {method: anatomy}           # one table, released once
-evolving: {method: veil}              # a table that gains, loses and corrects rows
+table:    {method: auto}              # one table, released once: dates, places and stays become coarser until each group has its ten
+evolving: {method: veil}              # a table that gains, loses and corrects rows: each diagnosis stands among ten candidates
 """,
     "series": """\
 # The same persons in several releases, while their illness progresses.
@@ -42,10 +42,10 @@ person: patient_id                # the same person across releases; kept inside
 columns:
   patient_id: identifier
   name:       identifier
-  age:        {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  age:        {role: quasi, level: 1, hierarchy: {intervals: [5, 10, 20, 40]}}    # the veil shows five years
   sex:        quasi
   region:     quasi
-  postcode:   {role: quasi, hierarchy: {prefix: 5}}
+  postcode:   {role: quasi, level: 3, hierarchy: {prefix: 5}}                     # and two digits
   diagnosis:  {role: sensitive, updates: {file: updates.csv}}      # value, next, probability
 
 privacy: {l: 4}
@@ -85,7 +85,7 @@ person: person_id                 # kept inside, never released
 columns:
   person_id:        identifier
   gender:           quasi
-  age:              {role: quasi, hierarchy: {intervals: [5, 10, 20, 40]}}
+  age:              {role: quasi, level: 1, hierarchy: {intervals: [5, 10, 20, 40]}}    # the veil shows five years
   quarter_of_birth: quasi
   marital_status:   quasi
   race:             {role: quasi, hierarchy: {prefix: 4}}
@@ -96,7 +96,7 @@ columns:
 privacy: {l: 10}
 
 prior:    {file: prior.csv}           # gender,education,value,count: what readers know of occupations
-table:    {method: anatomy}
+table:    {method: auto}
 evolving: {method: veil}
 """,
     "m-distinct": """\
@@ -114,7 +114,7 @@ columns:
 
 privacy: {l: 4}
 
-table:  {method: anatomy}
+table:  {method: auto}
 series: {method: m-distinct, max_risk: 0.5}
 """,
     "ipums": """\
@@ -177,7 +177,7 @@ columns:
 
 privacy: {l: 10, suppression: 0.02}
 
-table: {method: anatomy}
+table: {method: auto}
 """,
     "omop": """\
 # An OMOP database (person, visit_occurrence, condition_occurrence), one row per visit.
@@ -198,7 +198,7 @@ columns:
 
 privacy: {l: 10, suppression: 0.02}
 
-table: {method: anatomy}
+table: {method: auto}
 """,
     "fhir-linked": """\
 # A FHIR export, released as FHIR: patients, encounters and what belongs to them, linked by pseudonyms.
@@ -273,7 +273,7 @@ _POLICIES["visits"] = (
         r"# What a reader.*\n.*\n\n|evolving:.*\n", "", _POLICIES["hospital"]
     )  # an evolving table has one row per person
     .replace("one per person", "several per person")
-    .replace(", so at least ten persons stand behind each row", "; visits of one person may share a group")
+    .replace("Each group shows", "Each group, and all groups of one person together, show")
     .replace("  name: ", "  visit:           quasi          # how often somebody came is known to others\n  name: ")
 )
 
