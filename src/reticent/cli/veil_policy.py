@@ -16,9 +16,9 @@ from reticent.engine.veil.prior.file import kernel_name, write_fit
 from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
+from reticent.policy.cells import without_markers
 from reticent.policy.guess import SAMPLE
 from reticent.policy.levels import propose_levels
-from reticent.policy.missing import without_markers
 from reticent.policy.section import unknown
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, L
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
 from reticent.datasets.seasons import CURVES, EVEN, of_days
 from reticent.errors import PolicyError
-from reticent.policy.codes import block, chapter
 from reticent.policy.icd10 import CHAPTERS
+from reticent.policy.labels import block, chapter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

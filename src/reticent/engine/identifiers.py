@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from reticent.encode.names import single_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 
 if TYPE_CHECKING:
     from reticent.policy import Policy

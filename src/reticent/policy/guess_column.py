@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from reticent.policy import icd9
-from reticent.policy.codes import block, chapter
 from reticent.policy.column_patterns import (
     CLINICAL_NAMES,
     IDENTIFYING_NAMES,
@@ -21,9 +20,10 @@ from reticent.policy.column_patterns import (
     SENSITIVE_NAMES,
     VISIT_NAMES,
     looks_like,
+    plain_word,
 )
-from reticent.policy.column_word import plain_word
 from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
+from reticent.policy.labels import block, chapter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.errors import DataError
-from reticent.policy import intervals
-from reticent.policy.codes import date_labels, date_nodes, icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.labels import (
+    date_labels,
+    date_nodes,
+    icd9_labels,
+    icd10_labels,
+    interval_labels,
+    prefix_labels,
+    to_numbers,
+)
 from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ class Ladder:
 
 
 _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
-    "intervals": lambda domain, spec: intervals.interval_labels(intervals.to_numbers(domain), spec),
+    "intervals": interval_labels,
     "prefix": prefix_labels,
     "dates": date_labels,
     "icd9": icd9_labels,
@@ -97,7 +104,7 @@ def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: P
     if tree is not None:
         return _assemble(values, levels, counts=tree.counts, size=tree.size)
     numeric = spec is not None and spec.kind == "intervals"
-    return _assemble(values, levels, numeric=intervals.to_numbers(domain) if numeric else None)
+    return _assemble(values, levels, numeric=to_numbers(domain) if numeric else None)
 
 
 def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:

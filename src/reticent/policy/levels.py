@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError
-from reticent.policy.column_patterns import KNOWN_NAMES
-from reticent.policy.column_word import plain_word
+from reticent.policy.column_patterns import KNOWN_NAMES, plain_word
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from reticent.errors import DataError
-from reticent.policy.decimals import with_points
+from reticent.policy.cells import with_points
 from reticent.publication.records import Bad, RecordReader
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from reticent.audit.linked import compare
 from reticent.audit.published import published
 from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.publication.gate import let_through, refuse_refuted
 from reticent.publication.table import also_not_covered
 

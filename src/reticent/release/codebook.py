@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.policy.codes import icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
 from reticent.release.readme import citation
 from reticent.release.types import type_name

@@ -38,7 +38,7 @@ from reticent.engine.table.mondrian import parted
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
-from reticent.policy.repeated import person_columns
+from reticent.policy.column_patterns import person_columns
 from reticent.release import Counts, Guarantee
 from reticent.release.sentences import AGAINST
 

@@ -19,7 +19,7 @@ from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
 from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.errors import DataError
-from reticent.policy.decimals import with_points
+from reticent.policy.cells import with_points
 
 if TYPE_CHECKING:
     from collections.abc import Generator

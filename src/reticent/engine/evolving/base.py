@@ -383,12 +383,13 @@ class EvolvingPublisher(Publisher):
 def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         column = pa.array(column)
-    if column.null_count:
+    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    names = single_names(column.cast(pa.string()))
+    if names.null_count:
         raise DataError(
             "An identifier is missing; nothing was changed.", hint="Give every row its person and record id."
         )
-    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    texts: list[str] = single_names(column.cast(pa.string())).to_pylist()
+    texts: list[str] = names.to_pylist()
     return texts
 
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
+from reticent.policy.cells import without_markers
 from reticent.policy.hierarchy import Ladder, ladder
-from reticent.policy.missing import without_markers
 from reticent.policy.settings.linked import VISIT
 
 if TYPE_CHECKING:

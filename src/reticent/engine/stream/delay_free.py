@@ -36,7 +36,7 @@ from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import group_table, tuple_table
 from reticent.engine.stream.values import Values
 from reticent.errors import GuaranteeError
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
 from reticent.release.sentences import AGAINST, DELAY_FREE
 from reticent.release.wording import not_covered

@@ -16,7 +16,7 @@ from reticent.engine.spellings import spelled
 from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
-from reticent.policy.repeated import repeated_identifier
+from reticent.policy.column_patterns import repeated_identifier
 from reticent.release import Counts, Guarantee
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reticent.engine.veil.steps import Steps
     from reticent.policy import Policy
     from reticent.policy.prior import Prior
-    from reticent.policy.settings.prior import PriorSettings
+    from reticent.policy.settings.kinds import PriorSettings
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""

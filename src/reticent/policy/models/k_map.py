@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from reticent.errors import PolicyError
+from reticent.policy.cells import without_markers
 from reticent.policy.hierarchy import ROOT, ladder
-from reticent.policy.missing import without_markers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reticent.engine.veil.prior.released import fit_released
-from reticent.policy.settings.prior import PriorSettings
+from reticent.policy.settings.kinds import PriorSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
