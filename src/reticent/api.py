@@ -14,11 +14,10 @@ from reticent.audit import verify as judge
 from reticent.audit.original.persons import Input
 from reticent.audit.published import is_wire, text_table
 from reticent.connectors.inputs import read_input
-from reticent.engine.identifiers import prepare
 from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
 from reticent.policy import Policy
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.policy.section import unknown
 from reticent.publication import table
 from reticent.release import Release
@@ -119,7 +118,7 @@ def verify(
             "Linked tables are compared with their input when they are released, not later.",
             hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
         )
-    source = None if original is None else Input(prepare(table_under(original, rules), rules))
+    source = None if original is None else Input(table_under(original, rules))
     ledger = None if store is None else ledger_of(store)
     sources = sources_of(releases, rules)
     if not sources:

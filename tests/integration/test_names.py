@@ -155,3 +155,20 @@ def test_plain_names_stay_what_they_are():
         "\u00e9",
         "3.50",
     ]
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0\t", "\u200b", "\u2800"])
+def test_blanks_name_nobody(policy, tmp_path, blank):
+    """Whoever was written so counted as one more person."""
+    with pytest.raises(DataError, match="1 records have no 'id'"):
+        anonymize(people(["7", blank, "8"]), policy, store=tmp_path / "a.db")
+    rules = policy.to_dict() | {"table": {"method": "anatomy"}}
+    with pytest.raises(DataError, match="1 records have no person"):
+        anonymize(people([*map(str, range(N)), blank]), Policy.from_dict(rules, base=policy.base), seed=1)
+    with pytest.raises(DataError, match="identifier is missing"):
+        EvolvingTable(tmp_path / "b.db", policy).insert(people(["7", blank]))
+    with Stream(policy, store=tmp_path / "s.db") as stream:
+        rows = people(["7", blank, "8"]).to_pylist()
+        lines = stream.push("".join(json.dumps(row) + "\n" for row in rows).encode()).splitlines()
+        assert [json.loads(line)["seq"] for line in lines] == [0, 2]
+        assert [dead.reason for dead in stream.dead_letters()] == ["no person"]

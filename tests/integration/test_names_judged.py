@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from counted_cases import policy, written_in_two_ways
 
+import reticent
 from reticent import Policy, anonymize, audit
 from reticent.audit import verify
 from reticent.audit.original.persons import Input
@@ -82,3 +83,19 @@ def test_risk_counts_each_person_once():
     told = [singling_out(table, quasi, person="person_id") for table in (whole, parted)]
     assert [one.persons for one in told] == [300, 300]
     assert told[0].alone == told[1].alone
+
+
+def test_the_judge_reads_the_original_by_itself(monkeypatch):
+    """Names are folded and columns combined by the judge, not by what made the release."""
+    parted = written_in_two_ways(2000)[1]
+    rules = policy(RULES, method="optimal")
+    release = anonymize(parted, rules, seed=1)
+    monkeypatch.setattr("reticent.engine.identifiers.single_names", taken_for_two)
+    assert reticent.verify(release, rules, original=parted).holds
+    both = {"age": "quasi", "ill": {"role": "sensitive", "combine": ["word", "dose"]}}
+    rules = Policy.from_dict({"version": 1, "columns": both, "privacy": {"k": 2}, "table": {"method": "optimal"}})
+    table = pa.table({"age": [1, 1, 2, 2], "word": ["a", "b", "a", None], "dose": [1, 2, 1, 3]})
+    release = anonymize(table, rules, seed=1)
+    assert reticent.verify(release, rules, original=table).holds
+    other = table.set_column(2, "dose", pa.array([1, 2, 1, 4]))
+    assert not reticent.verify(release, rules, original=other).holds

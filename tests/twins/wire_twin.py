@@ -54,6 +54,8 @@ def checked(cells, policy, numbers):
     if policy.person is not None:
         person, json_text = record[policy.person]
         record[policy.person] = named(person), json_text
+        if not named(person):
+            return "no person"
     return record
 
 
@@ -66,7 +68,7 @@ def named(word):
         if c.isspace() or unicodedata.category(c) not in ("Cf", "Cc")
     ]
     letters = list(unicodedata.normalize("NFKC", "".join(letters)))
-    name = " ".join("".join(letters).split()) or word
+    name = " ".join("".join(letters).split())
     return name.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+[.]0+", name) else name
 
 

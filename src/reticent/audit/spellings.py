@@ -46,15 +46,20 @@ def same(value: str | None) -> str:
     return text if code is None else code[1] + code[2]
 
 
-def one_name(name: str) -> str:
-    """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is."""
+def one_name(name: str | None) -> str | None:
+    """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is.
+
+    A name of which nothing is seen is missing.
+    """
+    if not name:
+        return name
     text = name
     if not (name.isascii() and name.isprintable()):
         shown = _BLANK.sub("", normalize("NFKC", name))
         text = normalize("NFKC", "".join(s for s in shown if s.isspace() or category(s) not in ("Cf", "Cc")))
     text = _GAPS.sub(" ", text).strip()
     number = _WHOLE.fullmatch(text)
-    return number[1] if number else text or name
+    return number[1] if number else text or None
 
 
 def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
@@ -65,7 +70,7 @@ def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
     if not pc.any(pc.match_substring_regex(names, _ODD)).as_py():
         return table
     code, known = codes(coded_column(names))
-    forms = pa.array([None if name is None else one_name(name) for name in known], pa.string())
+    forms = pa.array([one_name(name) for name in known], pa.string())
     return table.set_column(table.column_names.index(person), person, forms.take(pa.array(code)))
 
 

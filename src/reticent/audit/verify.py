@@ -16,9 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.audit.folder.chain import check_chain
 from reticent.audit.folder.closed import check_lists
+from reticent.audit.groups import as_text
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -97,12 +99,13 @@ def verify(
     )
 
 
+_JOINT = " | "
 _APART = "comparison with the original (a release of this shape is compared while it is made)"
 
 
 def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: Input) -> list[Verdict]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
-    shape = releases[-1].shape
+    shape, original = releases[-1].shape, replace(original, table=_combined(original.table, policy))
     if shape == "stream" and any(release.wire is not None for release in releases):
         compare = partial(judge_in("stream.original"), releases, policy, original)
     elif shape in ("generalised", "anatomy", "veil"):
@@ -113,6 +116,16 @@ def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Poli
         return [*verdicts, Verdict((), (), (_APART,))]
     shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts]
     return [*shown, _guarded(releases, compare)]
+
+
+def _combined(table: pa.Table, policy: Policy) -> pa.Table:
+    """The input with the columns that the policy combines; an engine that knows them already has handed them in."""
+    for name, column in policy.columns.items():
+        parts = column.combine or ()
+        if parts and (name in parts or name not in table.column_names) and set(parts) <= set(table.column_names):
+            whole = pc.binary_join_element_wise(*(as_text(table[part]).fill_null("") for part in parts), _JOINT)
+            table = table.drop_columns(list(parts)).append_column(name, whole)
+    return table
 
 
 def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Verdict:

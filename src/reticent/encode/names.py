@@ -1,7 +1,7 @@
 """Names of persons and units: one spelling for each, so that somebody who is written in two ways is not two persons.
 
 Guarantee: two names that are the same after Unicode normalisation (NFKC), without signs that nobody sees and spaces around them, are
-    one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones.
+    one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones. Blanks alone are no name.
 Not covered: another case, leading zeros, misspellings: identifiers that differ in them may be of two persons.
 Cost: a look at the bytes of the column; a dictionary of the different names where one of them is not plain.
 Reference: The Unicode Consortium, UAX 15, normalisation forms.
@@ -38,20 +38,20 @@ def single_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.unify_dictionaries().combine_chunks()
-    spelled = pa.array([single_name(word) for word in coded.dictionary.to_pylist()], kind)
+    spelled = pa.array([None if word is None else single_name(word) for word in coded.dictionary.to_pylist()], kind)
     return pa.chunked_array([spelled.take(coded.indices)], kind)
 
 
-def single_name(word: str) -> str:
-    """What all spellings of a name share.
+def single_name(word: str) -> str | None:
+    """What all spellings of a name share; a name of which nothing is seen is missing.
 
     >>> [single_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ")]
-    ['7', '7', '7', '7', 'A b', '007', ' ']
+    ['7', '7', '7', '7', 'A b', '007', None]
     """
     text = word if word.isascii() and word.isprintable() else _visible(word)
     text = " ".join(text.split())
     whole = _WHOLE.fullmatch(text)
-    return (whole[1] if whole else text) or word
+    return (whole[1] if whole else text) or (None if word else word)  # an empty text is what its reader takes it for
 
 
 def _visible(word: str) -> str:

@@ -8,8 +8,9 @@ be released is set aside with a reason that names columns and never quotes a cel
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -17,17 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.arrays import Int64s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.errors import DataError
-from reticent.policy.missing import without_markers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
+from reticent.policy import Policy
+from reticent.policy.cells import without_markers
 
 _TEXT = pa.string()
 _TYPED = (_TEXT, pa.int64(), pa.bool_())
@@ -58,7 +54,7 @@ class Batch:
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
+    rows: Int64s
     total: int
     bad: Sequence[Bad] = ()
     tokens: Mapping[str, pa.Array] = field(default_factory=dict)
@@ -81,14 +77,14 @@ class RecordReader:
         self._names = list(policy.columns)
         self._published, released = frozenset((*policy.quasi, *policy.plain)), frozenset(policy.released)
         unit = policy.prior.unit if policy.prior is not None and policy.stream.method == "veil" else None
-        required = [(name, word) for name, word in ((policy.person, "no person"), (unit, "no unit")) if name]
-        self._required, self._numbers = [name for name, _ in required], tuple(numbers)
+        required = {name: word for name, word in ((policy.person, "no person"), (unit, "no unit")) if name}
+        self._required, self._numbers = required, tuple(numbers)
         self._look_like_numbers = frozenset(_number_columns(policy))
         self._core = _core.wire.Reader(
             self._names,
             published=[name in self._published for name in self._names],
             released=[name in released for name in self._names],
-            required=[(self._names.index(name), word) for name, word in required],
+            required=[(self._names.index(name), word) for name, word in required.items()],
             numbers=[self._names.index(name) for name in self._numbers],
             missing=policy.missing,
         )
@@ -145,15 +141,15 @@ class RecordReader:
     def _as_they_are(self, columns: Mapping[str, pa.Array]) -> Batch:
         texts = {name: column if column.type == _TEXT else column.cast(_TEXT) for name, column in columns.items()}
         tokens = {name: texts[name] for name in columns if name in self._published and columns[name].type != _TEXT}
-        table = self._named(pa.table(texts))
-        return Batch(table, np.arange(table.num_rows), table.num_rows, [], tokens)
+        table = pa.table(texts)
+        return self._named(Batch(table, np.arange(table.num_rows), table.num_rows, [], tokens))
 
     def _cell_by_cell(self, columns: Mapping[str, pa.Array]) -> Batch:
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         batch = self._batch(self._core.table(rows.__arrow_c_array__()))
         return replace(batch, bad=[bad._replace(payload=_dumped(rows, bad.row)) for bad in batch.bad])
 
-    def text(self, table: pa.Table, rows: npt.NDArray[np.int64], total: int, bad: Sequence[Bad] = ()) -> Batch:
+    def text(self, table: pa.Table, rows: Int64s, total: int, bad: Sequence[Bad] = ()) -> Batch:
         """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
         batch = self._cell_by_cell({name: native(table.column(name)) for name in self._names})
         more = [refused._replace(row=int(rows[refused.row])) for refused in batch.bad]
@@ -170,16 +166,18 @@ class RecordReader:
         whole, size = _array(read.cells, len(read.rows) * len(self._names)), len(read.rows)
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
-        table = self._named(pa.Table.from_arrays(arrays, names=self._names))
-        return Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad], tokens)
+        table = pa.Table.from_arrays(arrays, names=self._names)
+        return self._named(Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad], tokens))
 
-    def _named(self, table: pa.Table) -> pa.Table:
-        """The table with each person and unit under one name."""
-        for column in self._required:
-            cells = table.column(column)
+    def _named(self, batch: Batch) -> Batch:
+        """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""
+        for column, reason in self._required.items():
+            cells = batch.table.column(column)
             if (same := single_names(cells)) is not cells:
-                table = table.set_column(table.column_names.index(column), column, same)
-        return table
+                table = batch.table.set_column(batch.table.column_names.index(column), column, same)
+                batch = replace(batch, table=table)
+                batch = _without(batch, same.is_null(), reason) if same.null_count else batch
+        return batch
 
 
 def _array(cells: _core.wire.Cells, size: int) -> pa.Array:
@@ -202,6 +200,22 @@ def _readable(column: pa.ChunkedArray) -> pa.Array:
         return column.combine_chunks()
     array = native(column)
     return array.cast(_TEXT) if array.type in (pa.large_string(), pa.null()) else array
+
+
+def _without(batch: Batch, which: pa.ChunkedArray, reason: str) -> Batch:
+    """The batch with some of its records set aside."""
+    gone = np.flatnonzero(which.to_numpy())
+    stay = pa.array(np.setdiff1d(np.arange(batch.table.num_rows), gone))
+    rows = batch.table.combine_chunks().to_batches()[0]
+    bad = [Bad(int(batch.rows[row]), reason, _dumped(rows, int(row))) for row in gone]
+    tokens = {name: cells.take(stay) for name, cells in batch.tokens.items()}
+    return replace(
+        batch,
+        table=batch.table.take(stay),
+        rows=batch.rows[stay.to_numpy()],
+        bad=sorted([*batch.bad, *bad]),
+        tokens=tokens,
+    )
 
 
 def _dumped(rows: pa.RecordBatch, row: int) -> bytes:
