@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _RARE = 1e-9
 """Noise that is less likely than this is none."""
 _LEAST_EPSILON = 0.1
+_DRIFT = 5.0
+"""Standard deviations: a random order is beyond them once in a million and more."""
 Labels = set[str | None]
 
 
@@ -71,6 +73,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
         *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        _by_truth(desk.alone(), release.kind),
     ]
     if not (seats < 0).any():
         findings += desk.totals(seats, release.documents[veil.SHAPE])
@@ -96,9 +99,22 @@ def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> lis
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
         *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        _by_truth(desk.truths(seats), release.kind),
         *desk.totals(seats, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),
     ]
+
+
+def _by_truth(truths: Codes, kind: str) -> Finding:
+    """Whether those who have a value stand before or behind the others, by the mean of their places; a stream stands as it came."""
+    claim, size = "lines do not stand by their truths", len(truths)
+    code, times = np.unique(truths, return_inverse=True, return_counts=True)[1:]
+    if kind == "stream" or len(times) < 2:
+        return Finding(claim, holds=True)
+    off = np.bincount(code.reshape(-1), np.arange(size)) / times - (size - 1) / 2
+    worst = float(np.max(np.abs(off) / np.sqrt((size + 1) * (size - times) / (12 * times))))
+    limit = math.sqrt(_DRIFT**2 + 2 * math.log(len(times)))  # as rare for many values as for one
+    return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
 
 
 def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, Any]) -> list[Finding]:
@@ -157,6 +173,16 @@ class _Desk:
         """Whether the truth of an input row is among the candidates of a published one."""
         truth = self._truth[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
+
+    def truths(self, seats: Codes) -> Codes:
+        """The true values of published records, in the order of the lines."""
+        return np.asarray(self._truth[seats])
+
+    def alone(self) -> Codes:
+        """The same, of those that only one row of the input can be."""
+        row, seat = self._edges
+        single = (np.bincount(row)[row] == 1) & (np.bincount(seat)[seat] == 1)
+        return np.asarray(self._truth[row[single][np.argsort(seat[single])]])
 
     def astray(self, seats: Codes) -> Flags:
         """First sights under another row of the prior than that of their fields."""
@@ -227,7 +253,10 @@ class _Desk:
     def _leveled(self, name: str) -> Field:
         (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
         places = {text: at for at, text in enumerate(labels)}
-        above = _above(self.policy, name, values, self.policy.columns[name].level)
+        # Without k no cell climbs: a coarser one would be coarser for what its person has.
+        above = _above(
+            self.policy, name, values, self.policy.columns[name].level, climbs=self.policy.privacy.k is not None
+        )
         pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
         known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
@@ -255,8 +284,8 @@ class _Desk:
         return strata[kind]
 
 
-def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) -> list[Labels]:
-    """Per value what may be published for it: its nodes from the level upwards, and `*`."""
+def _above(policy: Policy, name: str, values: Sequence[str | None], level: int, *, climbs: bool = True) -> list[Labels]:
+    """Per value what may be published for it: its nodes from the level upwards, and `*`; without climbing, its node there."""
     column = policy.columns[name]
     spec = column.hierarchy if column.role == "quasi" else None
     try:
@@ -265,4 +294,6 @@ def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) 
         return [{"*"} for _ in values]
     names = [labels.cast(pa.string()).to_pylist() for labels in rungs.labels]
     steps = list(zip(names, rungs.tables, strict=True))[level:]
+    if not climbs:
+        return [{words[table[at]] for words, table in steps[:1]} for at in range(len(values))]
     return [{words[table[at]] for words, table in steps} | {"*"} for at in range(len(values))]
