@@ -159,7 +159,7 @@ class _Desk:
         self._first = veil.whole(data["event"]) == 0
         self._candidates = veil.codes_of(line, data)
         self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
-        self._strata = self._strata_of()
+        self._strata = rows_of_fields(line, policy, source)
         self._edges: tuple[Codes, Codes] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def fit(self, seats: Codes) -> Flags:
@@ -254,37 +254,40 @@ class _Desk:
         (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
         places = {text: at for at, text in enumerate(labels)}
         # Without k no cell climbs: a coarser one would be coarser for what its person has.
-        above = _above(
+        above = above_of(
             self.policy, name, values, self.policy.columns[name].level, climbs=self.policy.privacy.k is not None
         )
         pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
         known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
-    def _strata_of(self) -> Codes:
-        """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
-        names = [name for name in self.line.by if name in self.source.column_names]
-        kind, count = numbered(self.source, names) if names else (np.zeros(self.source.num_rows, np.int64), 1)
-        first = np.unique(kind, return_index=True)[1]
-        fields: list[list[Labels]] = []
-        for name in names:
-            code, values = codes(self.source[name])
-            level = self.policy.columns[name].level if name in self.policy.quasi else 0
-            above = [{text or "" for text in nodes} | {"*"} for nodes in _above(self.policy, name, values, level)]
-            fields.append([set(above[at]) for at in code[first]])
-        strata = np.full(count, -1, dtype=np.int64)
-        for at in range(min(count, len(first))):
-            nodes = [field[at] for field in fields]
-            fits = (
-                row
-                for row, cells in enumerate(self.line.rows)
-                if all(cell in here for cell, here in zip(cells, nodes, strict=False))
-            )
-            strata[at] = next(fits, -1)
-        return strata[kind]
+
+def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Codes:
+    """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
+    names = [name for name in line.by if name in source.column_names]
+    kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
+    first = np.unique(kind, return_index=True)[1]
+    fields: list[list[Labels]] = []
+    for name in names:
+        code, values = codes(source[name])
+        level = policy.columns[name].level if name in policy.quasi else 0
+        above = [{text or "" for text in nodes} | {"*"} for nodes in above_of(policy, name, values, level)]
+        fields.append([set(above[at]) for at in code[first]])
+    strata = np.full(count, -1, dtype=np.int64)
+    for at in range(min(count, len(first))):
+        nodes = [field[at] for field in fields]
+        fits = (
+            row
+            for row, cells in enumerate(line.rows)
+            if all(cell in here for cell, here in zip(cells, nodes, strict=False))
+        )
+        strata[at] = next(fits, -1)
+    return strata[kind]
 
 
-def _above(policy: Policy, name: str, values: Sequence[str | None], level: int, *, climbs: bool = True) -> list[Labels]:
+def above_of(
+    policy: Policy, name: str, values: Sequence[str | None], level: int, *, climbs: bool = True
+) -> list[Labels]:
     """Per value what may be published for it: its nodes from the level upwards, and `*`; without climbing, its node there."""
     column = policy.columns[name]
     spec = column.hierarchy if column.role == "quasi" else None
