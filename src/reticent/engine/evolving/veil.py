@@ -53,7 +53,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
