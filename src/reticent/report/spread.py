@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.view import View, view
-from reticent.audit.cover import cover
 from reticent.audit.groups import codes
+from reticent.audit.labels.meaning import cover
 
 if TYPE_CHECKING:
     import pyarrow as pa

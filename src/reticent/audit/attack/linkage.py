@@ -17,7 +17,7 @@ import pyarrow as pa
 from reticent.audit.attack.outcome import Outcome, worst_of
 from reticent.audit.attack.view import View, view
 from reticent.audit.groups import histograms, numbered
-from reticent.audit.meeting import Field, Meeting, meet
+from reticent.audit.labels.meeting import Field, Meeting, meet
 from reticent.audit.requirements import requirements
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of
 

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array, eye_array
 
-from reticent.audit.cover import cover
 from reticent.audit.groups import codes
-from reticent.audit.meeting import Field, meet
-from reticent.audit.stretches import Stretches
+from reticent.audit.labels.meaning import Stretches, cover
+from reticent.audit.labels.meeting import Field, meet
 
 if TYPE_CHECKING:
     from reticent.audit.arrays import Codes, Flags, Vector

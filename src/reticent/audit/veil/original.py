@@ -22,14 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.groups import codes, numbered
-from reticent.audit.meeting import Field, meet
+from reticent.audit.labels.meaning import Stretches
+from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
 from reticent.audit.original.places import assigned, edges_of
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import under_one_name
-from reticent.audit.stretches import Stretches
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.totals import compared, totals_of
 from reticent.audit.veil.values import truths_of
