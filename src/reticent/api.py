@@ -17,7 +17,7 @@ from reticent.connectors.inputs import read_input
 from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
 from reticent.policy import Policy
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.policy.section import unknown
 from reticent.publication import table
 from reticent.release import Release

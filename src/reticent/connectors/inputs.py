@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.errors import ConnectorError, DataError
-from reticent.policy.missing import without_markers
+from reticent.policy import Policy
+from reticent.policy.cells import without_markers
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from reticent.policy import Policy
 
 READY_FHIR = FhirSettings(mapping="encounters")
 

@@ -8,24 +8,20 @@ diagnosis stays well below one in twenty, so that l = 10 to 20 can be met. Illne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets import people
 from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, inside, within
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
 from reticent.datasets.seasons import CURVES, EVEN, of_days
 from reticent.errors import PolicyError
-from reticent.policy.codes import block, chapter
 from reticent.policy.icd10 import CHAPTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+from reticent.policy.labels import block, chapter
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "birth")
 

@@ -17,7 +17,7 @@ import base64
 import datetime as dt
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,8 @@ import pyarrow.compute as pc
 from reticent.encode.names import single_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.policy.missing import without_markers
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
+from reticent.policy import Policy
+from reticent.policy.cells import without_markers
 
 JOINT = " | "
 """Stands between the parts of a combined value."""

@@ -11,18 +11,14 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.spellings import folded
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from reticent.policy import Policy
 
 
 class Spellings:

@@ -7,8 +7,28 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent.policy import icd9
+
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "°": "o ", "º": "o "})
+
+
+def plain_word(name: str) -> str:
+    """A name in small letters without accents, its parts joined by underscores.
+
+    >>> plain_word("N° patient"), plain_word("Pat. Nr."), plain_word("birthDate"), plain_word("Größe [cm]")
+    ('no_patient', 'pat_nr', 'birth_date', 'groesse_cm')
+    """
+    name = name.translate(_UMLAUTS)
+    name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
+
 
 IDENTIFYING_NAMES: dict[str, str] = {
     r"^(?!.*(facilit|hospital|ward|dep(t|artment)|clinic|unit|city|town|county|country|state|region|district|drug|medic|test|lab|item|product"
@@ -92,23 +112,23 @@ CLINICAL_NAMES: dict[str, str] = {
 """What only the clinic's file knows."""
 
 _PATTERNS = {
-    "email": re.compile(r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$"),
-    "url": re.compile(r"^https?://\S+$"),
-    "ip": re.compile(r"^(\d{1,3}\.){3}\d{1,3}$|^[0-9a-fA-F:]*::[0-9a-fA-F:]+$"),
-    "ssn": re.compile(r"^\d{3}-\d{2}-\d{4}$"),
-    "phone": re.compile(r"^\+?\(?\d{2,4}\)?[ /-]\d[\d /-]{4,}\d$"),
-    "icd10": re.compile(r"^[A-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?$"),
-    "icd9": re.compile(rf"^({icd9.CODE.pattern})$"),
-    "icd9 letter": re.compile(r"^(V\d{2}|E\d{3})"),
-    "atc": re.compile(r"^[A-DGHJL-NPRSV]\d{2}[A-Z]{2}\d{2}$"),
-    "loinc": re.compile(r"^\d{1,5}-\d$"),
-    "number": re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
-    "local date": re.compile(r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d( \d{1,2}:\d\d(:\d\d)?)?$"),
-    "short date": re.compile(r"^\d{1,2}([./-])\d{1,2}\1\d\d( \d{1,2}:\d\d(:\d\d)?)?$"),
-    "some date": re.compile(
+    "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
+    "url": r"^https?://\S+$",
+    "ip": r"^(\d{1,3}\.){3}\d{1,3}$|^[0-9a-fA-F:]*::[0-9a-fA-F:]+$",
+    "ssn": r"^\d{3}-\d{2}-\d{4}$",
+    "phone": r"^\+?\(?\d{2,4}\)?[ /-]\d[\d /-]{4,}\d$",
+    "icd10": r"^[A-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?$",
+    "icd9": rf"^({icd9.CODE.pattern})$",
+    "icd9 letter": r"^(V\d{2}|E\d{3})",
+    "atc": r"^[A-DGHJL-NPRSV]\d{2}[A-Z]{2}\d{2}$",
+    "loinc": r"^\d{1,5}-\d$",
+    "number": r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$",
+    "local date": r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d( \d{1,2}:\d\d(:\d\d)?)?$",
+    "short date": r"^\d{1,2}([./-])\d{1,2}\1\d\d( \d{1,2}:\d\d(:\d\d)?)?$",
+    "some date": (
         r"^((19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./ -](\d{1,2}|[^\W\d_]{3,9}\.?)[./ -]((19|20)\d\d|\d\d))([ T]\d{1,2}:.*)?$"
     ),
-    "whole": re.compile(r"^\d+$"),
+    "whole": r"^\d+$",
 }
 
 
@@ -117,8 +137,14 @@ def looks_like(sign: str, value: str) -> bool:
     if sign == "date":
         return _is_date(value)
     text = value.strip()
-    dated = sign == "phone" and (_is_date(text) or _PATTERNS["local date"].match(text))
-    return _PATTERNS[sign].match(text) is not None and not dated
+    dated = sign == "phone" and (_is_date(text) or _pattern("local date").match(text))
+    return _pattern(sign).match(text) is not None and not dated
+
+
+@cache
+def _pattern(sign: str) -> re.Pattern[str]:
+    """Compiled where it is asked for: who only looks at names needs none."""
+    return re.compile(_PATTERNS[sign])
 
 
 def _is_date(value: str) -> bool:
@@ -130,3 +156,29 @@ def _is_date(value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
+    """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
+    for name in person_columns(names):
+        cells = table.column(name).drop_null()
+        further = len(cells) - pc.count_distinct(cells).as_py()
+        if further:
+            return name, further
+    return None
+
+
+def person_columns(names: Sequence[str]) -> list[str]:
+    """Names of identifiers that may tell one person from another, the surest first."""
+    strong = [
+        n
+        for n in names
+        if re.search(
+            r"(patient|paciente|person|subj|member|mrn|nhs|insur|versicherten|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$)"
+            r"|^(ipp|nip|nir|kvnr|bsn|dni|nhc)$)",
+            plain_word(n),
+        )
+        and not re.search("name", plain_word(n))
+    ]
+    weak = [n for n in names if re.search(r"(^|_)(id|key|number|nr|no)$|nummer$", plain_word(n))]
+    return list(dict.fromkeys(strong + weak))

@@ -8,6 +8,7 @@ them: the cautious side. Guesses are a start for a person to correct.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.policy.cells import without_markers
+from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
-from reticent.policy.guess_missing import missing_markers
-from reticent.policy.missing import without_markers
-from reticent.policy.repeated import person_columns
 from reticent.policy.spellings import folded
 
 SAMPLE = 200_000
@@ -235,3 +235,37 @@ def _bits(codes: Codes) -> float:
 def _entropy(counts: Any) -> float:
     shares = counts / max(1.0, counts.sum())
     return float(-(shares * np.log2(shares)).sum())
+
+
+_WORDS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "missing", "Missing", "-", "--", ".")
+_NUMBERS = ("-9", "-99", "-999", "-9999", "-9.0", "-99.0", "-999.0")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LETTERS = re.compile(r"[A-Z]{2}")
+_MANY = 10
+
+
+def missing_markers(columns: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
+    """The markers among the values of the columns, each given with its counts.
+
+    A word counts where no column seems to mean something else by it: NA among codes of two letters is Namibia, and -9 among other
+    negative numbers is a number.
+
+    >>> missing_markers({"race": {"Asian": 3, "?": 2}, "score": {"-9": 2, "11": 7}, "cold": {"-9": 1, "-12": 4}})
+    ('?',)
+    """
+    tried = (word for word in _WORDS + _NUMBERS if any(word in counts for counts in columns.values()))
+    return tuple(word for word in tried if all(_stands_out(word, counts) for counts in columns.values()))
+
+
+def _stands_out(word: str, counts: Mapping[str, int]) -> bool:
+    """Whether a word is no value of a column: it is not there, or unlike all that is."""
+    if word not in counts:
+        return True
+    others = [value for value in counts if value not in _WORDS + _NUMBERS]
+    if not others:
+        return len(counts) == 1 or word in _WORDS
+    if word in _NUMBERS:
+        return all(_NUMBER.fullmatch(value) and not value.startswith("-") for value in others)
+    if word == "NA":
+        return not (len(others) >= _MANY and all(_LETTERS.fullmatch(value) for value in others))
+    return True

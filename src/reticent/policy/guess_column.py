@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from reticent.policy import icd9
-from reticent.policy.codes import block, chapter
 from reticent.policy.column_patterns import (
     CLINICAL_NAMES,
     IDENTIFYING_NAMES,
@@ -21,12 +22,10 @@ from reticent.policy.column_patterns import (
     SENSITIVE_NAMES,
     VISIT_NAMES,
     looks_like,
+    plain_word,
 )
-from reticent.policy.column_word import plain_word
 from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from reticent.policy.labels import block, chapter
 
 Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
 """nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;

@@ -15,18 +15,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int32s, Int64s
 from reticent.errors import DataError
-from reticent.policy import intervals
-from reticent.policy.codes import date_labels, date_nodes, icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.labels import (
+    date_labels,
+    date_nodes,
+    icd9_labels,
+    icd10_labels,
+    interval_labels,
+    prefix_labels,
+    to_numbers,
+)
 from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.policy.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
-    Nodes = tuple[npt.NDArray[np.int32], list[str | None]]
+    Nodes = tuple[Int32s, list[str | None]]
 
 ROOT = "*"
 Labels = list[list[str | None]]
@@ -45,11 +51,11 @@ class Ladder:
         numeric: the number each leaf stands for, where the attribute is numeric.
     """
 
-    tables: tuple[npt.NDArray[np.int32], ...]
+    tables: tuple[Int32s, ...]
     labels: tuple[pa.Array, ...]
-    leaves: tuple[npt.NDArray[np.int64], ...]
+    leaves: tuple[Int64s, ...]
     size: int
-    numeric: npt.NDArray[np.float64] | None = None
+    numeric: Floats | None = None
 
     @property
     def height(self) -> int:
@@ -61,7 +67,7 @@ class Ladder:
 
 
 _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
-    "intervals": lambda domain, spec: intervals.interval_labels(intervals.to_numbers(domain), spec),
+    "intervals": interval_labels,
     "prefix": prefix_labels,
     "dates": date_labels,
     "icd9": icd9_labels,
@@ -97,7 +103,7 @@ def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: P
     if tree is not None:
         return _assemble(values, levels, counts=tree.counts, size=tree.size)
     numeric = spec is not None and spec.kind == "intervals"
-    return _assemble(values, levels, numeric=intervals.to_numbers(domain) if numeric else None)
+    return _assemble(values, levels, numeric=to_numbers(domain) if numeric else None)
 
 
 def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
@@ -144,7 +150,7 @@ def _assemble(
     *,
     counts: list[dict[str, int]] | None = None,
     size: int | None = None,
-    numeric: npt.NDArray[np.float64] | None = None,
+    numeric: Floats | None = None,
 ) -> Ladder:
     n = len(values)
     tables, names, leaves = [np.arange(n, dtype=np.int32)], [values], [np.ones(n, dtype=np.int64)]

@@ -21,14 +21,16 @@ from reticent.notebook import shown
 from reticent.policy.bundle import named_files
 from reticent.policy.privacy import Privacy
 from reticent.policy.section import Section, unknown, wrong
-from reticent.policy.settings.evolving import EvolvingSettings
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
+from reticent.policy.settings.kinds import (
+    EvolvingSettings,
+    PersonSettings,
+    PriorSettings,
+    SeriesSettings,
+    StreamSettings,
+    TableSettings,
+)
 from reticent.policy.settings.linked import LinkedSettings, check_tables
-from reticent.policy.settings.person import PersonSettings
-from reticent.policy.settings.prior import PriorSettings
-from reticent.policy.settings.series import SeriesSettings
-from reticent.policy.settings.stream import StreamSettings
-from reticent.policy.settings.table import TableSettings
 from reticent.policy.spec import Column
 from reticent.policy.yaml_text import dump_yaml, parse_yaml
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.codes import strptime_format
+from reticent.policy.labels import strptime_format
 from reticent.policy.section import Section, unknown, wrong
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")

@@ -25,7 +25,8 @@ from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.release.sentences import DESPITE
 from reticent.store import evolving as rows_of
-from reticent.store.scrub import cut_log, forget_words
+from reticent.store.database import cut_log
+from reticent.store.erase import forget_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +139,7 @@ class Evolving(Publication):
 
                 self.commit(step)
             if len(codes):
-                cut_log(self.store)
+                cut_log(self.store.engine)
             if forgotten:
                 self._read_words(engine)  # it knows the old ones still
             return change
@@ -271,6 +272,9 @@ class Evolving(Publication):
             rows = rows_of.read(self.store, self.name)
         else:
             rows = rows_of.find(self.store, self.name, persons=named.persons, names=named.records)
+            if others := {row.person for row in rows} - set(named.persons):  # by the ids of records alone
+                persons = [*named.persons, *others]
+                rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
         self._read_words(engine)
         _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
         state = self._stored()

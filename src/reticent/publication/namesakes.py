@@ -11,18 +11,13 @@ Cost: a look at the bytes; where they have both cases or leading zeros, 0.3 micr
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Hashes = npt.NDArray[np.uint64]
+from reticent.arrays import UInt64s
 
 LOG = logging.getLogger(__name__)
 _ZEROS, _BARE = r"(^|[^0-9])0+([0-9])", r"\1\2"
@@ -43,7 +38,7 @@ def tell_namesakes(names: pa.ChunkedArray) -> int:
     return number
 
 
-def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], Hashes], known: Hashes) -> int:
+def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
     """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
     some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SOME)).astype(np.int64))))
     some = some.cast(pa.string())

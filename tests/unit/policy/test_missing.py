@@ -10,7 +10,7 @@ from reticent.connectors.inputs import count_values, read_input
 from reticent.engine.identifiers import prepare
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.publication.records import RecordReader
 
 COLUMNS = {"who": "identifier", "age": {"role": "quasi", "hierarchy": {"intervals": [10, 40]}}, "ill": "sensitive"}

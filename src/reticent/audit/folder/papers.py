@@ -16,9 +16,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from reticent.audit.verdict import Finding, none_of
-from reticent.release.codebook import described
+from reticent.release.codebook import citation, described, readme
 from reticent.release.folder import FORMAT
-from reticent.release.readme import citation, readme
 from reticent.release.sentences import lacking, strange
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    import contextlib
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)

@@ -6,18 +6,14 @@ in memory, so it never calls back, never reads ahead without bound, and an error
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
+from reticent.connectors.files.sniff import Format
+from reticent.connectors.files.source import Opened
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from reticent.connectors.files.sniff import Format
-    from reticent.connectors.files.source import Opened
 
 # Large enough that starting the parser costs nothing, small enough that a few of them fit anywhere.
 _BLOCK = 16 << 20

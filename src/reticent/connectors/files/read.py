@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Generator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from reticent.connectors.files.read_options import ReadOptions, check_finite
-from reticent.connectors.files.sniff import sniff
-from reticent.connectors.files.source import SourceLike, opened
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from reticent.connectors.files.sniff import Format
-    from reticent.connectors.files.source import Opened
+from reticent.connectors.files.sniff import Format, sniff
+from reticent.connectors.files.source import Opened, SourceLike, opened
 
 # Workbooks and files of statistics programs are read as a whole.
 _WHOLE = ("excel", "stats")

@@ -14,17 +14,15 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from reticent.connectors.files.archive import ZIP, damaged, names, open_member, split
 from reticent.connectors.files.magic import hint_for, office_kind
 from reticent.connectors.files.places import is_place, open_place, refuse_unknown, shown
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SourceLike = str | os.PathLike[str] | BinaryIO
 

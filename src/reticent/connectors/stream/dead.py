@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import orjson
 
 from reticent.connectors.files.atomic import system_errors
 from reticent.disk import open_private
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from reticent.store import DeadLetter
+from reticent.store import DeadLetter
 
 
 @contextmanager

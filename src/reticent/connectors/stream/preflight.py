@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reticent.connectors.hl7 import check_port
 from reticent.connectors.stream.sink import taken
 from reticent.connectors.stream.source import FileSource
 from reticent.connectors.stream.stream import FORMATS
+from reticent.policy import Policy
 from reticent.publication.blocks import Blocks
 from reticent.publication.stream import StreamPublication
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
 
 
 def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING
 
 from reticent.connectors.hl7 import Hl7Lines, MllpSource
 from reticent.connectors.stream.sink import open_sink
 from reticent.connectors.stream.source import FileSource
 from reticent.publication import blocks, stream
-
-if TYPE_CHECKING:
-    from reticent.publication.ports import Sink, Source, Watch
+from reticent.publication.ports import Sink, Source, Watch
 
 FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from reticent.arrays import UInt32s, UInt64s
 
 
-def _none() -> npt.NDArray[np.uint32]:
+def _none() -> UInt32s:
     return np.empty(0, dtype=np.uint32)
 
 
-def _nobody() -> npt.NDArray[np.uint64]:
+def _nobody() -> UInt64s:
     return np.empty(0, dtype=np.uint64)
 
 
@@ -40,9 +39,9 @@ class Change:
     dissolved: int = 0
     relocated: int = 0
     held: int = 0
-    written: npt.NDArray[np.uint32] = field(default_factory=_none)
-    removed: npt.NDArray[np.uint32] = field(default_factory=_none)
-    persons: npt.NDArray[np.uint64] = field(default_factory=_nobody)
+    written: UInt32s = field(default_factory=_none)
+    removed: UInt32s = field(default_factory=_none)
+    persons: UInt64s = field(default_factory=_nobody)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""

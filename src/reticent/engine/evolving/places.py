@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+
+from reticent.arrays import UInt32s
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
     from reticent.engine.veil.levels import Levels
-    from reticent.policy import Policy
 
 _FEW = 8
 
@@ -28,7 +27,7 @@ class Places:
         }
         self._rows: dict[tuple[Any, ...], int] = {}
 
-    def of(self, batch: pa.Table) -> npt.NDArray[np.uint32]:
+    def of(self, batch: pa.Table) -> UInt32s:
         """The rows of a batch; a value outside its hierarchy is refused, whether or not the prior asks for it."""
         if batch.num_rows > _FEW:
             return self._levels.publish(batch)[1]

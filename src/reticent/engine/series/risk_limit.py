@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Int32s, UInt64s
 from reticent.engine.series.grouping import RISKY, Grouping
 from reticent.engine.series.sug import Risk, risk_of
+from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.series.history import History
-    from reticent.policy.updates import Updates
 
 TOLERANCE = 1e-9
 """Shares are floating-point numbers; equal ones differ by less than this."""
@@ -33,9 +32,9 @@ TOLERANCE = 1e-9
 class People:
     """The records to publish: who they are and what they show."""
 
-    hashes: npt.NDArray[np.uint64]
-    traits: npt.NDArray[np.uint64]
-    values: npt.NDArray[np.int32]
+    hashes: UInt64s
+    traits: UInt64s
+    values: Int32s
 
 
 def within_limit(
@@ -56,9 +55,7 @@ def within_limit(
     return grouping, after, risk
 
 
-def _measure(
-    history: History, updates: Updates, people: People, grouping: Grouping
-) -> tuple[History, Risk, npt.NDArray[np.int32]]:
+def _measure(history: History, updates: Updates, people: People, grouping: Grouping) -> tuple[History, Risk, Int32s]:
     rows, group, value = grouping.published()
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
     latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent import _core
+from reticent.arrays import Floats, Int32s
+from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.series.history import History
-    from reticent.policy.updates import Updates
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,13 +39,13 @@ class Risk:
         versions: versions in all.
     """
 
-    worst: npt.NDArray[np.float64]
-    own: npt.NDArray[np.float64]
-    disclosed: npt.NDArray[np.int32]
-    versions: npt.NDArray[np.int32]
+    worst: Floats
+    own: Floats
+    disclosed: Int32s
+    versions: Int32s
 
 
-def risk_of(history: History, updates: Updates, heads: npt.NDArray[np.int32] | None = None) -> Risk:
+def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> Risk:
     """The risk of the persons with these last versions, or of everybody."""
     chosen = history.heads if heads is None else heads
     risks = _core.series.risks(

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.table.people import coded, row_keys, text_ranks
+from reticent.policy import Policy
+from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
     from reticent.engine.series.grouping import Grouping
     from reticent.engine.series.quasi import Attribute
-    from reticent.policy import Policy
-    from reticent.policy.updates import Updates
 
 
 def release_tables(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reticent.engine.spellings import refuse_variants
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.prior import read_prior
 from reticent.policy.tree import read_tree, tree_from_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.policy import Policy
 
 Label = str | None
 

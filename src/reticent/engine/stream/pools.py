@@ -6,22 +6,18 @@ consume. Values at the cap are in every group; the places they leave are shared 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from reticent.arrays import UInt64s
 from reticent.errors import GuaranteeError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
 
 ARC = 1 << 32
 """The inclusion probability one, as the core counts it."""
 
 
-def weights(pool: str, counts: Sequence[int], l: int) -> npt.NDArray[np.uint64]:
+def weights(pool: str, counts: Sequence[int], l: int) -> UInt64s:
     """What the core draws candidates by; refuses a domain that cannot fill a group."""
     if len(counts) < l:
         raise GuaranteeError(
@@ -33,7 +29,7 @@ def weights(pool: str, counts: Sequence[int], l: int) -> npt.NDArray[np.uint64]:
     return np.array(counts, dtype=np.uint64)
 
 
-def arcs(counts: Sequence[int], l: int) -> npt.NDArray[np.uint64]:
+def arcs(counts: Sequence[int], l: int) -> UInt64s:
     """Inclusion probabilities in units of 1/ARC: at most one each, exactly l together.
 
     >>> (arcs([6, 2, 1, 1], 2) / ARC).tolist()

@@ -8,16 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.stream.contract import Groups
 
 _NAME = 17
 
 
-def tuple_table(columns: pa.Table, seqs: npt.NDArray[np.uint64], placed: Groups) -> pa.Table:
+def tuple_table(columns: pa.Table, seqs: UInt64s, placed: Groups) -> pa.Table:
     """The records of a placed batch, each with its group and position."""
     arrays = [group_names(placed.groups), pa.array(seqs), *columns.columns]
     return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
@@ -32,7 +31,7 @@ def group_table(placed: Groups, labels: pa.Array) -> pa.Table:
     )
 
 
-def group_names(ids: npt.NDArray[np.uint64]) -> pa.Array:
+def group_names(ids: UInt64s) -> pa.Array:
     """The published names of groups."""
     offsets = np.arange(0, _NAME * len(ids) + 1, _NAME, dtype=np.int32)
     data = _core.stream.group_names(ids)

@@ -6,16 +6,15 @@ spelling that came first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int32s, UInt32s
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
     from reticent.engine.spellings import Spellings
     from reticent.engine.stream.design import Label
 
@@ -61,13 +60,13 @@ class Values:
         self._array = None
         return len(self.labels) - 1
 
-    def encode(self, column: pa.Array) -> npt.NDArray[np.int32]:
+    def encode(self, column: pa.Array) -> Int32s:
         """The codes of a column of text."""
         if len(column) == 1:
             return np.array([self.code(column[0].as_py())], dtype=np.int32)
         coded = column.dictionary_encode(null_encoding="encode")
         table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int32)
-        codes: npt.NDArray[np.int32] = table[coded.indices.to_numpy()]
+        codes: Int32s = table[coded.indices.to_numpy()]
         return codes
 
     @property
@@ -78,11 +77,11 @@ class Values:
         return self._array
 
     @property
-    def rank(self) -> npt.NDArray[np.uint32]:
+    def rank(self) -> UInt32s:
         """The place of every code in the published order; a missing value comes first."""
         return self.rank_of(len(self))
 
-    def rank_of(self, size: int) -> npt.NDArray[np.uint32]:
+    def rank_of(self, size: int) -> UInt32s:
         """The places of the first codes, among themselves."""
         order = sorted(range(size), key=lambda code: self.labels[code] or "")
         rank = np.empty(size, dtype=np.uint32)

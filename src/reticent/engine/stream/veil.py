@@ -33,7 +33,7 @@ from reticent.engine.veil.house import House
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError
-from reticent.policy.missing import without_markers
+from reticent.policy.cells import without_markers
 from reticent.release import Release
 
 if TYPE_CHECKING:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Int64s, UInt64s
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-
-    Codes = npt.NDArray[np.int64]
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,9 +25,9 @@ class Events:
         fact_of: per published record, the number of its fact.
     """
 
-    records: Codes
-    facts: Codes
-    fact_of: Codes
+    records: Int64s
+    facts: Int64s
+    fact_of: Int64s
 
     def __repr__(self) -> str:
         return f"Events({len(self.records)} records, {len(self.facts)} facts)"
@@ -68,7 +61,7 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
     return Events(every, first[order], place[fact_of])
 
 
-def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
+def rounds(keys: UInt64s) -> Iterator[Int64s]:
     """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
@@ -77,7 +70,7 @@ def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
     yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
 
 
-def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:
+def in_order(table: pa.Table, policy: Policy) -> tuple[Int64s, Int64s]:
     """Records of a past, each person's one behind the other in the order of their events, and where persons begin.
 
     The same event again counts once; without a column of events the order of the table is theirs.
@@ -94,12 +87,12 @@ def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:
     return order, np.append(starts, len(order))
 
 
-def _codes(column: pa.ChunkedArray) -> Codes:
+def _codes(column: pa.ChunkedArray) -> Int64s:
     words = column.cast(pa.string())
     return np.asarray(pc.index_in(words, value_set=pc.unique(words)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _turns(column: pa.ChunkedArray, name: str) -> Codes:
+def _turns(column: pa.ChunkedArray, name: str) -> Int64s:
     """The rank of each record's time or number; numbers written as text count as numbers."""
     if column.null_count:
         raise DataError(
@@ -114,7 +107,7 @@ def _turns(column: pa.ChunkedArray, name: str) -> Codes:
     return np.asarray(turns, dtype=np.int64)
 
 
-def _refuse_repeats(persons: Codes, records: str) -> None:
+def _refuse_repeats(persons: Int64s, records: str) -> None:
     further = len(persons) - len(np.unique(persons))
     if further and records == "all":
         raise DataError(
@@ -124,14 +117,14 @@ def _refuse_repeats(persons: Codes, records: str) -> None:
         )
 
 
-def _facts(persons: Codes, turns: Codes) -> tuple[Codes, Codes]:
+def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
     """The first record of every fact, and per record its fact."""
     key = persons * (int(turns.max(initial=0)) + 1) + turns
     _, first, fact_of = np.unique(key, return_index=True, return_inverse=True)
     return first, fact_of.reshape(-1)
 
 
-def _refuse_contradictions(column: pa.ChunkedArray, first: Codes) -> None:
+def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     values = _codes(column)
     others = int((values != values[first]).sum())
     if others:
@@ -141,7 +134,7 @@ def _refuse_contradictions(column: pa.ChunkedArray, first: Codes) -> None:
         )
 
 
-def _ends(persons: Codes, turns: Codes, *, last: bool) -> Codes:
+def _ends(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
     """The first or last fact of every person."""
     order = np.lexsort((-turns if last else turns, persons))
     return np.asarray(order[np.unique(persons[order], return_index=True)[1]])

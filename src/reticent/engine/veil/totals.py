@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.engine.veil.prior.noise import noised
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.veil.house import House
-    from reticent.policy import Policy
 
 
 def totals_asked(policy: Policy) -> float | None:
@@ -45,14 +44,7 @@ def refuse_totals(policy: Policy, kind: str) -> None:
         )
 
 
-def totals(
-    house: House,
-    persons: npt.NDArray[np.uint64],
-    rows: npt.NDArray[np.uint32],
-    values: npt.NDArray[np.int32],
-    key: bytes,
-    epsilon: float,
-) -> dict[str, Any]:
+def totals(house: House, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
     """The noisy table, as `veil.json` holds it; refuses persons who would be counted twice.
 
     Args:

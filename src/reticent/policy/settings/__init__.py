@@ -1,1 +1,1 @@
-"""One settings model per section of the policy, each kind of release in its own file."""
+"""The sections of a policy that have settings of their own."""

@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from reticent.arrays import Int64s
 from reticent.engine.veil.domain import OTHER, Domain
 from reticent.engine.veil.prior.fields import names, steps
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.policy import Policy
-    from reticent.policy.hierarchy import Ladder
+from reticent.policy import Policy
+from reticent.policy.hierarchy import Ladder
 
 Node = tuple[int, str]
 """A node of the hierarchy: its level and its label."""
 
 
 def choose_domain(
-    values: pa.Array, counts: npt.NDArray[np.int64], policy: Policy, column: str, *, least: float, noise: float = 0.0
+    values: pa.Array, counts: Int64s, policy: Policy, column: str, *, least: float, noise: float = 0.0
 ) -> Domain:
     """The finest antichain whose values have at least so many records each.
 
@@ -54,7 +50,7 @@ def choose_domain(
 
 
 def _frequent(
-    level: int, waiting: list[int], paths: list[list[Node]], counts: npt.NDArray[np.int64], asked: tuple[float, float]
+    level: int, waiting: list[int], paths: list[list[Node]], counts: Int64s, asked: tuple[float, float]
 ) -> set[Node]:
     """Nodes of one level that hold enough of what has no place below them."""
     held: Counter[Node] = Counter()

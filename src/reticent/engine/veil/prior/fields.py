@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Int32s, Integers
 from reticent.engine.veil.domain import MISSING
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Ladder, ladder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,8 +28,8 @@ class Field:
     """
 
     name: str
-    codes: npt.NDArray[np.int32]
-    levels: tuple[npt.NDArray[np.int32], ...]
+    codes: Int32s
+    levels: tuple[Int32s, ...]
     labels: tuple[tuple[str, ...], ...]
 
     def __repr__(self) -> str:
@@ -45,7 +40,7 @@ class Field:
         """Number of published nodes."""
         return len(self.levels[0]) if self.levels else 1
 
-    def matches(self, label: str) -> npt.NDArray[np.bool_]:
+    def matches(self, label: str) -> Bools:
         """Per published node, whether it is the node of this label or lies below it, on whatever level that is."""
         if label == ROOT:
             return np.ones(self.size, dtype=bool)
@@ -62,7 +57,7 @@ class Field:
         levels = tuple(nodes[first] for nodes in self.levels[1:])
         return Field(self.name, self.levels[1][self.codes], levels, self.labels[1:])
 
-    def take(self, at: npt.NDArray[np.integer]) -> Field:
+    def take(self, at: Integers) -> Field:
         """The same field of some of the records."""
         return Field(self.name, self.codes[at], self.levels, self.labels)
 
@@ -77,7 +72,7 @@ def names(labels: pa.Array) -> tuple[str, ...]:
     return tuple(MISSING if label is None else label for label in labels.cast(pa.string()).to_pylist())
 
 
-def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, Int32s]:
     """The distinct values of a column, and the code of each record."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     whole = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole

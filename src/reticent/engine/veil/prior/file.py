@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,6 @@ from reticent.policy.prior import Prior as Strata
 from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.engine.veil.prior.fitted import FittedPrior
     from reticent.engine.veil.prior.kernel import Kernel
     from reticent.engine.veil.prior.prior import Prior

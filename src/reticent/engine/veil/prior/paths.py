@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Integers
 from reticent.engine.veil.events import in_order
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.policy import Policy
-
-    Codes = npt.NDArray[np.integer]
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,8 +21,8 @@ class Paths:
         starts: per person, where they begin; and the end of all.
     """
 
-    order: Codes
-    starts: Codes
+    order: Integers
+    starts: Integers
 
     @classmethod
     def of(cls, table: pa.Table, policy: Policy) -> Paths:
@@ -43,21 +37,21 @@ class Paths:
         return f"Paths({len(self)} persons, {len(self.order)} records)"
 
     @property
-    def firsts(self) -> Codes:
+    def firsts(self) -> Integers:
         """The first record of every person."""
         return self.order[self.starts[:-1]]
 
     @property
-    def lengths(self) -> Codes:
+    def lengths(self) -> Integers:
         """Events of every person."""
         return np.diff(self.starts)
 
     @property
-    def several(self) -> npt.NDArray[np.bool_]:
+    def several(self) -> Bools:
         """Whether a person has several events."""
         return np.asarray(self.lengths > 1)
 
-    def steps(self, values: Codes, persons: Codes) -> tuple[Codes, Codes, Codes]:
+    def steps(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
         """All transitions of some persons: who, before, after.
 
         Args:
@@ -70,7 +64,7 @@ class Paths:
         at = self.starts[who] + within
         return who, values[self.order[at]], values[self.order[at + 1]]
 
-    def one_step(self, values: Codes, persons: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
+    def one_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
         """One transition of each of the persons who have any, drawn at random: before, after."""
         several = persons[self.several[persons]]
         at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)

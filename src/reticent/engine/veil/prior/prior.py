@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int32s, Int64s, UInt64s
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.fields import Field
     from reticent.engine.veil.prior.strata import Stratum
 
@@ -40,8 +38,8 @@ class Prior:
 
     labels: tuple[str, ...]
     strata: tuple[Stratum, ...]
-    shares: npt.NDArray[np.float64]
-    sizes: npt.NDArray[np.float64]
+    shares: Floats
+    sizes: Floats
 
     def __repr__(self) -> str:
         return f"Prior({len(self.strata)} rows, {len(self.labels)} values)"
@@ -51,7 +49,7 @@ class Prior:
         """The published columns that some row asks for."""
         return tuple(dict.fromkeys(name for row in self.strata for name in row))
 
-    def rows(self, fields: Mapping[str, Field], records: int) -> npt.NDArray[np.int32]:
+    def rows(self, fields: Mapping[str, Field], records: int) -> Int32s:
         """The row of each record; refuses records that no row matches."""
         out = np.full(records, -1, dtype=np.int32)
         for number, row in enumerate(self.strata):
@@ -67,7 +65,7 @@ class Prior:
             )
         return out
 
-    def stretches(self, l: int) -> npt.NDArray[np.uint64]:
+    def stretches(self, l: int) -> UInt64s:
         """Rows x values: whole stretches of the veil's line that sum to exactly l `ONE` in each row.
 
         A share above 0 keeps a stretch above 0, whatever rounding says.
@@ -75,7 +73,7 @@ class Prior:
         return np.array([_stretches(row, l * ONE) for row in self.shares], dtype=np.uint64)
 
 
-def apart(shares: npt.NDArray[np.float64], l: int) -> npt.NDArray[np.float64]:
+def apart(shares: Floats, l: int) -> Floats:
     """Shares of one row, moved a little where l times a share is about a whole number; values not offered stay so.
 
     Such a value stands in every set equally often, so that nobody could count it, nor anything else in its row.
@@ -96,7 +94,7 @@ def apart(shares: npt.NDArray[np.float64], l: int) -> npt.NDArray[np.float64]:
     return np.asarray(copies / copies.sum())
 
 
-def _stretches(shares: npt.NDArray[np.float64], whole: int) -> npt.NDArray[np.int64]:
+def _stretches(shares: Floats, whole: int) -> Int64s:
     out = np.where(shares > 0, np.maximum(np.floor(shares / shares.sum() * whole), 1), 0).astype(np.int64)
     # Floats of this size are whole numbers, but their sum may miss: the largest stretch takes up the difference.
     out[np.argmax(out)] += whole - int(out.sum())

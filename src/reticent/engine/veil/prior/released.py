@@ -13,6 +13,7 @@ Cost: a few passes over the records.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,14 +38,12 @@ from reticent.engine.veil.prior.noise import noised
 from reticent.engine.veil.prior.paths import Paths
 from reticent.engine.veil.prior.strata import ROWS, fixed
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
 from reticent.policy.column_patterns import KNOWN_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from reticent.engine.veil.prior.counted import Past
     from reticent.engine.veil.prior.fields import Field
-    from reticent.policy import Policy
 
 # Of epsilon: whether enough persons have several records for a kernel.
 _WHETHER = 0.05

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Int32s, Int64s, Integers, UInt64s
 from reticent.engine.veil.prior.prior import ONE
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
-    Codes = npt.NDArray[np.integer]
-
-
-def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> npt.NDArray[np.int64]:
+def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> Int64s:
     """Orders x values: random permutations of the codes."""
     return np.array([rng.permutation(values) for _ in range(number)])
 
 
 def candidates(
-    values: Codes, rows: Codes, stretches: npt.NDArray[np.uint64], orders: Codes, rng: np.random.Generator
-) -> npt.NDArray[np.int32]:
+    values: Integers, rows: Integers, stretches: UInt64s, orders: Integers, rng: np.random.Generator
+) -> Int32s:
     """Records x l codes, unsorted.
 
     Args:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from reticent.engine.veil.prior.released import fit_released
-from reticent.policy.settings.prior import PriorSettings
+from reticent.policy import Policy
+from reticent.policy.settings.kinds import PriorSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
-    import pyarrow as pa
-
     from reticent.engine.veil.prior.fitted import FittedPrior
-    from reticent.policy import Policy
 
 USUAL_EPSILON = 1.0
 """Where the policy names none."""

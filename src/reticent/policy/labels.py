@@ -1,21 +1,25 @@
-"""Hierarchies that a value carries in itself: prefixes of codes, dates, ICD-9, ICD-10."""
+"""Hierarchies that a value carries in itself, as labels per level: intervals, prefixes of codes, dates, ICD-9, ICD-10."""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from reticent.arrays import Bools, Floats, Int32s
+from reticent.errors import PolicyError
 
+if TYPE_CHECKING:
     from reticent.policy.spec import HierarchySpec
 
 _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
@@ -50,7 +54,7 @@ def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
     return [[None if day is None else _SHOW[level](day) for day in days] for level in _levels(spec)]
 
 
-def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[npt.NDArray[np.int32], list[str | None]]] | None:
+def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list[str | None]]] | None:
     """`date_labels` of all values at once, as nodes numbered in the order they come and their labels.
 
     None where some value is no day written with its year in front, or no day at all: `date_labels` looks at each by itself.
@@ -72,9 +76,7 @@ def _levels(spec: HierarchySpec) -> list[str]:
     return sorted(spec.dates or (), key=list(_SHOW).index)
 
 
-def _nodes_of(
-    level: str, days: npt.NDArray[np.datetime64], missing: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+def _nodes_of(level: str, days: npt.NDArray[np.datetime64], missing: Bools) -> tuple[Int32s, list[str | None]]:
     """The label of a node is that of any of its days."""
     months = days.astype("datetime64[M]").astype(np.int64)
     parts = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12}
@@ -148,3 +150,64 @@ def chapter(category: str) -> str | None:
     from reticent.policy.icd10 import CHAPTERS
 
     return next((name for first, last, name in CHAPTERS if first <= category <= last), None)
+
+
+def to_numbers(domain: Sequence[Any]) -> Floats:
+    """The values as numbers; what is not a number becomes NaN, for the caller to count."""
+    return np.array([_number(value) for value in domain], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def interval_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
+    """Even widths, or cut points for uneven, open-ended intervals; refuses levels that are not nested in one another."""
+    numbers = to_numbers(domain)
+    levels = [_cut(numbers, step, spec) for step in spec.intervals or ()]
+    for i, (fine, coarse) in enumerate(pairwise(levels)):
+        pairs = {(low, up) for low, up in zip(fine, coarse, strict=True) if low is not None}
+        if len(pairs) > len({low for low, _ in pairs}):
+            raise PolicyError(
+                f"intervals: level {i + 2} cuts through the intervals of level {i + 1}.",
+                hint="Each width must be a multiple of the one before, and cut points must lie on its borders.",
+            )
+    return levels
+
+
+def _cut(numbers: Floats, step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
+    if isinstance(step, tuple):
+        return [_between(x, step) for x in numbers.tolist()]
+    return [_even(x, step, spec.bottom, spec.top) for x in numbers.tolist()]
+
+
+def _between(x: float, cuts: tuple[float, ...]) -> str | None:
+    if not math.isfinite(x):
+        return None
+    at = bisect.bisect_right(cuts, x)
+    if at == 0:
+        return f"<{_show(cuts[0])}"
+    if at == len(cuts):
+        return f"{_show(cuts[-1])}+"
+    return f"[{_show(cuts[at - 1])}, {_show(cuts[at])})"
+
+
+def _even(x: float, width: float, bottom: float | None, top: float | None) -> str | None:
+    if not math.isfinite(x):
+        return None
+    if bottom is not None and x < bottom:
+        return f"<{_show(bottom)}"
+    if top is not None and x >= top:
+        return f"{_show(top)}+"
+    low = math.floor(x / width) * width
+    high = low + width
+    low = low if bottom is None else max(low, bottom)
+    high = high if top is None else min(high, top)
+    return f"[{_show(low)}, {_show(high)})"
+
+
+def _show(x: float) -> str:
+    return str(int(x)) if float(x).is_integer() else f"{x:g}"
