@@ -11,7 +11,7 @@ from scipy import sparse
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import Order, grouped
-from reticent.engine.series.risk_limit import People
+from reticent.engine.series.sug import People
 from reticent.errors import InternalError
 from reticent.policy.updates import Updates
 from reticent.reproduce.l_diverse import l_diverse

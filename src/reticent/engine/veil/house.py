@@ -16,8 +16,8 @@ from reticent.arrays import UInt16s, UInt64s
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.release import refuse_totals
 from reticent.engine.veil.steps import steps_of
-from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
+from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
-from reticent.engine.veil.prior.simulate import candidates, random_orders
 from reticent.engine.veil.prior.strata import drawn
 
 if TYPE_CHECKING:
