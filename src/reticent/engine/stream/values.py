@@ -51,9 +51,6 @@ class Values:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __repr__(self) -> str:
-        return f"Values({len(self)} labels)"
-
     def code(self, label: Label) -> int:
         """The code of a label; a new one gets the next free code."""
         code = self._codes.get(label)
@@ -105,9 +102,6 @@ class Prior:
 
     counts: Mapping[Label, int]
     source: str
-
-    def __repr__(self) -> str:
-        return f"Prior({len(self.counts)} values from the {self.source})"
 
 
 def starting_prior(policy: Policy) -> Prior:

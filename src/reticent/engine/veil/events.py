@@ -29,9 +29,6 @@ class Events:
     facts: Int64s
     fact_of: Int64s
 
-    def __repr__(self) -> str:
-        return f"Events({len(self.records)} records, {len(self.facts)} facts)"
-
 
 def events_of(table: pa.Table, policy: Policy) -> Events:
     """The events of a table's persons, as the policy's `person` says; without a person every record is a fact.
@@ -151,9 +148,6 @@ class Paths:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    def __repr__(self) -> str:
-        return f"Paths({len(self)} persons, {len(self.order)} records)"
 
     @property
     def firsts(self) -> Integers:

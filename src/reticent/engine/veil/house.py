@@ -71,9 +71,6 @@ class House:
     figures: dict[str, Any] | None
     policy: Policy
 
-    def __repr__(self) -> str:
-        return f"House(l={self.l}, {len(self.domain)} values, {len(self.strata)} rows)"
-
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
         """The house of a policy; refuses one without a prior, and says the ways out."""

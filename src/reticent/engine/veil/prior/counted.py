@@ -192,9 +192,6 @@ class Counted:
     counts: Int64s
     unseen: float
 
-    def __repr__(self) -> str:
-        return f"Counted({self.prior!r})"
-
 
 def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
     """The prior of a tree: counts with noise, drawn toward the stratum above; what is then too rare is not offered."""

@@ -40,9 +40,6 @@ class Field:
     levels: tuple[Int32s, ...]
     labels: tuple[tuple[str, ...], ...]
 
-    def __repr__(self) -> str:
-        return f"Field({self.name!r}, {len(self.codes)} records, {len(self.levels)} levels)"
-
     @property
     def size(self) -> int:
         """Number of published nodes."""

@@ -43,9 +43,6 @@ class FittedKernel:
     misfit: Misfit | None
     followed: tuple[Followed, ...]
 
-    def __repr__(self) -> str:
-        return f"FittedKernel({self.kernel!r})"
-
 
 @dataclass(frozen=True, repr=False)
 class FittedPrior:
@@ -68,9 +65,6 @@ class FittedPrior:
     kernel: FittedKernel | None
     persons: int
     epsilon: float | None
-
-    def __repr__(self) -> str:
-        return f"FittedPrior({self.prior!r}, {self.measures!r})"
 
     def for_l(self, l: int) -> FittedPrior:
         """The same for another number of candidates: shares that could not be counted are moved a little."""

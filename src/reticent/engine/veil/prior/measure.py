@@ -86,9 +86,6 @@ class Measures:
     useful_l: int
     tells: tuple[Tells, ...]
 
-    def __repr__(self) -> str:
-        return f"Measures({self.persons} persons, right {self.after.right:.3f} after {self.before.right:.3f})"
-
     @property
     def ratio(self) -> float:
         """How much more often she is right than by her knowledge, or by one candidate in l."""

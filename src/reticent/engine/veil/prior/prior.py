@@ -41,9 +41,6 @@ class Prior:
     shares: Floats
     sizes: Floats
 
-    def __repr__(self) -> str:
-        return f"Prior({len(self.strata)} rows, {len(self.labels)} values)"
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The published columns that some row asks for."""
