@@ -26,8 +26,8 @@ from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
-from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
+from reticent.engine.stream.tables import OnDemand
 from reticent.engine.stream.watch import Watch
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import data_table, guarantee

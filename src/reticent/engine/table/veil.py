@@ -21,7 +21,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
-from reticent.engine.veil.totals import totals_asked
+from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
 from reticent.release import Release

@@ -16,8 +16,8 @@ from reticent.arrays import UInt16s, UInt64s
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.release import refuse_totals
 from reticent.engine.veil.steps import steps_of
-from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
@@ -70,9 +70,6 @@ class House:
     steps: Steps | None
     figures: dict[str, Any] | None
     policy: Policy
-
-    def __repr__(self) -> str:
-        return f"House(l={self.l}, {len(self.domain)} values, {len(self.strata)} rows)"
 
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
