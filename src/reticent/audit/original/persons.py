@@ -88,11 +88,11 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     release, table = _merged(release, under_one_name(table, policy.person), policy)
     cells = Cells(table)
     counted = records_that_count(cells, policy)
-    places, doubt = original.places, 0
+    places, doubt, sure = original.places, 0, np.zeros(0, dtype=np.bool_)
     if places is None:
         from reticent.audit.original.places import find_places  # not where the gate knows
 
-        places, doubt = find_places(release, policy, coded(table), counted)
+        places, doubt, sure = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
     if places is None:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
@@ -102,7 +102,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     ):  # among rows that read alike nobody else can tell
         findings.append(check_shuffled(places))
     if release.shape == "generalised" and original.places is None and not release.bare:
-        findings += check_standing(release.tables["data"], table.take(pa.array(counted)), policy)
+        findings += check_standing(release.tables["data"], cells, np.where(sure, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
         return Verdict(tuple(findings))  # the methods of evolving tables claim nothing of persons
     claims = _claims(release, policy, cells.take(places), cells.take(counted))

@@ -6,7 +6,7 @@ first, and take the narrowest; rows that find none must be the suppressed ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from reticent.audit.labels.meaning import Stretches, stretched
 from reticent.audit.labels.meeting import Field, Meeting, meet
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.audit.arrays import Codes, Flags
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -24,11 +24,22 @@ if TYPE_CHECKING:
 _EDGES = 1 << 24
 
 
-def find_places(release: Published, policy: Policy, table: pa.Table, counted: Codes) -> tuple[Codes | None, int]:
-    """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice.
+class Places(NamedTuple):
+    """For each published row a row of the input.
 
-    None where the rows of the input are too much alike to be told apart.
+    Attributes:
+        rows: -1 where none fits; None where the rows of the input are too much alike to be told apart.
+        doubt: how many rows of the input had a choice.
+        sure: which published rows can be one row of the input only, and read like no other; none where groups share values.
     """
+
+    rows: Codes | None
+    doubt: int
+    sure: Flags
+
+
+def find_places(release: Published, policy: Policy, table: pa.Table, counted: Codes) -> Places:
+    """The rows of an input that count, found again in a release."""
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
     there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].identifier is None]
@@ -36,10 +47,13 @@ def find_places(release: Published, policy: Policy, table: pa.Table, counted: Co
     fields += [Field.same(source[name], rows[name]) for name in policy.plain if name in there]
     if release.shape == "anatomy":
         taken, doubt = _take_anatomy(release, source, rows, fields, policy)
+        sure = np.zeros(rows.num_rows, dtype=np.bool_)
     else:
         fields += [Field.same(source[name], rows[name]) for name in policy.sensitive if name in there]
-        taken, doubt = _take(meet(fields, source.num_rows, rows.num_rows))
-    return None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt
+        meeting = meet(fields, source.num_rows, rows.num_rows)
+        taken, doubt = _take(meeting)
+        sure = (meeting.people == 1) & (meeting.places[meeting.place] == 1)
+    return Places(None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt, sure)
 
 
 def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> Field:
