@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.read.estimate import generalised, series
+from reticent.read.estimate.generalised import counts
 from reticent.read.shape.labels import codes, domain
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class Generalised:
 
     def counts(self, question: Question) -> Counts:
         """Worst-case bounds, and the overlap as the estimate."""
-        if self.fakes is None:
-            return generalised.counts(self._values, question, missing=self.missing)
-        labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
-        fakes = np.array([self.fakes.get(int(label), 0) for label in labels])
-        return series.counts(self._values, groups.reshape(-1), fakes, question, missing=self.missing)
+        fakes = None
+        if self.fakes is not None:
+            labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
+            fakes = groups.reshape(-1), np.array([self.fakes.get(int(label), 0) for label in labels])
+        return counts(self._values, question, missing=self.missing, fakes=fakes)
 
     def scores(self, target: Vector) -> Vector:
         """The target of each record's value: it is known."""

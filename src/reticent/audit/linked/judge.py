@@ -24,9 +24,9 @@ from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import illegal
 from reticent.audit.labels.meaning import stands_for
+from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
-from reticent.audit.shifts import Moves
 from reticent.audit.spellings import check_spellings, same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
