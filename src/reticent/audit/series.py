@@ -30,9 +30,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s, UInt64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -135,8 +133,8 @@ class View:
     """One release as a reader sees it who can tell in which group each person stands."""
 
     number: int
-    person: npt.NDArray[np.uint64]
-    group: Codes
+    person: UInt64s
+    group: Int64s
     groups: Groups
     off: int
 
@@ -206,7 +204,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     for chain in dict.fromkeys(chains.values()):  # many persons went the same way
         shape = tuple((views[place].number, len(views[place].groups[group])) for place, group in chain)
         shapes.setdefault(shape, []).append(chain)
-    powers: dict[int, Vector] = {1: updates.matrix.toarray()}
+    powers: dict[int, Floats] = {1: updates.matrix.toarray()}
     worst: dict[tuple[tuple[int, int], ...], float] = {}
     for shape, ways in shapes.items():
         layers = [np.array([views[way[i][0]].groups[way[i][1]] for way in ways]) for i in range(len(shape))]
@@ -219,7 +217,7 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     return {person: worst[chain] for person, chain in chains.items()}
 
 
-def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
+def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
@@ -237,9 +235,9 @@ def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
     return worst
 
 
-def _scale(weights: Vector) -> Vector:
+def _scale(weights: Floats) -> Floats:
     total = weights.sum(axis=1, keepdims=True)
-    scaled: Vector = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
 
 

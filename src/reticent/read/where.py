@@ -33,7 +33,7 @@ from reticent.read.cells import (
 )
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
 
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
@@ -57,9 +57,9 @@ class Condition:
 class Match:
     """Per record: the share of its cell that fulfils the conditions, and whether it does for sure, or perhaps."""
 
-    share: Vector
-    sure: Flags
-    perhaps: Flags
+    share: Floats
+    sure: Bools
+    perhaps: Bools
 
     @property
     def exact(self) -> bool:
@@ -158,7 +158,7 @@ def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes 
     return Match(share[codes], sure[codes], perhaps[codes])
 
 
-def _usual(table: list[tuple[float | None, bool, bool]], counts: Codes) -> float:
+def _usual(table: list[tuple[float | None, bool, bool]], counts: Int64s) -> float:
     """What cells that say nothing are taken for: the mean of the others."""
     known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
     total = sum(count for _, count in known)

@@ -9,11 +9,11 @@ import numpy as np
 from reticent.audit.attack.sights import Veiled
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.sights import Sights
 
 
-def kappa_bound(weight: Vector | float, kappa: Vector | float) -> Vector:
+def kappa_bound(weight: Floats | float, kappa: Floats | float) -> Floats:
     """The most that a stated weight becomes for a reader whose beliefs differ from the prior by this factor.
 
     >>> round(float(kappa_bound(0.1, 6)), 3)
@@ -23,7 +23,7 @@ def kappa_bound(weight: Vector | float, kappa: Vector | float) -> Vector:
     return np.asarray(raised / (raised + 1 - weight))
 
 
-def kappas(seen: Veiled, belief: Vector, records: Codes) -> Vector:
+def kappas(seen: Veiled, belief: Floats, records: Int64s) -> Floats:
     """Per record the largest ratio of her belief to the prior's between offered candidates."""
     prior, offered = seen.prior(records), seen.copies(records) > 0
     ratio = np.divide(belief, prior, out=np.ones_like(belief), where=prior > 0)
@@ -31,7 +31,7 @@ def kappas(seen: Veiled, belief: Vector, records: Codes) -> Vector:
     return np.asarray(high / np.maximum(np.where(offered, ratio, np.inf).min(axis=1), 1e-300))
 
 
-def conceded_to(seen: Sights, belief: Vector, records: Codes) -> float | None:
+def conceded_to(seen: Sights, belief: Floats, records: Int64s) -> float | None:
     """The share of right guesses that the release concedes to her: what it quotes, or the mean of her bounds."""
     if not isinstance(seen, Veiled):
         return None

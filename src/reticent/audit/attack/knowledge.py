@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.marks import Marks
 
 
@@ -36,15 +36,15 @@ class Knowledge:
         loss: on records set aside; of several models the one with the least is the best.
     """
 
-    weights: Vector
+    weights: Floats
     loss: float = 0.0
 
-    def belief(self, seen: Marks, before: Vector) -> Vector:
+    def belief(self, seen: Marks, before: Floats) -> Floats:
         """Persons x values."""
         return softmax(np.log(before) + seen @ self.weights)
 
 
-def learn(seen: Marks, explains: Vector, before: Vector, rng: np.random.Generator) -> Knowledge:
+def learn(seen: Marks, explains: Floats, before: Floats, rng: np.random.Generator) -> Knowledge:
     """The model that does best on records set aside.
 
     `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
@@ -76,29 +76,29 @@ class Likelihood:
     """
 
     seen: Marks
-    explains: Vector
-    base: Vector
-    times: Vector
+    explains: Floats
+    base: Floats
+    times: Floats
 
     @classmethod
-    def of(cls, seen: Marks, explains: Vector, before: Vector) -> Likelihood:
+    def of(cls, seen: Marks, explains: Floats, before: Floats) -> Likelihood:
         """That of some records."""
         first, times = _alike(seen.patterns, explains, before)
         return cls(seen[first], explains[first], np.log(before[first]), times.astype(np.float64))
 
-    def loss(self, weights: Vector) -> float:
+    def loss(self, weights: Floats) -> float:
         """The mean over all records."""
         scores, homes = self.seen.nodes @ weights, self.seen.homes()
         chances = [self._chance(softmax(homes[part] @ scores + self.base[part]), part) for part in self._parts()]
         return float(-(np.log(np.concatenate(chances)) @ self.times) / self.times.sum()) if len(self.times) else 0.0
 
-    def fit(self, start: Vector, ridge: float) -> Vector:
+    def fit(self, start: Floats, ridge: float) -> Floats:
         """The weights of least loss, large ones being dear."""
         nodes, homes = self.seen.nodes, self.seen.homes()
         parts = [(part, homes[part]) for part in self._parts()]
         turned, turned_nodes, rest = csr_array(homes.T), csr_array(nodes.T), np.empty_like(self.base)
 
-        def penalised(flat: Vector) -> tuple[float, Vector]:
+        def penalised(flat: Floats) -> tuple[float, Floats]:
             scores, total = nodes @ flat.reshape(start.shape), 0.0
             for part, home in parts:
                 belief = softmax(home @ scores + self.base[part])
@@ -114,7 +114,7 @@ class Likelihood:
         best = minimize(penalised, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
         return np.asarray(best.x.reshape(start.shape))
 
-    def _chance(self, belief: Vector, part: slice) -> Vector:
+    def _chance(self, belief: Floats, part: slice) -> Floats:
         return np.asarray(np.maximum((belief * self.explains[part]).sum(axis=1), _TINY))
 
     def _parts(self) -> list[slice]:
@@ -122,7 +122,7 @@ class Likelihood:
         return [slice(first, first + step) for first in range(0, len(self.base), step)]
 
 
-def softmax(logits: Vector) -> Vector:
+def softmax(logits: Floats) -> Floats:
     """Shares from logarithms, a row at a time, in their place."""
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
@@ -130,7 +130,7 @@ def softmax(logits: Vector) -> Vector:
     return logits
 
 
-def _alike(patterns: Codes, explains: Vector, before: Vector) -> tuple[Codes, Codes]:
+def _alike(patterns: Int64s, explains: Floats, before: Floats) -> tuple[Int64s, Int64s]:
     """The first of all records that are the same in everything, and how many are.
 
     Rows are told apart by their products with random numbers: rows that differ have different ones, but for an accident of 2^-50.

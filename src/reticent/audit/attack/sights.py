@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -48,13 +48,13 @@ class Veiled:
 
     fields: pa.Table
     values: tuple[str | None, ...]
-    shares: Vector
+    shares: Floats
     by: tuple[str, ...]
-    rows: Codes
-    candidates: Codes
+    rows: Int64s
+    candidates: Int64s
     house: str
     quoted: float | None
-    place: Codes | None = None
+    place: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -64,30 +64,30 @@ class Veiled:
         """Candidates per record."""
         return int(self.candidates.shape[1])
 
-    def prior(self, records: Codes) -> Vector:
+    def prior(self, records: Int64s) -> Floats:
         """What the release says that a reader knows: records x values."""
         return np.asarray(self.shares[self.rows[records]])
 
-    def copies(self, records: Codes) -> Vector:
+    def copies(self, records: Int64s) -> Floats:
         """How often each value stands in the sets: records x values."""
         copies = np.zeros((len(records), len(self.values)))
         np.add.at(copies, (np.arange(len(records))[:, None], self.candidates[records]), 1)
         return copies
 
-    def weight(self, records: Codes) -> Vector:
+    def weight(self, records: Int64s) -> Floats:
         """Likelihood of each set given each value, up to a factor per record."""
         expected = self.l * self.prior(records)
         return np.divide(self.copies(records), expected, out=np.ones_like(expected), where=expected > 0)
 
-    def stated(self, records: Codes) -> Vector:
+    def stated(self, records: Int64s) -> Floats:
         """The weights that the release states: copies / l."""
         return self.copies(records) / self.l
 
-    def posterior(self, belief: Vector, records: Codes) -> Vector:
+    def posterior(self, belief: Floats, records: Int64s) -> Floats:
         """What a reader thinks who believed this before she saw the sets."""
         return normal(belief * self.weight(records))
 
-    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+    def readable(self, records: Int64s, rng: np.random.Generator) -> Int64s:
         """So many of the records as can be read at once."""
         return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
 
@@ -178,5 +178,5 @@ def _quoted(document: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _whole(column: pa.ChunkedArray) -> Codes:
+def _whole(column: pa.ChunkedArray) -> Int64s:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)

@@ -15,7 +15,7 @@ from reticent.audit.stream.lines import table_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int64s
     from reticent.audit.published import Published
 
 
@@ -32,17 +32,17 @@ class Transcript:
         values: the text of each code.
     """
 
-    group: Codes
-    opens: Flags
-    seq: Codes
-    qi: Codes
-    slots: Codes
+    group: Int64s
+    opens: Bools
+    seq: Int64s
+    qi: Int64s
+    slots: Int64s
     values: tuple[str | None, ...]
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def slot_of(self, truth: Sequence[str | None]) -> Codes:
+    def slot_of(self, truth: Sequence[str | None]) -> Int64s:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
         codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)

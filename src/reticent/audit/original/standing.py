@@ -22,7 +22,7 @@ from reticent.audit.verdict import Finding
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.original.persons import Cells
     from reticent.policy import Policy
 
@@ -30,7 +30,7 @@ _FEW, _DRIFT = 30, 5.0
 CLAIM = "rows stand in an order that tells nothing"
 
 
-def check_standing(shown: pa.Table, source: Cells, places: Codes, policy: Policy) -> list[Finding]:
+def check_standing(shown: pa.Table, source: Cells, places: Int64s, policy: Policy) -> list[Finding]:
     """The finding about a table and its input, where enough rows are known; `places` tells them, and -1 for the others."""
     known = np.flatnonzero(places >= 0)
     if len(known) < _FEW or _by_itself(shown):
@@ -56,13 +56,13 @@ def _by_itself(shown: pa.Table) -> bool:
     return False
 
 
-def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> Codes:
+def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> Int64s:
     """The place of each cell among the different ones: as numbers where all are, else by their text."""
     code, texts = codes(coded_column(column))
     return by_size(texts, missing_last=last)[code]
 
 
-def _rises(cells: Codes, classes: Codes) -> float:
+def _rises(cells: Int64s, classes: Int64s) -> float:
     """How much more often cells rise than fall inside classes, in standard deviations of a random order."""
     order = np.argsort(classes, kind="stable")
     step = np.sign(np.diff(cells[order]))[np.diff(classes[order]) == 0]

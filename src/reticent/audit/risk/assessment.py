@@ -19,7 +19,7 @@ from reticent.audit.risk.safe_harbor import Check, safe_harbor
 from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -100,7 +100,7 @@ def _shown(release: Published) -> pa.Table:
     return wire_table(release)
 
 
-def _population_sizes(quasi: pa.Table, grouped: tuple[Codes, int], population: pa.Table, policy: Policy) -> Codes:
+def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: pa.Table, policy: Policy) -> Int64s:
     """People of the population per published class: those whom its labels may stand for."""
     rows, size = grouped
     fields = [

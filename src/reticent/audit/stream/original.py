@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from reticent.audit.arrays import Flags
+    from reticent.arrays import Bools
     from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -89,7 +89,7 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
     return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():

@@ -26,15 +26,13 @@ import numpy as np
 from reticent.read.estimate.veil import Counts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.read.arrays import Vector
+    from reticent.arrays import Floats, Integers
     from reticent.read.question import Question
 
-    Codes = npt.NDArray[np.integer]
 
-
-def counts(values: Codes, question: Question, *, missing: int = 0, fakes: tuple[Codes, Codes] | None = None) -> Counts:
+def counts(
+    values: Integers, question: Question, *, missing: int = 0, fakes: tuple[Integers, Integers] | None = None
+) -> Counts:
     """How many records have a value of the target; `values` are codes, -1 where one is missing.
 
     `fakes` are the group of each record, and how many lines of each group are counterfeit.
@@ -52,7 +50,7 @@ def counts(values: Codes, question: Question, *, missing: int = 0, fakes: tuple[
     return Counts(estimate, ((high - low) / 4) ** 2, low, high + (0 if whole else missing), records)
 
 
-def _at_least(question: Question, groups: Codes, fakes: Codes, lines: Vector) -> Vector:
+def _at_least(question: Question, groups: Integers, fakes: Integers, lines: Floats) -> Floats:
     """Matching lines of each group, less its counterfeits."""
     width = len(fakes)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)
